@@ -1,0 +1,31 @@
+"""Shared set-up of the tests: quiet TensorFlow, four logical CPUs, one strategy per replica count."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest
+import tensorflow as tf
+
+LOGICAL_CPUS = 4
+
+
+def pytest_configure(config):
+    """Splits the CPU before TensorFlow starts; tests ask for replicas through `strategy`."""
+    del config
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * LOGICAL_CPUS
+    )
+
+
+@pytest.fixture(scope="session")
+def strategy():
+    """`strategy(n)` is a strategy over the first n logical CPUs."""
+
+    def of(replicas: int) -> tf.distribute.Strategy:
+        if replicas == 1:
+            return tf.distribute.OneDeviceStrategy("/cpu:0")
+        return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
+
+    return of
