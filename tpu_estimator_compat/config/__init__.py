@@ -1,0 +1,27 @@
+"""Configuration of a run: validated values that say how to train, with no behaviour of their own.
+
+`RunConfig` is the plain `tf.estimator.RunConfig`; `TPURunConfig` is `tf.estimator.tpu.RunConfig`.
+"""
+
+from tpu_estimator_compat.config.iterations import (
+    IterationsPerLoopCounter,
+    check_positive_integer,
+    parse_iterations_per_loop,
+)
+from tpu_estimator_compat.config.run_config import RunConfig
+from tpu_estimator_compat.config.session_config import default_session_config
+from tpu_estimator_compat.config.task import TaskType
+from tpu_estimator_compat.config.tpu_config import InputPipelineConfig, TPUConfig
+from tpu_estimator_compat.config.tpu_run_config import RunConfig as TPURunConfig
+
+__all__ = [
+    "InputPipelineConfig",
+    "IterationsPerLoopCounter",
+    "RunConfig",
+    "TPUConfig",
+    "TPURunConfig",
+    "TaskType",
+    "check_positive_integer",
+    "default_session_config",
+    "parse_iterations_per_loop",
+]

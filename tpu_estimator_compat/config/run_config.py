@@ -1,0 +1,246 @@
+"""Configuration of a run: the plain `tf.estimator.RunConfig`, base of the TPU one."""
+
+import copy
+import os
+from collections.abc import Callable
+from typing import Any, Self
+
+import tensorflow as tf
+
+from tpu_estimator_compat.config.run_config_checks import check_properties, check_strategies
+from tpu_estimator_compat.config.run_config_properties import RunConfigProperties
+from tpu_estimator_compat.config.session_config import distributed_session_config
+from tpu_estimator_compat.config.task import read_tf_config, task_from_tf_config
+
+_USE_DEFAULT: Any = object()
+_DEFAULT_SAVE_SECS = 600
+_REPLACEABLE = [
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "session_config",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "train_distribute",
+    "device_fn",
+    "protocol",
+    "eval_distribute",
+    "experimental_distribute",
+    "experimental_max_worker_delay_secs",
+    "session_creation_timeout_secs",
+    "checkpoint_save_graph_def",
+]
+
+
+class RunConfig(RunConfigProperties):
+    """How an `Estimator` runs: where it saves, how often, on what.
+
+    Where the process stands in a cluster (`cluster_spec`, `task_type`, `task_id`, `is_chief`,
+    `master`, `num_worker_replicas`, ...) is read from the TF_CONFIG environment variable.
+
+    Args:
+      model_dir: directory of checkpoints and summaries (str or PathLike). None leaves the choice
+        to TF_CONFIG or the estimator.
+      tf_random_seed: seed of the initializers; None draws one.
+      save_summary_steps: steps between two summaries.
+      save_checkpoints_steps: steps between two checkpoints. Not with `save_checkpoints_secs`.
+      save_checkpoints_secs: seconds between two checkpoints; 600 when neither is given. Both None
+        saves none.
+      session_config: a `tf.compat.v1.ConfigProto`, or None.
+      keep_checkpoint_max: number of recent checkpoints kept; None or 0 keeps all.
+      keep_checkpoint_every_n_hours: hours between two checkpoints that are kept for good.
+      log_step_count_steps: steps between two reports of loss and speed.
+      train_distribute: a `tf.distribute.Strategy` for training.
+      device_fn: takes an op, returns its device.
+      protocol: None, `grpc` or `grpc+verbs`.
+      eval_distribute: a `tf.distribute.Strategy` for evaluation.
+      experimental_distribute: an object with `train_distribute` and `eval_distribute`, another way
+        to give the two.
+      experimental_max_worker_delay_secs: longest wait of a worker before its start, in seconds.
+      session_creation_timeout_secs: longest wait for a session, in seconds.
+      checkpoint_save_graph_def: whether graph and meta graph are written beside the checkpoints.
+      jit_compile: not in the original. Whether the step is compiled with XLA; None follows
+        `session_config.graph_options.optimizer_options.global_jit_level`.
+
+    Raises:
+      ValueError: a value is out of its range, both `save_checkpoints_*` are given, a strategy
+        cannot work here, or TF_CONFIG contradicts itself or `model_dir`.
+      TypeError: TF_CONFIG's `service` is not a dict.
+    """
+
+    def __init__(
+        self,
+        model_dir: str | os.PathLike[str] | None = None,
+        tf_random_seed: int | None = None,
+        save_summary_steps: int | None = 100,
+        save_checkpoints_steps: int | None = _USE_DEFAULT,
+        save_checkpoints_secs: float | None = _USE_DEFAULT,
+        session_config: tf.compat.v1.ConfigProto | None = None,
+        keep_checkpoint_max: int | None = 5,
+        keep_checkpoint_every_n_hours: float | None = 10000,
+        log_step_count_steps: int | None = 100,
+        train_distribute: tf.distribute.Strategy | None = None,
+        device_fn: Callable[..., Any] | None = None,
+        protocol: str | None = None,
+        eval_distribute: tf.distribute.Strategy | None = None,
+        experimental_distribute: Any = None,
+        experimental_max_worker_delay_secs: int | None = None,
+        session_creation_timeout_secs: float | None = 7200,
+        checkpoint_save_graph_def: bool = True,
+        *,
+        jit_compile: bool | None = None,
+    ) -> None:
+        save_checkpoints_steps, save_checkpoints_secs = _save_interval(
+            save_checkpoints_steps, save_checkpoints_secs
+        )
+        check_strategies(train_distribute, eval_distribute)
+        tf_config = read_tf_config()
+        if tf_config:
+            tf.compat.v1.logging.info("TF_CONFIG environment variable: %s", tf_config)
+        RunConfig._replace(
+            self,
+            allowed_properties_list=_REPLACEABLE,
+            model_dir=_resolve_model_dir(tf_config, model_dir),
+            tf_random_seed=tf_random_seed,
+            save_summary_steps=save_summary_steps,
+            save_checkpoints_steps=save_checkpoints_steps,
+            save_checkpoints_secs=save_checkpoints_secs,
+            session_config=session_config,
+            keep_checkpoint_max=keep_checkpoint_max,
+            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
+            log_step_count_steps=log_step_count_steps,
+            train_distribute=train_distribute,
+            device_fn=device_fn,
+            protocol=protocol,
+            eval_distribute=eval_distribute,
+            experimental_distribute=experimental_distribute,
+            experimental_max_worker_delay_secs=experimental_max_worker_delay_secs,
+            session_creation_timeout_secs=session_creation_timeout_secs,
+            checkpoint_save_graph_def=checkpoint_save_graph_def,
+            jit_compile=jit_compile,
+        )
+        self._take_experimental_strategies()
+        self._init_distributed_setting_from_environment_var(tf_config)
+        self._maybe_overwrite_session_config_for_distributed_training()
+
+    def _take_experimental_strategies(self) -> None:
+        given = self._experimental_distribute
+        if not given:
+            return
+        if getattr(given, "remote_cluster", None):
+            raise ValueError(
+                "`experimental_distribute.remote_cluster` is not supported: there is no standalone"
+                " client to drive other workers. Start the script on every worker with TF_CONFIG"
+                " set."
+            )
+        for name in ("train_distribute", "eval_distribute"):
+            strategy = getattr(given, name, None)
+            if strategy and getattr(self, "_" + name):
+                raise ValueError(
+                    f"Either `{name}` or `experimental_distribute.{name}` can be set."
+                    " Drop one of the two."
+                )
+            if strategy:
+                setattr(self, "_" + name, strategy)
+        check_strategies(self._train_distribute, self._eval_distribute)
+
+    # The two methods below keep the original's names: subclasses in the field override them.
+    def _init_distributed_setting_from_environment_var(self, tf_config: dict[str, Any]) -> None:
+        chief_optional = bool(self._train_distribute or self._eval_distribute)
+        task = task_from_tf_config(tf_config, chief_optional=chief_optional)
+        for field, value in vars(task).items():
+            setattr(self, "_" + field, value)
+
+    def _maybe_overwrite_session_config_for_distributed_training(self) -> None:
+        """Between-graph training: a task in a cluster sees itself and the parameter servers.
+
+        Under a strategy all workers must see each other, so no device filters there.
+        """
+        if not self._session_config and self._cluster_spec and not self._train_distribute:
+            self._session_config = distributed_session_config(self._task_type, self._task_id)
+
+    def replace(self, **kwargs: Any) -> Self:
+        """A deep copy with other values.
+
+        Args:
+          **kwargs: constructor arguments. Setting one of `save_checkpoints_steps` and
+            `save_checkpoints_secs` clears the other.
+
+        Raises:
+          ValueError: an argument cannot be replaced, or its value is refused.
+        """
+        return RunConfig._replace(
+            copy.deepcopy(self), allowed_properties_list=_REPLACEABLE, **kwargs
+        )
+
+    @staticmethod
+    def _replace(
+        config: Any, allowed_properties_list: list[str] | None = None, **kwargs: Any
+    ) -> Any:
+        """Sets `_<key>` on `config` itself and checks the outcome; see `replace`."""
+        allowed = allowed_properties_list or []
+        for key, value in kwargs.items():
+            if key not in allowed and key != "jit_compile":
+                raise ValueError(
+                    f"Replacing {key} is not supported. Allowed properties are {allowed}."
+                    " `jit_compile` can be replaced too."
+                )
+            setattr(config, "_" + key, value)
+        _settle_save_interval(config, kwargs)
+        check_properties(config)
+        return config
+
+
+def _save_interval(steps: int | None, secs: float | None) -> tuple[int | None, float | None]:
+    """The two `save_checkpoints_*` with their defaults; naming one switches the other off."""
+    if steps is _USE_DEFAULT and secs is _USE_DEFAULT:
+        return None, _DEFAULT_SAVE_SECS
+    if secs is _USE_DEFAULT:
+        return steps, None
+    if steps is _USE_DEFAULT:
+        return None, secs
+    _refuse_two_intervals(steps, secs)
+    return steps, secs
+
+
+def _refuse_two_intervals(steps: int | None, secs: float | None) -> None:
+    if steps is not None and secs is not None:
+        raise ValueError(
+            "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
+            f" Got {steps} and {secs}; set one of them to None."
+        )
+
+
+def _settle_save_interval(config: RunConfig, replaced: dict[str, Any]) -> None:
+    steps, secs = config.save_checkpoints_steps, config.save_checkpoints_secs
+    if "save_checkpoints_steps" in replaced and "save_checkpoints_secs" in replaced:
+        _refuse_two_intervals(steps, secs)
+    elif "save_checkpoints_steps" in replaced and steps is not None:
+        config._save_checkpoints_secs = None
+    elif "save_checkpoints_secs" in replaced and secs is not None:
+        config._save_checkpoints_steps = None
+
+
+def _resolve_model_dir(
+    tf_config: dict[str, Any], model_dir: str | os.PathLike[str] | None
+) -> str | None:
+    """`model_dir`, or TF_CONFIG's when that is None; they must agree when both are given."""
+    if isinstance(model_dir, os.PathLike):
+        model_dir = tf.compat.as_str_any(os.fspath(model_dir))
+    if model_dir == "":
+        raise ValueError("model_dir should be non-empty. Pass None to leave the choice open.")
+    from_cluster = tf_config.get("model_dir")
+    if from_cluster == "":
+        raise ValueError("model_dir in TF_CONFIG should be non-empty. Remove the key instead.")
+    if from_cluster:
+        if model_dir and from_cluster != model_dir:
+            raise ValueError(
+                "`model_dir` provided in RunConfig construct, if set, must have the same value as "
+                f"the model_dir in TF_CONFIG. model_dir: {model_dir}\n"
+                f'TF_CONFIG["model_dir"]: {from_cluster}.\n'
+            )
+        tf.compat.v1.logging.info("Using model_dir in TF_CONFIG: %s", from_cluster)
+    return model_dir or from_cluster

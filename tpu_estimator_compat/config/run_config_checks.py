@@ -1,0 +1,83 @@
+"""Configuration of a run: the range checks of a `RunConfig`'s properties."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+# The original read arguments with this function, so wrappers and partials count the same.
+from tensorflow.python.util import function_utils
+
+
+def _is_device_fn(value: Any) -> bool:
+    return callable(value) and set(function_utils.fn_args(value)) == {"op"}
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+def _is_config_proto(value: Any) -> bool:
+    return isinstance(value, tf.compat.v1.ConfigProto)
+
+
+_CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
+    ("model_dir", bool, "model_dir should be non-empty"),
+    ("save_summary_steps", lambda n: n >= 0, "save_summary_steps should be >= 0"),
+    ("save_checkpoints_steps", lambda n: n >= 0, "save_checkpoints_steps should be >= 0"),
+    ("save_checkpoints_secs", lambda s: s >= 0, "save_checkpoints_secs should be >= 0"),
+    ("session_config", _is_config_proto, "session_config must be instance of ConfigProto"),
+    ("keep_checkpoint_max", lambda n: n >= 0, "keep_checkpoint_max should be >= 0"),
+    (
+        "keep_checkpoint_every_n_hours",
+        lambda h: h > 0,
+        "keep_checkpoint_every_n_hours should be > 0",
+    ),
+    ("log_step_count_steps", lambda n: n > 0, "log_step_count_steps should be > 0"),
+    ("tf_random_seed", _is_int, "tf_random_seed must be integer."),
+    (
+        "experimental_max_worker_delay_secs",
+        _is_int,
+        "experimental_max_worker_delay_secs must be an integer if set.",
+    ),
+    (
+        "session_creation_timeout_secs",
+        lambda s: s > 0,
+        "session_creation_timeout_secs should be > 0",
+    ),
+    ("device_fn", _is_device_fn, 'device_fn must be callable with exactly one argument "op".'),
+    (
+        "protocol",
+        lambda p: p in ("grpc", "grpc+verbs"),
+        "protocol should be grpc or grpc+verbs",
+    ),
+    ("_jit_compile", lambda j: isinstance(j, bool), "jit_compile should be True, False or None"),
+]
+
+
+def check_properties(config: Any) -> None:
+    """Refuses property values out of their range; None is always fine.
+
+    Raises:
+      ValueError: with the original's words, and the value.
+    """
+    for name, is_fine, message in _CHECKS:
+        value = getattr(config, name)
+        if value is not None and not is_fine(value):
+            raise ValueError(f"{message} (got {value!r})")
+
+
+def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
+    """Refuses strategies that cannot run a `model_fn`.
+
+    Raises:
+      ValueError: one is a TF2 `ParameterServerStrategy`.
+    """
+    for strategy in strategies:
+        if type(strategy) is tf.distribute.experimental.ParameterServerStrategy:
+            raise ValueError(
+                "Please use `tf.compat.v1.distribute.experimental.ParameterServerStrategy` for"
+                f" parameter server strategy with estimator. Got {strategy!r}, which needs a"
+                " ClusterCoordinator to hand out its steps; a model_fn has none."
+                " MirroredStrategy and MultiWorkerMirroredStrategy work without one."
+            )

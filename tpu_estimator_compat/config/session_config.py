@@ -1,0 +1,43 @@
+"""Configuration of the runtime: the `ConfigProto`s the original made by default, and what we read.
+
+Sessions are gone, yet scripts still build, pass and read a `ConfigProto`.
+"""
+
+import tensorflow as tf
+
+from tpu_estimator_compat.config.task import TaskType
+
+
+def default_session_config() -> tf.compat.v1.ConfigProto:
+    """What a plain `Estimator` used when `session_config` was None."""
+    config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+    rewrite = config.graph_options.rewrite_options
+    rewrite.meta_optimizer_iterations = rewrite.ONE
+    return config
+
+
+def distributed_session_config(task_type: str, task_id: int) -> tf.compat.v1.ConfigProto | None:
+    """What the original used in a TF_CONFIG cluster: each task talks to parameter servers only.
+
+    Returns:
+      The default config with device filters, or None for an evaluator or an unknown job.
+    """
+    filters = {
+        TaskType.MASTER: ["/job:ps", "/job:master"],
+        TaskType.CHIEF: ["/job:ps", "/job:chief"],
+        TaskType.WORKER: ["/job:ps", f"/job:worker/task:{task_id}"],
+        TaskType.PS: ["/job:ps", "/job:worker", "/job:chief", "/job:master"],
+    }.get(task_type)
+    if filters is None:
+        return None
+    config = default_session_config()
+    config.device_filters.extend(filters)
+    return config
+
+
+def asks_for_jit(config: tf.compat.v1.ConfigProto | None) -> bool:
+    """Whether `config` switches XLA on for all ops (`global_jit_level` ON_1 or ON_2)."""
+    if config is None:
+        return False
+    options = config.graph_options.optimizer_options
+    return options.global_jit_level in (options.ON_1, options.ON_2)

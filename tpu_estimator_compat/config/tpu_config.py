@@ -1,0 +1,155 @@
+"""Configuration of TPU training: the loop, the input pipeline and the model's partition."""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tpu_estimator_compat.config.iterations import (
+    check_positive_integer,
+    parse_iterations_per_loop,
+)
+from tpu_estimator_compat.config.task import read_tf_config
+
+_CORES_PER_REPLICA = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class InputPipelineConfig:
+    """How `input_fn` is called and its batches are spread over replicas.
+
+    Plain ints, not an enum: scripts compare them with `is` and pass bare numbers.
+    """
+
+    PER_SHARD_V1 = 1
+    PER_HOST_V1 = 2
+    PER_HOST_V2 = 3
+    BROADCAST = 4
+    SLICED = 5
+
+
+class _TPUConfigFields(NamedTuple):
+    iterations_per_loop: Any
+    num_shards: Any
+    num_cores_per_replica: Any
+    per_host_input_for_training: Any
+    tpu_job_name: Any
+    initial_infeed_sleep_secs: Any
+    input_partition_dims: Any
+    eval_training_input_configuration: Any
+    experimental_host_call_every_n_steps: Any
+    experimental_allow_per_host_v2_parallel_get_next: Any
+    experimental_feed_hook: Any
+
+
+class TPUConfig(_TPUConfigFields):
+    """TPU related configuration required by `TPUEstimator`; the original's named tuple.
+
+    Args:
+      iterations_per_loop: train steps (int) run on the device before the host gets control, or a
+        time as `"<N>s"`, `"<N>m"`, `"<N>h"`.
+      num_shards: number of replicas; deprecated and not used, but checked.
+      num_cores_per_replica: cores that share one replica (1, 2, 4, ... 128); None for one core.
+      per_host_input_for_training: an `InputPipelineConfig` value; True is `PER_HOST_V1`, False is
+        `PER_SHARD_V1`.
+      tpu_job_name: name of the TPU job; defaults to TF_CONFIG's `service.tpu_worker_job_name`.
+      initial_infeed_sleep_secs: seconds before the first batch is fed.
+      input_partition_dims: one or two (features, labels) nested lists of partition counts per
+        dimension.
+      eval_training_input_configuration: `PER_HOST_V1` (follow `per_host_input_for_training`) or
+        `SLICED` (call `input_fn` on host 0 and slice its batches over the replicas).
+      experimental_host_call_every_n_steps: steps between two host calls within a loop.
+      experimental_allow_per_host_v2_parallel_get_next: whether replicas may fetch batches out of
+        order under `PER_HOST_V2`.
+      experimental_feed_hook: a class that took the place of the infeed/outfeed session hook.
+
+    Raises:
+      TypeError: `num_shards` or `initial_infeed_sleep_secs` is not an int.
+      ValueError: a value is out of its range, or two of them contradict each other.
+    """
+
+    def __new__(
+        cls,
+        iterations_per_loop: int | str = 2,
+        num_shards: int | None = None,
+        num_cores_per_replica: int | None = None,
+        per_host_input_for_training: bool | int = True,
+        tpu_job_name: str | None = None,
+        initial_infeed_sleep_secs: int | None = None,
+        input_partition_dims: Any = None,
+        eval_training_input_configuration: int = InputPipelineConfig.PER_HOST_V1,
+        experimental_host_call_every_n_steps: int = 1,
+        experimental_allow_per_host_v2_parallel_get_next: bool = False,
+        experimental_feed_hook: type | None = None,
+    ) -> "TPUConfig":
+        parse_iterations_per_loop(iterations_per_loop)
+        if num_shards is not None:
+            check_positive_integer(num_shards, "TPUConfig num_shards")
+        if input_partition_dims is not None:
+            _check_partition(
+                input_partition_dims, per_host_input_for_training, num_cores_per_replica
+            )
+        _check_cores(num_cores_per_replica)
+        _check_eval_input(eval_training_input_configuration)
+        if initial_infeed_sleep_secs:
+            check_positive_integer(initial_infeed_sleep_secs, "TPUConfig initial_infeed_sleep_secs")
+        return super().__new__(
+            cls,
+            iterations_per_loop,
+            num_shards,
+            num_cores_per_replica,
+            _input_mode(per_host_input_for_training),
+            tpu_job_name or _tpu_job_name_from_tf_config(),
+            initial_infeed_sleep_secs,
+            input_partition_dims,
+            eval_training_input_configuration,
+            experimental_host_call_every_n_steps,
+            experimental_allow_per_host_v2_parallel_get_next,
+            experimental_feed_hook,
+        )
+
+
+def _check_partition(dims: Any, input_mode: bool | int, cores_per_replica: int | None) -> None:
+    if len(dims) not in (1, 2):
+        raise ValueError(
+            "input_partition_dims must be a list/tuple with one or two elements."
+            f" Got {len(dims)}: {dims!r}. Give one for features and, if there are labels, one more."
+        )
+    if input_mode != InputPipelineConfig.PER_HOST_V2:
+        raise ValueError(
+            "input_partition_dims is only supported in PER_HOST_V2 mode."
+            f" Got per_host_input_for_training={input_mode!r}; set it to"
+            " InputPipelineConfig.PER_HOST_V2."
+        )
+    if cores_per_replica is None:
+        raise ValueError(
+            "input_partition_dims requires setting num_cores_per_replica."
+            " Set it to the number of partitions."
+        )
+
+
+def _check_cores(num_cores_per_replica: int | None) -> None:
+    if num_cores_per_replica is not None and num_cores_per_replica not in _CORES_PER_REPLICA:
+        allowed = ", ".join(map(str, _CORES_PER_REPLICA))
+        raise ValueError(f"num_cores_per_replica must be {allowed}; got {num_cores_per_replica}")
+
+
+def _check_eval_input(mode: int) -> None:
+    if mode not in (InputPipelineConfig.PER_HOST_V1, InputPipelineConfig.SLICED):
+        raise ValueError(
+            f"eval_training_input_configuration must be PER_HOST_V1 or SLICED; got {mode}"
+        )
+
+
+def _input_mode(per_host_input_for_training: bool | int) -> int:
+    """The `InputPipelineConfig` value that the bools of early versions stand for."""
+    if per_host_input_for_training is False:
+        return InputPipelineConfig.PER_SHARD_V1
+    if per_host_input_for_training is True:
+        return InputPipelineConfig.PER_HOST_V1
+    return per_host_input_for_training
+
+
+def _tpu_job_name_from_tf_config() -> str | None:
+    name = read_tf_config().get("service", {}).get("tpu_worker_job_name")
+    if name:
+        tf.compat.v1.logging.info("Load TPU job name from TF_CONFIG: %s", name)
+    return name
