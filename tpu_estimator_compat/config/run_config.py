@@ -228,19 +228,18 @@ def _resolve_model_dir(
     tf_config: dict[str, Any], model_dir: str | os.PathLike[str] | None
 ) -> str | None:
     """`model_dir`, or TF_CONFIG's when that is None; they must agree when both are given."""
-    if isinstance(model_dir, os.PathLike):
-        model_dir = tf.compat.as_str_any(os.fspath(model_dir))
-    if model_dir == "":
+    given = None if model_dir is None else tf.compat.as_str_any(os.fspath(model_dir))
+    if given == "":
         raise ValueError("model_dir should be non-empty. Pass None to leave the choice open.")
-    from_cluster = tf_config.get("model_dir")
+    from_cluster: str | None = tf_config.get("model_dir")
     if from_cluster == "":
         raise ValueError("model_dir in TF_CONFIG should be non-empty. Remove the key instead.")
     if from_cluster:
-        if model_dir and from_cluster != model_dir:
+        if given and from_cluster != given:
             raise ValueError(
                 "`model_dir` provided in RunConfig construct, if set, must have the same value as "
-                f"the model_dir in TF_CONFIG. model_dir: {model_dir}\n"
+                f"the model_dir in TF_CONFIG. model_dir: {given}\n"
                 f'TF_CONFIG["model_dir"]: {from_cluster}.\n'
             )
         tf.compat.v1.logging.info("Using model_dir in TF_CONFIG: %s", from_cluster)
-    return model_dir or from_cluster
+    return given or from_cluster

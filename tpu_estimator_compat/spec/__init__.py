@@ -1,0 +1,24 @@
+"""What a `model_fn` returns: validated tensors, ops and functions for one mode, and warm starts."""
+
+from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
+from tpu_estimator_compat.spec.host_call_hook import HostCallHook
+from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
+from tpu_estimator_compat.spec.mode_keys import ModeKeys
+from tpu_estimator_compat.spec.tpu_estimator_spec import TPUEstimatorSpec
+from tpu_estimator_compat.spec.warm_start import (
+    VocabInfo,
+    WarmStartSettings,
+    default_warm_start_settings,
+)
+
+__all__ = [
+    "EstimatorSpec",
+    "HostCallHook",
+    "ModeKeys",
+    "TPUEstimatorSpec",
+    "VocabInfo",
+    "WarmStartSettings",
+    "default_warm_start_settings",
+    "is_keras_metric",
+    "keras_metric_pair",
+]

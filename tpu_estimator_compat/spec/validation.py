@@ -1,0 +1,165 @@
+"""Checks of a spec's fields: types, modes and graphs, refused with the original's words."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+# Fills in the default signature of a SavedModel; the original used this function too.
+from tensorflow.python.saved_model.model_utils.export_utils import get_export_outputs
+
+from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
+from tpu_estimator_compat.spec.mode_keys import ModeKeys
+
+# Covers symbolic and eager tensors and variables; composite tensors are not among them.
+_TENSOR = tf.__internal__.types.Tensor
+
+
+def checked_train_op(train_op: Any, mode: str) -> tf.Operation | tf.Tensor | None:
+    """Returns `train_op`, an op or a tensor of the default graph; a variable becomes its op.
+
+    Raises:
+      TypeError: neither op nor tensor.
+      ValueError: missing in TRAIN mode, or from another graph.
+    """
+    if train_op is None:
+        if mode == ModeKeys.TRAIN:
+            raise ValueError(f"Missing train_op. A spec with mode={mode!r} needs one.")
+        return None
+    if not isinstance(train_op, tf.Operation | _TENSOR):
+        raise TypeError(f"train_op must be Operation or Tensor, given: {train_op}")
+    if isinstance(train_op, tf.Variable):
+        train_op = train_op.op
+    _check_graph(train_op, "train_op")
+    return train_op
+
+
+def checked_loss(loss: Any, mode: str) -> tf.Tensor | None:
+    """Returns `loss` as a scalar tensor; one of shape `[1]` is reshaped.
+
+    Raises:
+      TypeError: not a tensor.
+      ValueError: missing in TRAIN or EVAL mode, not a scalar, or from another graph.
+    """
+    if loss is None:
+        if mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
+            raise ValueError(f"Missing loss. A spec with mode={mode!r} needs one.")
+        return None
+    shape = _checked_tensor(loss, "loss").shape
+    if shape.num_elements() not in (None, 1):
+        raise ValueError(
+            f"Loss must be scalar, given: {loss}. Average or sum it over the examples first."
+        )
+    if not shape.is_compatible_with(tf.TensorShape([])):
+        loss = tf.reshape(loss, [])
+    _check_graph(loss, "loss")
+    return loss
+
+
+def checked_predictions(predictions: Any, mode: str) -> tf.Tensor | dict[str, tf.Tensor]:
+    """Returns `predictions`, a tensor or a dict of tensors; `{}` for None.
+
+    Raises:
+      TypeError: not a tensor or dict of tensors.
+      ValueError: missing in PREDICT mode, or from another graph.
+    """
+    if predictions is None:
+        if mode == ModeKeys.PREDICT:
+            raise ValueError(f"Missing predictions. A spec with mode={mode!r} needs them.")
+        return {}
+    if not isinstance(predictions, dict):
+        _check_graph(_checked_tensor(predictions, "predictions"), "prediction values")
+        return predictions
+    for key, value in predictions.items():
+        _checked_tensor(value, f"predictions[{key}]")
+    for key, value in predictions.items():
+        _check_graph(value, "prediction values", key)
+    return dict(predictions)
+
+
+def checked_export_outputs(
+    export_outputs: Any, predictions: tf.Tensor | dict[str, tf.Tensor], mode: str
+) -> dict[str, Any] | None:
+    """Returns `export_outputs`; in PREDICT mode with a default serving signature.
+
+    Raises:
+      TypeError: in PREDICT mode, not a dict of `ExportOutput`s.
+      ValueError: in PREDICT mode, several entries and none is the default one.
+    """
+    if mode == ModeKeys.PREDICT:
+        return get_export_outputs(export_outputs, predictions)
+    return export_outputs
+
+
+def checked_hooks(hooks: Iterable[Any] | None) -> tuple[tf.compat.v1.train.SessionRunHook, ...]:
+    """Returns `hooks` as a tuple.
+
+    Raises:
+      TypeError: one is not a `SessionRunHook`.
+    """
+    checked = tuple(hooks or [])
+    for hook in checked:
+        if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
+            raise TypeError(f"All hooks must be SessionRunHook instances, given: {hook}")
+    return checked
+
+
+def checked_scaffold(scaffold: Any) -> tf.compat.v1.train.Scaffold:
+    """Returns `scaffold`, or a default one for None.
+
+    Raises:
+      TypeError: not a `tf.compat.v1.train.Scaffold`.
+    """
+    scaffold = scaffold or tf.compat.v1.train.Scaffold()
+    if not isinstance(scaffold, tf.compat.v1.train.Scaffold):
+        raise TypeError(f"scaffold must be tf.train.Scaffold. Given: {scaffold}")
+    return scaffold
+
+
+def checked_eval_metric_ops(eval_metric_ops: Any) -> dict[str, tuple[Any, Any]]:
+    """Returns a new dict of `(value, update_op)` pairs; Keras metrics become pairs.
+
+    Raises:
+      TypeError: not a dict, or a value is neither a pair nor a metric.
+      ValueError: a tensor is from another graph, or a metric was never updated.
+    """
+    if eval_metric_ops is None:
+        return {}
+    if not isinstance(eval_metric_ops, dict):
+        raise TypeError(f"eval_metric_ops must be a dict, given: {eval_metric_ops}")
+    return {key: _metric_pair(key, value) for key, value in eval_metric_ops.items()}
+
+
+def _metric_pair(key: str, value: Any) -> tuple[Any, Any]:
+    if is_keras_metric(value):
+        return keras_metric_pair(value)
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise TypeError(
+            "Values of eval_metric_ops must be (metric_value, update_op) tuples, "
+            f"given: {value} for key: {key}"
+        )
+    for part in tf.nest.flatten(value):
+        _check_graph(part, "eval_metric_ops", key)
+    return value
+
+
+def _checked_tensor(value: Any, name: str) -> tf.Tensor:
+    if not isinstance(value, _TENSOR):
+        raise TypeError(f"{name} must be Tensor, given: {value}")
+    return value
+
+
+def _check_graph(value: Any, field: str, key: str | None = None) -> None:
+    """Refuses ops and tensors of another graph than the one being built."""
+    if tf.executing_eagerly():
+        return
+    name = getattr(value, "name", repr(value))
+    if getattr(value, "graph", None) is not tf.compat.v1.get_default_graph():
+        label = name if key is None else f"{key}: {name}"
+        raise ValueError(
+            f'{field} with "{label}" must be from the default graph. '
+            "Possible causes of this error include: \n\n"
+            f"1) {field} was created outside the context of the default graph.\n\n"
+            "2) The object passed through to EstimatorSpec was not created in the most recent "
+            'call to "model_fn".'
+        )

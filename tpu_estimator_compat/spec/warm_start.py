@@ -1,0 +1,82 @@
+"""Warm starts: which variables of a new model begin with the values of an old checkpoint."""
+
+import os
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+VocabInfo: Any = tf.compat.v1.train.VocabInfo
+
+
+class _WarmStartFields(NamedTuple):
+    ckpt_to_initialize_from: str
+    vars_to_warm_start: Any
+    var_name_to_vocab_info: dict[str, Any]
+    var_name_to_prev_var_name: dict[str, str]
+
+
+class WarmStartSettings(_WarmStartFields):
+    """`tf.estimator.WarmStartSettings`, the arguments of `tf.compat.v1.train.warm_start`.
+
+    Args:
+      ckpt_to_initialize_from: a checkpoint, or a directory whose latest checkpoint is taken.
+      vars_to_warm_start: a regular expression over trainable variables (default: all of them), a
+        list of them over all global variables, a list of variables, or None for only those in
+        `var_name_to_vocab_info`.
+      var_name_to_vocab_info: variable name to `VocabInfo`, for embeddings whose vocabulary changed.
+      var_name_to_prev_var_name: variable name to its name in the checkpoint, where they differ.
+
+    Raises:
+      ValueError: `ckpt_to_initialize_from` is empty.
+    """
+
+    def __new__(
+        cls,
+        ckpt_to_initialize_from: str,
+        vars_to_warm_start: Any = ".*",
+        var_name_to_vocab_info: dict[str, Any] | None = None,
+        var_name_to_prev_var_name: dict[str, str] | None = None,
+    ) -> "WarmStartSettings":
+        if not ckpt_to_initialize_from:
+            raise ValueError(
+                "`ckpt_to_initialize_from` MUST be set in WarmStartSettings"
+                f" to a checkpoint or a directory of checkpoints. Got {ckpt_to_initialize_from!r}."
+            )
+        return super().__new__(
+            cls,
+            ckpt_to_initialize_from,
+            vars_to_warm_start,
+            var_name_to_vocab_info or {},
+            var_name_to_prev_var_name or {},
+        )
+
+
+def default_warm_start_settings(
+    warm_start_from: str | bytes | os.PathLike[str] | WarmStartSettings | None,
+) -> WarmStartSettings | None:
+    """The settings an estimator's `warm_start_from` stands for.
+
+    Args:
+      warm_start_from: a checkpoint, a directory of checkpoints, a SavedModel's directory, ready
+        settings, or None.
+
+    Returns:
+      The settings, or None for None. A SavedModel (known by `variables/variables.index`) is read
+      like a checkpoint, as the original did.
+
+    Raises:
+      ValueError: `warm_start_from` is of another type, or empty.
+    """
+    if warm_start_from is None or isinstance(warm_start_from, WarmStartSettings):
+        return warm_start_from
+    if not isinstance(warm_start_from, str | bytes | os.PathLike):
+        raise ValueError(
+            "warm_start_from must be a string or a WarmStartSettings, instead got "
+            f"{type(warm_start_from)}: {warm_start_from!r}"
+        )
+    path = tf.compat.as_text(os.fspath(warm_start_from))
+    saved_model_variables = os.path.join(path, "variables", "variables")
+    if tf.io.gfile.exists(saved_model_variables + ".index"):
+        tf.compat.v1.logging.info("Warm-starting from a SavedModel")
+        return WarmStartSettings(saved_model_variables)
+    return WarmStartSettings(path)
