@@ -1,0 +1,67 @@
+"""Warm start settings and what an estimator's `warm_start_from` stands for."""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from tpu_estimator_compat.spec import VocabInfo, WarmStartSettings, default_warm_start_settings
+
+
+def test_defaults():
+    settings = WarmStartSettings("/ckpt")
+    assert settings == ("/ckpt", ".*", {}, {})
+    assert repr(settings).startswith("WarmStartSettings(ckpt_to_initialize_from='/ckpt'")
+
+
+@pytest.mark.parametrize("empty", ["", None])
+def test_checkpoint_must_be_given(empty):
+    with pytest.raises(ValueError, match="`ckpt_to_initialize_from` MUST be set"):
+        WarmStartSettings(empty)
+
+
+def test_none_and_settings_are_returned_as_they_are():
+    settings = WarmStartSettings("/ckpt", vars_to_warm_start=None)
+    assert default_warm_start_settings(None) is None
+    assert default_warm_start_settings(settings) is settings
+
+
+@pytest.mark.parametrize("given", ["/ckpt", b"/ckpt", pathlib.Path("/ckpt")])
+def test_paths_warm_start_all_trainable_variables(given):
+    assert default_warm_start_settings(given) == WarmStartSettings("/ckpt")
+
+
+def test_other_types_are_refused():
+    with pytest.raises(ValueError, match="must be a string or a WarmStartSettings, instead got"):
+        default_warm_start_settings(3)
+
+
+@pytest.mark.parametrize("as_type", [str, pathlib.Path, lambda path: str(path).encode()])
+def test_saved_model_is_read_from_its_variables(tmp_path, as_type):
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        weight = tf.compat.v1.get_variable("weight", initializer=3.0)
+        session.run(weight.initializer)
+        tf.compat.v1.saved_model.simple_save(
+            session, str(tmp_path / "saved"), {"x": weight}, {"y": weight}
+        )
+    settings = default_warm_start_settings(as_type(tmp_path / "saved"))
+    assert settings.ckpt_to_initialize_from == str(tmp_path / "saved/variables/variables")
+    assert tf.train.load_variable(settings.ckpt_to_initialize_from, "weight") == 3.0
+
+
+def test_settings_drive_tensorflows_warm_start(tmp_path):
+    checkpoint = str(tmp_path / "model.ckpt")
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        old = tf.compat.v1.get_variable("old", initializer=[1.0, 2.0])
+        session.run(old.initializer)
+        tf.compat.v1.train.Saver([old]).save(session, checkpoint)
+    settings = WarmStartSettings(checkpoint, var_name_to_prev_var_name={"new": "old"})
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        new = tf.compat.v1.get_variable("new", initializer=[0.0, 0.0])
+        tf.compat.v1.train.warm_start(*settings)
+        session.run(new.initializer)
+        assert session.run(new).tolist() == [1.0, 2.0]
+
+
+def test_vocab_info_is_tensorflows():
+    assert VocabInfo is tf.compat.v1.train.VocabInfo
