@@ -7,6 +7,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import pytest
 import tensorflow as tf
 
+pytest_plugins = ["parity.environment"]
+
 LOGICAL_CPUS = 4
 
 

@@ -1,0 +1,129 @@
+"""Parity runs: starts the driver under an interpreter, reads its records, shares them in a session.
+
+pytest-xdist may hand the tests of one family to several workers; `shared` has the first that asks
+do the work, and the others wait for it and read the same records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import functools
+import json
+import os
+import pathlib
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+DRIVER = pathlib.Path(__file__).with_name("driver.py")
+TIMEOUT = 300  # Seconds; a process takes about ten, and hangs must not stop the session.
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What the driver wrote down of one run."""
+
+    out: pathlib.Path
+    name: str
+    fields: dict[str, Any]
+
+    @functools.cached_property
+    def variables(self) -> dict[str, np.ndarray]:
+        """The latest checkpoint's variables by name."""
+        with np.load(self.out / f"{self.name}.variables.npz") as archive:
+            described = self.fields["variables"]
+            return {name: archive[entry["key"]] for name, entry in described.items()}
+
+    @functools.cached_property
+    def predictions(self) -> dict[str, np.ndarray]:
+        """Predictions stacked over the examples, by key."""
+        with np.load(self.out / f"{self.name}.predictions.npz") as archive:
+            return dict(archive)
+
+    @property
+    def losses(self) -> list[float]:
+        return self.fields["losses"]
+
+    @property
+    def evaluate(self) -> dict[str, dict[str, Any]]:
+        return self.fields["evaluate"]
+
+    def checked(self) -> Record:
+        """This record, if the run ended well; fails with the run's own traceback if not."""
+        error = self.fields["error"]
+        if error:
+            pytest.fail(f"run {self.name!r} in {self.out}:\n{error['traceback']}", pytrace=False)
+        return self
+
+
+Records = dict[str, Record]
+
+
+def drive(
+    python: str,
+    side: str,
+    family: str,
+    out: pathlib.Path,
+    runs: list[dict[str, Any]],
+    logical_cpus: int = 1,
+) -> Records:
+    """Does `runs` (fields of `driver.Run`) in one process of `python`.
+
+    Args:
+        python: Path of the interpreter.
+        side: "original" or "ours".
+        family: Name of a module in families/.
+        out: Directory of the records; runs' model_dirs not given lie below it.
+        runs: What to do.
+        logical_cpus: How many devices the CPU is split into.
+    """
+    out.mkdir(parents=True)
+    for run in runs:
+        run.setdefault("model_dir", str(out / run["name"]))
+    job = out / "job.json"
+    job.write_text(json.dumps({"logical_cpus": logical_cpus, "runs": runs}))
+    command = [python, str(DRIVER), "--side", side, "--family", family]
+    command += ["--job", str(job), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    (out / "log").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        raise RuntimeError(f"{side} {family}: exit {done.returncode}\n{done.stderr[-4000:]}")
+    return read(out)
+
+
+def read(out: pathlib.Path) -> Records:
+    """The records in `out`, by run."""
+    results = json.loads((out / "results.json").read_text())
+    return {name: Record(out, name, fields) for name, fields in results.items()}
+
+
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, key: str, make: Callable[[pathlib.Path], None]
+) -> pathlib.Path:
+    """A directory that `make` filled once in this session, whichever worker asked first.
+
+    Raises:
+        RuntimeError: What `make` raised, also for those who ask later.
+    """
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    root = base / "parity" / key
+    root.mkdir(parents=True, exist_ok=True)
+    finished = root / "finished"
+    with (root / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not finished.exists():
+            error = ""
+            try:
+                make(root)
+            except Exception as raised:
+                error = f"{type(raised).__name__}: {raised}"
+            finished.write_text(error)
+    if finished.read_text():
+        raise RuntimeError(finished.read_text())
+    return root
