@@ -1,0 +1,206 @@
+"""TPUEstimatorSpec: its checks, and the plain spec it turns into."""
+
+import functools
+
+import keras
+import pytest
+import tensorflow as tf
+from tensorflow.python.ops import summary_ops_v2
+
+from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, TPUEstimatorSpec
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as built:
+        yield built
+
+
+@pytest.fixture
+def loss():
+    return tf.constant(1.0)
+
+
+@pytest.fixture
+def values():
+    return tf.constant([1.0, 2.0, 6.0])
+
+
+def mean_of(values):
+    """A metric_fn of one argument."""
+    return {"mean": v1.metrics.mean(values)}
+
+
+def test_fields_are_in_the_originals_order():
+    assert TPUEstimatorSpec._fields == (
+        "mode",
+        "predictions",
+        "loss",
+        "train_op",
+        "eval_metrics",
+        "export_outputs",
+        "scaffold_fn",
+        "host_call",
+        "training_hooks",
+        "evaluation_hooks",
+        "prediction_hooks",
+    )
+
+
+@pytest.mark.parametrize("field", ["eval_metrics", "host_call"])
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (mean_of, ValueError, "should be tuple or list"),
+        ((mean_of,), ValueError, "should have two elements. Got 1"),
+        (("mean", [1]), TypeError, r"\[0\] should be callable. Got 'mean'"),
+        ((mean_of, 1), ValueError, r"\[1\] should be tuple or list, or dict. Got 1"),
+        ((mean_of, [1, 2]), RuntimeError, "length of tensors 2 does not match .* takes 1"),
+        ((mean_of, []), RuntimeError, "length of tensors 0 does not match"),
+    ],
+)
+def test_pairs_are_checked(loss, field, given, error, message):
+    with pytest.raises(error, match=f"{field}.*{message}"):
+        TPUEstimatorSpec("eval", loss=loss, **{field: given})
+
+
+class MeanOf:
+    """A metric_fn that is an object."""
+
+    def __call__(self, values):
+        return mean_of(values)
+
+    def method(self, values):
+        return mean_of(values)
+
+
+@pytest.mark.parametrize(
+    "metric_fn",
+    [
+        mean_of,
+        lambda *tensors: mean_of(*tensors),
+        functools.partial(lambda scale, values: mean_of(scale * values), 1.0),
+        MeanOf(),
+        MeanOf().method,
+    ],
+    ids=["function", "varargs", "partial", "object", "method"],
+)
+def test_metric_fn_may_be_any_callable(loss, values, metric_fn):
+    spec = TPUEstimatorSpec("eval", loss=loss, eval_metrics=(metric_fn, [values]))
+    assert list(spec.as_estimator_spec().eval_metric_ops) == ["mean"]
+
+
+@pytest.mark.parametrize("tensors", [list, tuple, lambda one: {"values": one[0]}])
+def test_metrics_are_computed_in_the_current_graph(loss, values, tensors):
+    eval_metrics = (mean_of, tensors([values]))
+    spec = TPUEstimatorSpec("eval", loss=loss, eval_metrics=eval_metrics)
+    value, update = spec.as_estimator_spec().eval_metric_ops["mean"]
+    with v1.Session() as session:
+        session.run(v1.local_variables_initializer())
+        session.run(update)
+        assert session.run(value) == pytest.approx(3.0)
+
+
+def test_metric_fn_may_return_keras_metrics(loss, values):
+    def metric_fn(values):
+        metric = keras.metrics.Mean()
+        metric.update_state(values)
+        return {"mean": metric}
+
+    spec = TPUEstimatorSpec("eval", loss=loss, eval_metrics=(metric_fn, [values]))
+    value, update = spec.as_estimator_spec().eval_metric_ops["mean"]
+    with v1.Session() as session:
+        session.run(v1.local_variables_initializer())
+        session.run(update)
+        assert session.run(value) == pytest.approx(3.0)
+
+
+def test_wrong_names_are_the_functions_own_type_error(loss, values):
+    spec = TPUEstimatorSpec("eval", loss=loss, eval_metrics=(mean_of, {"wrong": values}))
+    with pytest.raises(TypeError, match="wrong"):
+        spec.as_estimator_spec()
+
+
+def test_each_spec_keeps_its_own_host_calls(loss, values):
+    # The original kept them on the class: the last spec built gave its metrics to all.
+    first = TPUEstimatorSpec("eval", loss=loss, eval_metrics=(mean_of, [values]))
+    TPUEstimatorSpec("eval", loss=loss, eval_metrics=(lambda v: {"other": (v, v)}, [values]))
+    TPUEstimatorSpec("eval", loss=loss)
+    assert list(first.as_estimator_spec().eval_metric_ops) == ["mean"]
+
+
+def test_replaced_metrics_are_used(loss, values):
+    spec = TPUEstimatorSpec("eval", loss=loss)._replace(eval_metrics=(mean_of, [values]))
+    assert list(spec.as_estimator_spec().eval_metric_ops) == ["mean"]
+
+
+def test_plain_spec_carries_the_fields_over(loss, values):
+    hooks = [v1.train.SessionRunHook() for _ in range(3)]
+    scaffold = v1.train.Scaffold()
+    step = tf.no_op()
+    spec = TPUEstimatorSpec(
+        "train",
+        predictions={"v": values},
+        loss=loss,
+        train_op=step,
+        scaffold_fn=lambda: scaffold,
+        training_hooks=hooks[:1],
+        evaluation_hooks=hooks[1:2],
+        prediction_hooks=hooks[2:],
+    )
+    plain = spec.as_estimator_spec()
+    assert type(plain) is EstimatorSpec
+    assert (plain.mode, plain.loss, plain.train_op) == ("train", loss, step)
+    assert plain.predictions == {"v": values}
+    assert plain.scaffold is scaffold
+    assert plain.training_hooks + plain.evaluation_hooks + plain.prediction_hooks == tuple(hooks)
+    assert plain.eval_metric_ops == {}
+
+
+def test_scaffold_fn_waits_until_it_is_needed(loss):
+    calls = []
+    spec = TPUEstimatorSpec("eval", loss=loss, scaffold_fn=lambda: calls.append(1))
+    assert calls == []
+    spec.as_estimator_spec()
+    assert calls == [1]
+
+
+def test_spec_needs_the_modes_fields():
+    with pytest.raises(ValueError, match="Missing train_op"):
+        TPUEstimatorSpec("train")
+    with pytest.raises(TypeError, match="All hooks must be SessionRunHook instances, given: h"):
+        TPUEstimatorSpec("train", training_hooks=["h"])
+
+
+def test_host_call_runs_at_every_step_in_every_mode(loss):
+    counter = v1.get_variable("counter", [], initializer=v1.zeros_initializer())
+    host_call = (lambda value: [counter.assign_add(value)], [tf.constant(2.0)])
+    spec = TPUEstimatorSpec("train", loss=loss, train_op=tf.no_op(), host_call=host_call)
+    plain = spec.as_estimator_spec()
+    (hook,) = plain.training_hooks
+    assert isinstance(hook, HostCallHook)
+    assert plain.evaluation_hooks == plain.prediction_hooks == (hook,)
+    with v1.train.MonitoredSession(hooks=[hook]) as session:
+        for _ in range(3):
+            session.run(loss)
+        # The fetch of this very step may see the assignment or not: read without the hooks.
+        assert session.run_step_fn(lambda step_context: step_context.session.run(counter)) == 6.0
+
+
+def test_host_call_opens_and_flushes_its_summary_writer(loss, tmp_path):
+    def write(values):
+        writer = summary_ops_v2.create_file_writer(str(tmp_path), max_queue=1000)
+        with writer.as_default(), summary_ops_v2.always_record_summaries():
+            return summary_ops_v2.scalar(
+                "score", tf.reduce_mean(values), step=tf.constant(1, "int64")
+            )
+
+    host_call = (write, [tf.constant([2.0, 4.0])])
+    spec = TPUEstimatorSpec("train", loss=loss, train_op=tf.no_op(), host_call=host_call)
+    with v1.train.MonitoredSession(hooks=spec.as_estimator_spec().training_hooks) as session:
+        session.run(loss)
+    (path,) = map(str, tmp_path.iterdir())
+    events = [value for event in v1.train.summary_iterator(path) for value in event.summary.value]
+    assert [(event.tag, event.simple_value) for event in events] == [("score", 3.0)]
