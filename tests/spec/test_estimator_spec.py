@@ -129,6 +129,13 @@ def test_numbers_are_no_metric_values(loss):
         EstimatorSpec("eval", loss=loss, eval_metric_ops={"m": (1.0, tf.no_op())})
 
 
+def test_predictions_are_the_specs_own(loss):
+    predictions = {"p": loss}
+    spec = EstimatorSpec("eval", predictions, loss)
+    predictions["q"] = loss
+    assert spec.predictions == {"p": loss}
+
+
 def test_variable_as_train_op_becomes_its_op(loss):
     variable = v1.get_variable("v", [])
     assert EstimatorSpec("train", loss=loss, train_op=variable).train_op is variable.op

@@ -17,7 +17,7 @@ SCORES = np.array(
 
 
 def run_batches(pair, feeds):
-    """The metric's value after one update per feed, in a session of its own."""
+    """The metric's value after one update per feed, in its own session."""
     value, update = pair
     with v1.Session() as session:
         session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])

@@ -199,8 +199,19 @@ def test_host_call_opens_and_flushes_its_summary_writer(loss, tmp_path):
 
     host_call = (write, [tf.constant([2.0, 4.0])])
     spec = TPUEstimatorSpec("train", loss=loss, train_op=tf.no_op(), host_call=host_call)
-    with v1.train.MonitoredSession(hooks=spec.as_estimator_spec().training_hooks) as session:
-        session.run(loss)
-    (path,) = map(str, tmp_path.iterdir())
-    events = [value for event in v1.train.summary_iterator(path) for value in event.summary.value]
-    assert [(event.tag, event.simple_value) for event in events] == [("score", 3.0)]
+    (hook,) = spec.as_estimator_spec().training_hooks
+    hook.begin()
+    with v1.Session() as session:
+        hook.after_create_session(session, None)
+        session.run(hook.before_run(None).fetches)
+        # Still in the queue: a step must not wait for the disk. Closing would flush it as well.
+        assert written_summaries(tmp_path) == []
+        hook.end(session)
+        assert written_summaries(tmp_path) == [("score", 3.0)]
+
+
+def written_summaries(directory):
+    """Tag and value of the scalars in the directory's only event file."""
+    (path,) = map(str, directory.iterdir())
+    events = v1.train.summary_iterator(path)
+    return [(value.tag, value.simple_value) for event in events for value in event.summary.value]
