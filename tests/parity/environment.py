@@ -32,7 +32,12 @@ class Unavailable(Exception):
 
 @pytest.fixture(scope="session")
 def original_python() -> str:
-    """Path of an interpreter with the original; skips where there is none, fails so under CI."""
+    """Path of an interpreter with the original; skips where there is none, fails under CI."""
+    return require()
+
+
+def require() -> str:
+    """What the fixture gives."""
     try:
         return find_or_make()
     except Unavailable as error:

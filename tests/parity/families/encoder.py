@@ -6,7 +6,7 @@ from legacy_namespace import estimator, tpu
 from tensorflow.python.tpu import tpu_function
 
 VOCABULARY, LENGTH, HIDDEN, HEADS, LAYERS, CLASSES = 40, 12, 32, 4, 2, 3
-PARAMS = {"learning_rate": 2e-3, "warmup_steps": 5, "train_steps": 80}
+PARAMS = {"learning_rate": 5e-4, "warmup_steps": 5, "train_steps": 80}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 8, 8, 8
 PREDICT_EXAMPLES = 13
 

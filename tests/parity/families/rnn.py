@@ -5,7 +5,7 @@ import tensorflow.compat.v1 as tf
 from legacy_namespace import estimator, rnn_cell, tpu
 
 LENGTH, WIDTH, UNITS = 10, 5, 14
-PARAMS = {"learning_rate": 0.02}
+PARAMS = {"learning_rate": 0.005}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 16, 16, 8
 PREDICT_EXAMPLES = 18
 
