@@ -8,10 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 LOSS_RTOL = 1e-5
 RESULT_RTOL = 1e-5
 VARIABLE_RTOL = 1e-4
+
+
+def assert_none(differences: list[str]) -> None:
+    """Fails with the differences, one a line."""
+    if differences:
+        pytest.fail("\n".join(differences), pytrace=False)
 
 
 def losses(actual: list[float], expected: list[float], rtol: float = LOSS_RTOL) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from . import compare, runs
+from .compare import assert_none
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
@@ -87,14 +88,14 @@ def test_losses(sides):
     """The losses of 50 steps agree to 1e-5, relatively."""
     ours, original = pair(sides, "trained")
     assert len(original.losses) == STEPS
-    assert not compare.losses(ours.losses, original.losses)
+    assert_none(compare.losses(ours.losses, original.losses))
 
 
 def test_checkpoint_variables(sides):
     """The last checkpoint has the same names, shapes and dtypes; values agree to 1e-4."""
     ours, original = pair(sides, "trained")
     assert original.variables["global_step"] == 2 + STEPS
-    assert not compare.arrays(ours.variables, original.variables, compare.VARIABLE_RTOL)
+    assert_none(compare.arrays(ours.variables, original.variables, compare.VARIABLE_RTOL))
 
 
 def test_checkpoint_files(sides):
@@ -108,7 +109,7 @@ def test_checkpoint_files(sides):
 def test_evaluate(sides, run):
     """The same keys and types, values to 1e-5: of one checkpoint, and of each side's own."""
     original, ours = sides[0]["trained"].checked(), sides[1][run].checked()
-    assert not compare.results(ours.evaluate, original.evaluate)
+    assert_none(compare.results(ours.evaluate, original.evaluate))
 
 
 @pytest.mark.parametrize("run", ["serves_original", "trained"])
@@ -116,7 +117,7 @@ def test_predict(sides, run):
     """Predictions agree to 1e-5, the partial last batch included; checkpoints as above."""
     original, ours = sides[0]["trained"].checked(), sides[1][run].checked()
     assert original.predictions
-    assert not compare.arrays(ours.predictions, original.predictions, compare.RESULT_RTOL)
+    assert_none(compare.arrays(ours.predictions, original.predictions, compare.RESULT_RTOL))
 
 
 @pytest.mark.parametrize("whose", ["continues_original", "continues_ours"])
@@ -124,6 +125,6 @@ def test_continuing(sides, whose):
     """Either side goes on from a checkpoint, its own or the other's, as the other does."""
     ours, original = pair(sides, whose)
     assert original.variables["global_step"] == 2 + STEPS + MORE_STEPS
-    assert not compare.losses(ours.losses, original.losses)
-    assert not compare.arrays(ours.variables, original.variables, compare.VARIABLE_RTOL)
+    assert_none(compare.losses(ours.losses, original.losses))
+    assert_none(compare.arrays(ours.variables, original.variables, compare.VARIABLE_RTOL))
     assert ours.fields["state"] == original.fields["state"]

@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from . import compare, runs
+from .compare import assert_none
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def test_variables(replicated, count):
     """After 50 steps every variable, slots included, agrees with one replica's."""
     one, several = replicated[1].checked(), replicated[count].checked()
     assert one.variables["global_step"] == 2 + STEPS
-    assert not compare.arrays(several.variables, one.variables, RTOL)
+    assert_none(compare.arrays(several.variables, one.variables, RTOL))
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -68,11 +69,11 @@ def test_evaluate(replicated, count):
     expected = one.fields["evaluate_by_checkpoint"]
     assert several.fields["evaluate_by_checkpoint"].keys() == expected.keys()
     for checkpoint, result in several.fields["evaluate_by_checkpoint"].items():
-        assert not compare.results(result, expected[checkpoint], RTOL), checkpoint
+        assert_none(compare.results(result, expected[checkpoint], RTOL))
 
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_predict(replicated, count):
     """Predictions come in the order of the examples, the last batch's padding taken out."""
     one, several = replicated[1].checked(), replicated[count].checked()
-    assert not compare.arrays(several.predictions, one.predictions, RTOL)
+    assert_none(compare.arrays(several.predictions, one.predictions, RTOL))
