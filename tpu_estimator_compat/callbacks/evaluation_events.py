@@ -1,0 +1,66 @@
+"""Writes the results of an evaluation as events, with the tags that the original used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import message
+from tensorflow.compat.v1 import logging
+from tensorflow.core.framework import summary_pb2
+
+Summary = summary_pb2.Summary
+
+
+def write_results(output_dir: str, results: dict[str, Any], checkpoint_path: str | None) -> None:
+    """Adds one event of all `results` to the event file in `output_dir`.
+
+    Args:
+      output_dir: the evaluation's directory.
+      results: metric name to value, `global_step` included.
+      checkpoint_path: what was evaluated; recorded as a text tensor.
+    """
+    step = int(results["global_step"])
+    shown = ", ".join(f"{k} = {v}" for k, v in sorted(results.items()) if not isinstance(v, bytes))
+    logging.info("Saving dict for global step %d: %s", step, shown)
+    summary = Summary()
+    for name, value in results.items():
+        if name != "global_step" and value is not None:
+            _add(summary, name, value)
+    with tf.Graph().as_default():  # the cache of TF1 writers, which hooks share, is for graphs
+        writer = tf.compat.v1.summary.FileWriterCache.get(output_dir)
+    writer.add_summary(summary, step)
+    if checkpoint_path:
+        logging.info(
+            "Saving 'checkpoint_path' summary for global step %d: %s", step, checkpoint_path
+        )
+        path = tf.make_tensor_proto(checkpoint_path, dtype=tf.string)
+        writer.add_summary(Summary(value=[Summary.Value(tag="checkpoint_path", tensor=path)]), step)
+    writer.flush()
+
+
+def _add(summary: Summary, name: str, value: Any) -> None:
+    if isinstance(value, (float, int, np.floating, np.integer)):
+        summary.value.add(tag=name, simple_value=float(value))
+    elif isinstance(value, bytes):
+        _add_serialized(summary, name, value)
+    elif isinstance(value, np.ndarray):
+        summary.value.add(tag=name, node_name=name, tensor=tf.make_tensor_proto(value))
+    else:
+        logging.warning(
+            "Skipping summary for %s, must be a float, np.float32, np.int64, np.int32 or int or "
+            "np.ndarray or a serialized string of Summary.",
+            name,
+        )
+
+
+def _add_serialized(summary: Summary, name: str, value: bytes) -> None:
+    try:
+        parsed = Summary.FromString(value)
+    except message.DecodeError:
+        logging.warning("Skipping summary for %s, cannot parse string to Summary.", name)
+        return
+    for index, entry in enumerate(parsed.value):
+        entry.tag = f"{name}/{index}"
+    summary.value.extend(parsed.value)

@@ -1,0 +1,78 @@
+"""Decides how many steps the inner loop runs before the hooks get control again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from tpu_estimator_compat.callbacks import listeners
+from tpu_estimator_compat.step_session import StepSession
+
+# Without TPU semantics nobody promised how long a loop is: return often enough for Ctrl-C, for
+# hooks that go by the clock, and for progress that a person can watch.
+_LONGEST_SECONDS = 1.0
+
+
+class Pacer:
+    """Sets `session.steps_per_run` before each run, and keeps time of the steps.
+
+    Args:
+      hooks: everyone who listens.
+      steps_per_loop: with TPU semantics, the fixed length of a loop (`iterations_per_loop`), or
+        None to run as long as the hooks allow.
+    """
+
+    def __init__(self, hooks: Sequence[listeners.Hook], steps_per_loop: int | None):
+        self._hooks = list(hooks)
+        self._steps_per_loop = steps_per_loop
+        self._strangers = not all(map(listeners.is_known, hooks))
+        self._seconds_per_step: float | None = None
+        self._step_increment = 1
+        self._started = 0.0
+        self._first_step = 0
+
+    def before_run(self, session: StepSession, global_step: int) -> None:
+        """Plans the next run."""
+        self._first_step = global_step
+        session.reads_in_step = self._steps_per_loop is None and self._strangers
+        session.steps_per_run = self._plan(global_step)
+        self._started = time.perf_counter()
+
+    def after_run(self, session: StepSession, global_step: int) -> None:
+        """Learns from the run that just ended."""
+        steps = session.steps_last_run
+        if not steps:
+            return
+        # The first run also traces and compiles: it says nothing about the speed of steps.
+        if self._seconds_per_step is None:
+            self._seconds_per_step = 0.0
+        else:
+            self._seconds_per_step = (time.perf_counter() - self._started) / steps
+        self._step_increment = max(1, (global_step - self._first_step) // steps)
+        if self._steps_per_loop is None:
+            for hook in self._hooks:
+                listeners.skipped(hook, steps - 1)
+
+    def _plan(self, global_step: int) -> int:
+        demands = [listeners.demand(hook, global_step) for hook in self._hooks]
+        if self._steps_per_loop is not None:
+            limits = [
+                d.steps
+                for hook, d in zip(self._hooks, demands, strict=True)
+                if d.steps is not None and listeners.is_limit(hook)
+            ]
+            return max(1, min([self._steps_per_loop, *(self._in_steps(n) for n in limits)]))
+        steps = [self._in_steps(d.steps) for d in demands if d.steps is not None]
+        seconds = [d.seconds for d in demands if d.seconds is not None]
+        return max(1, min([*steps, self._affordable(min([*seconds, _LONGEST_SECONDS]))]))
+
+    def _in_steps(self, global_steps: int) -> int:
+        """Steps of the loop that raise the global step by no more than `global_steps`."""
+        return global_steps // self._step_increment
+
+    def _affordable(self, seconds: float) -> int:
+        if self._seconds_per_step is None:
+            return 1
+        if not self._seconds_per_step:
+            return 2  # enough to take the time of
+        return int(seconds / self._seconds_per_step)

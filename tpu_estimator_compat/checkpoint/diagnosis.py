@@ -1,0 +1,101 @@
+"""Says which variables of a graph a checkpoint does not fit, with both shapes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+_SHOWN = 10
+
+
+@contextlib.contextmanager
+def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
+    """Adds what does not fit to the errors of a restore, and refuses shapes that differ.
+
+    Args:
+      graph: the graph that is restored.
+      saver: restores it.
+      path: the checkpoint.
+
+    Raises:
+      ValueError: a variable has another shape in the checkpoint.
+      tf.errors.OpError: the checkpoint cannot be read, or lacks variables; the message names them.
+    """
+    problems = mismatches(graph, saver, path)
+    if any(problem.wrong_shape for problem in problems):
+        raise ValueError(
+            f"Restoring from checkpoint failed: {path} does not fit the model.\n"
+            + _listed(problems)
+        )
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if not problems:
+            raise
+        raise type(error)(
+            error.node_def, error.op, f"{error.message}\n\n{_listed(problems)}"
+        ) from None
+
+
+class Mismatch:
+    """One variable that a checkpoint does not fit.
+
+    Attributes:
+      text: a sentence for people.
+      wrong_shape: whether it is there, with another shape.
+    """
+
+    def __init__(self, text: str, wrong_shape: bool):
+        self.text = text
+        self.wrong_shape = wrong_shape
+
+
+def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> list[Mismatch]:
+    """Variables that `saver` restores and that the checkpoint lacks or has in another shape."""
+    try:
+        reader = tf.train.load_checkpoint(path)
+    except (tf.errors.OpError, ValueError):
+        return []
+    shapes = reader.get_variable_to_shape_map()
+    found = []
+    for name, variable in _restored(graph, saver):
+        if name not in shapes:
+            found.append(Mismatch(f"Variable {name!r} is not in the checkpoint.", False))
+        elif not variable.shape.is_compatible_with(shapes[name]):
+            found.append(
+                Mismatch(
+                    f"Variable {name!r} has shape {tuple(variable.shape)} in the model and "
+                    f"{tuple(shapes[name])} in the checkpoint.",
+                    True,
+                )
+            )
+    return found
+
+
+def _restored(graph: tf.Graph, saver) -> list[tuple[str, tf.Variable]]:
+    """(name in the checkpoint, variable) for whole variables that `saver` handles."""
+    variables = saver._var_list
+    if variables is None:
+        variables = graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+    if isinstance(variables, dict):
+        pairs = list(variables.items())
+    else:
+        pairs = [(v.op.name, v) for v in variables if hasattr(v, "op")]
+    return [
+        (name, v)
+        for name, v in pairs
+        if isinstance(v, tf.Variable) and not getattr(v, "_save_slice_info", None)
+    ]
+
+
+def _listed(problems: list[Mismatch]) -> str:
+    lines = [problem.text for problem in problems[:_SHOWN]]
+    if len(problems) > _SHOWN:
+        lines.append(f"... and {len(problems) - _SHOWN} more.")
+    lines.append(
+        "Point model_dir at an empty directory to start anew, or use warm_start_from or "
+        "init_from_checkpoint to take over only the variables that fit."
+    )
+    return "\n".join(lines)

@@ -1,0 +1,358 @@
+"""The base Estimator: the facade that the reference documents, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat import evaluation, inputs, mode_run, prediction, topology, training
+from tpu_estimator_compat.checkpoint import check_available, global_step_in, latest
+from tpu_estimator_compat.config import RunConfig, TaskType, default_session_config
+from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.spec import (
+    EstimatorSpec,
+    ModeKeys,
+    TPUEstimatorSpec,
+    WarmStartSettings,
+    default_warm_start_settings,
+)
+from tpu_estimator_compat.topology import Topology
+
+Hook = tf.compat.v1.train.SessionRunHook
+ModelFn = Callable[..., Any]
+InputFn = Callable[..., Any]
+
+
+class Estimator:
+    """Trains, evaluates and predicts with a legacy model_fn.
+
+    Args:
+      model_fn: function of `features`, and of `labels`, `mode`, `params`, `config` where it
+        declares them; returns an EstimatorSpec.
+      model_dir: directory of checkpoints and events. None for the config's, or a temporary one.
+      config: a `RunConfig`; None for defaults.
+      params: hyperparameters, handed to model_fn and input_fn as deep copies.
+      warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`; used where model_dir
+        has no checkpoint.
+
+    Raises:
+      ValueError: model_fn has arguments that nobody fills, the config is of another type, or
+        model_dir contradicts the config's.
+    """
+
+    def __init__(
+        self,
+        model_fn: ModelFn | None,
+        model_dir: str | os.PathLike[str] | None = None,
+        config: RunConfig | None = None,
+        params: Any = None,
+        warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
+    ):
+        self._config = _with_model_dir(config, model_dir)
+        self._model_dir = self._config.model_dir
+        self._session_config = self._config.session_config
+        logging.info("Using config: %s", vars(self._config))
+        check_model_fn(model_fn, params)
+        self._model_fn = model_fn
+        self._params = copy.deepcopy({} if params is None else params)
+        self._warm_start_settings = default_warm_start_settings(warm_start_from)
+
+    @property
+    def model_dir(self) -> str:
+        """Directory of checkpoints and events."""
+        return self._model_dir
+
+    @property
+    def config(self) -> RunConfig:
+        """A deep copy of the configuration."""
+        return copy.deepcopy(self._config)
+
+    @property
+    def params(self) -> Any:
+        """A deep copy of the hyperparameters."""
+        return copy.deepcopy(self._params)
+
+    @property
+    def model_fn(self) -> Callable[..., EstimatorSpec]:
+        """model_fn bound to `params`: a function of features, labels, mode and config."""
+
+        def public_model_fn(features, labels, mode, config):
+            offered = {"mode": mode, "params": self.params, "config": config}
+            return call_model_fn(self._model_fn, features, labels, offered)
+
+        return public_model_fn
+
+    def latest_checkpoint(self) -> str | None:
+        """Path of the newest checkpoint in model_dir, or None."""
+        return latest(self._model_dir)
+
+    def get_variable_names(self) -> list[str]:
+        """Names of all variables in the newest checkpoint.
+
+        Raises:
+          ValueError: there is no checkpoint.
+        """
+        check_available(self._model_dir)
+        return [name for name, _ in tf.train.list_variables(self._model_dir)]
+
+    def get_variable_value(self, name: str) -> np.ndarray:
+        """Value of a variable in the newest checkpoint.
+
+        Args:
+          name: the variable's name, without `:0`.
+
+        Raises:
+          ValueError: there is no checkpoint.
+        """
+        check_available(self._model_dir)
+        return tf.train.load_variable(self._model_dir, name)
+
+    def eval_dir(self, name: str | None = None) -> str:
+        """Directory of evaluation events: `eval`, or `eval_<name>`."""
+        return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
+
+    def train(
+        self,
+        input_fn: InputFn,
+        hooks: Sequence[Hook] | None = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
+        saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener] | None = None,
+    ) -> Estimator:
+        """Trains from the newest checkpoint, or anew.
+
+        Args:
+          input_fn: returns a Dataset or tensors of features, or of (features, labels).
+          hooks: called as TF1 sessions called them.
+          steps: how many steps to add. Not together with `max_steps`.
+          max_steps: the global step to reach. None for both: until the data ends.
+          saving_listeners: told before and after every checkpoint.
+
+        Returns:
+          This estimator.
+
+        Raises:
+          ValueError: both or senseless limits, or a bad model_fn or input.
+          TypeError: a hook or listener of another type.
+        """
+        if self._config.task_type in (TaskType.EVALUATOR, TaskType.PS):
+            raise ValueError(
+                "Train has been called wrong configuration. Please use "
+                "tf.estimator.train_and_evaluate which calls proper API according to given "
+                f"configuration. Current configuration: {self._config}."
+            )
+        self._check_train_limits(steps, max_steps)
+        request_hooks = _checked_hooks(hooks)
+        listeners = _checked_listeners(saving_listeners)
+        if max_steps is not None and max_steps <= global_step_in(self._model_dir):
+            logging.info("Skipping training since max_steps has already saved.")
+            return self
+        with eager.eager_mode():
+            run = self._prepare(input_fn, ModeKeys.TRAIN)
+            request = training.TrainRequest(
+                hooks=request_hooks,
+                saving_listeners=listeners,
+                steps=steps,
+                max_steps=max_steps,
+                warm_start=self._warm_start_settings,
+                steps_per_loop=self._steps_per_loop(run.topology),
+                batch_size=self._batch_size_for_log(ModeKeys.TRAIN),
+            )
+            loss = training.train(run, request)
+        logging.info("Loss for final step: %s.", loss)
+        return self
+
+    def evaluate(
+        self,
+        input_fn: InputFn,
+        steps: int | None = None,
+        hooks: Sequence[Hook] | None = None,
+        checkpoint_path: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
+        """Evaluates a checkpoint.
+
+        Args:
+          input_fn: returns a Dataset or tensors of features, or of (features, labels).
+          steps: how many steps; None for all of the data.
+          hooks: called as TF1 sessions called them.
+          checkpoint_path: what to evaluate; None for the newest checkpoint, or first values if
+            there is none.
+          name: of this evaluation, for the directory of its events.
+
+        Returns:
+          Metric name to numpy scalar, with `loss` (mean over steps) and `global_step`.
+
+        Raises:
+          ValueError: senseless `steps`, or a bad model_fn or input.
+        """
+        self._check_eval_steps(steps)
+        request_hooks = _checked_hooks(hooks)
+        path = self._checkpoint_for("evaluate", checkpoint_path)
+        with eager.eager_mode():
+            run = self._prepare(input_fn, ModeKeys.EVAL)
+            request = evaluation.EvalRequest(
+                hooks=request_hooks,
+                steps=steps,
+                checkpoint_path=path,
+                warm_start=self._warm_start_settings,
+                output_dir=self.eval_dir(name),
+            )
+            return evaluation.evaluate(run, request)
+
+    def predict(
+        self,
+        input_fn: InputFn,
+        predict_keys: Sequence[str] | None = None,
+        hooks: Sequence[Hook] | None = None,
+        checkpoint_path: str | None = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Any]:
+        """Yields predictions for all of the data.
+
+        Args:
+          input_fn: returns a Dataset or tensors of features; labels are dropped.
+          predict_keys: names of the predictions to give; None for all.
+          hooks: called as TF1 sessions called them.
+          checkpoint_path: what to use; None for the newest checkpoint, or first values if there is
+            none.
+          yield_single_examples: examples one by one; False for whole batches.
+
+        Yields:
+          Arrays, or dicts of arrays.
+
+        Raises:
+          ValueError: unknown `predict_keys`, unequal lengths, or a bad model_fn or input.
+        """
+        request_hooks = _checked_hooks(hooks)
+        path = self._checkpoint_for("predict", checkpoint_path)
+        with eager.eager_mode():
+            run = self._prepare(input_fn, ModeKeys.PREDICT)
+        request = prediction.PredictRequest(
+            hooks=request_hooks,
+            predict_keys=predict_keys,
+            checkpoint_path=path,
+            warm_start=self._warm_start_settings,
+            yield_single_examples=yield_single_examples,
+        )
+        yield from prediction.predict(run, request)
+
+    # What TPUEstimator does otherwise.
+
+    def _check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
+        if steps is not None and max_steps is not None:
+            raise ValueError("Can not provide both steps and max_steps.")
+        if steps is not None and steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        if max_steps is not None and max_steps <= 0:
+            raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+
+    def _check_eval_steps(self, steps: int | None) -> None:
+        if steps is not None and steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {steps}")
+
+    def _topology(self, mode: str) -> Topology:
+        return topology.resolve(self._config, mode, tpu_semantics=False)
+
+    def _steps_per_loop(self, where: Topology) -> int | None:
+        del where
+        return None
+
+    def _batch_size_for_log(self, mode: str) -> int | None:
+        del mode
+        return None
+
+    def _feed(self, input_fn: InputFn, mode: str, where: Topology) -> inputs.Feed:
+        offered = {"mode": mode, "params": self.params, "config": self.config}
+        dataset = inputs.call_input_fn(
+            lambda: input_fn(**declared_arguments(input_fn, offered)),
+            seed=self._config.tf_random_seed,
+        )
+        return inputs.feed([dataset], mode, where, None)
+
+    def _call_model_fn(
+        self, features: Any, labels: Any, mode: str, where: Topology
+    ) -> EstimatorSpec | TPUEstimatorSpec:
+        del where
+        offered = {"mode": mode, "params": self.params, "config": self.config}
+        spec = call_model_fn(self._model_fn, features, labels, offered)
+        if isinstance(spec, TPUEstimatorSpec):
+            raise ValueError(
+                "model_fn should return an EstimatorSpec. Got a TPUEstimatorSpec: use TPUEstimator, "
+                "or return spec.as_estimator_spec()."
+            )
+        return spec
+
+    def _prepare(self, input_fn: InputFn, mode: str) -> mode_run.ModeRun:
+        where = self._topology(mode)
+        feed = self._feed(input_fn, mode, where)
+        return mode_run.prepare(
+            lambda features, labels: self._call_model_fn(features, labels, mode, where),
+            mode,
+            self._config,
+            where,
+            feed,
+        )
+
+    def _checkpoint_for(self, action: str, checkpoint_path: str | None) -> str | None:
+        path = checkpoint_path or latest(self._model_dir)
+        if not path:
+            logging.info(
+                "Could not find trained model in model_dir: %s, running initialization to %s.",
+                self._model_dir,
+                action,
+            )
+        return path
+
+
+def _with_model_dir(
+    config: RunConfig | None, model_dir: str | os.PathLike[str] | None
+) -> RunConfig:
+    """A config that has a session config and a model_dir."""
+    if config is None:
+        config = RunConfig()
+        logging.info("Using default config.")
+    if not isinstance(config, RunConfig):
+        raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
+    if config.session_config is None:
+        config = config.replace(session_config=default_session_config())
+    if model_dir is not None:
+        model_dir = os.fspath(model_dir)
+        if config.model_dir is not None and config.model_dir != model_dir:
+            raise ValueError(
+                "`model_dir` are set both in constructor and `RunConfig`, but with different "
+                f"values. In constructor: '{model_dir}', in `RunConfig`: '{config.model_dir}' "
+            )
+    if model_dir:
+        return config.replace(model_dir=model_dir)
+    if config.model_dir is None:
+        model_dir = tempfile.mkdtemp()
+        logging.warning("Using temporary folder as model directory: %s", model_dir)
+        return config.replace(model_dir=model_dir)
+    return config
+
+
+def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
+    hooks = list(hooks or [])
+    for hook in hooks:
+        if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
+            raise TypeError(f"Hooks must be a SessionRunHook, given: {hook}")
+    return hooks
+
+
+def _checked_listeners(listeners):
+    listeners = list(listeners or [])
+    for listener in listeners:
+        if not isinstance(listener, tf.compat.v1.train.CheckpointSaverListener):
+            raise TypeError(
+                f"saving_listeners must be a list of CheckpointSaverListener, given: {listener}"
+            )
+    return listeners

@@ -1,0 +1,115 @@
+"""Calls an input_fn in a TF1 graph of its own and turns what it returns into a dataset.
+
+An input_fn may return a Dataset, tensors of a one-shot or initializable iterator, or bare tensors;
+it may make hash tables and random ops. All of that is legal only in a graph, so it gets one. A
+Dataset comes back as its variant tensor, evaluated once; tensors become a dataset that runs the
+pruned graph again for every element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.ops import dataset_ops
+
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.session import GraphSession, HostFunction
+from tpu_estimator_compat.program.variables import VariableStore
+
+_QUEUE_RUNNERS = (
+    "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. Please "
+    "consider converting your input pipeline to use `tf.data` instead (see "
+    "https://www.tensorflow.org/guide/datasets for instructions. Queues cannot be run here."
+)
+
+
+def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Dataset:
+    """The dataset that an input_fn stands for.
+
+    Args:
+      call: calls the user's input_fn with its arguments.
+      seed: the graph-level random seed, or None.
+
+    Returns:
+      A dataset of features, or of (features, labels). It keeps the graph and its tables alive.
+
+    Raises:
+      RuntimeError: the input pipeline is made of queue runners.
+      ValueError: input_fn returned neither a Dataset nor features nor (features, labels).
+    """
+    graph = tf.Graph()
+    store = VariableStore(tf.distribute.get_strategy())
+    with eager.capture_semantics(), graph.as_default(), tf.device("/cpu:0"):
+        tf.compat.v1.set_random_seed(seed)
+        result = call()
+        _check(result, graph)
+        session = GraphSession(graph, store)
+        initializers = [
+            tf.compat.v1.global_variables_initializer(),
+            tf.compat.v1.local_variables_initializer(),
+            tf.compat.v1.tables_initializer(),
+        ]
+        if wanted := [op for op in initializers if op.control_inputs]:
+            session.run(wanted)
+    if isinstance(result, tf.data.Dataset):
+        dataset = _from_dataset(result, graph, store)
+    else:
+        dataset = _from_tensors(result, graph, store)
+    dataset._legacy_source = (session, result)  # what the dataset refers to must outlive it
+    return dataset
+
+
+def _check(result: Any, graph: tf.Graph) -> None:
+    if graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
+        raise RuntimeError(_QUEUE_RUNNERS)
+    if result is None:
+        raise ValueError(
+            "input_fn returned None. Return a tf.data.Dataset, features, or (features, labels)."
+        )
+    if isinstance(result, (list, tuple)) and not hasattr(result, "_fields") and len(result) != 2:
+        raise ValueError(
+            "input_fn should return (features, labels) as a len 2 tuple. "
+            f"Got {len(result)} elements."
+        )
+
+
+def _from_dataset(
+    dataset: tf.data.Dataset, graph: tf.Graph, store: VariableStore
+) -> tf.data.Dataset:
+    spec = dataset.element_spec
+    with graph.as_default():
+        variant = dataset._variant_tensor
+    [value] = HostFunction(graph, store, [variant], [], [])([])
+    with eager.eager_mode():
+        # The dataset's options are part of the variant.
+        return dataset_ops._VariantDataset(value, spec)
+
+
+def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data.Dataset:
+    element = tuple(result) if isinstance(result, list) else result
+    if isinstance(element, tuple) and len(element) == 2 and element[1] is None:
+        element = element[0]
+    with graph.as_default():
+        element = tf.nest.map_structure(
+            lambda t: t if hasattr(t, "dtype") and hasattr(t, "graph") else _as_tensor(t), element
+        )
+    program = ReplicaProgram(graph, [], tf.nest.flatten(element, expand_composites=True))
+    store.prepare(program.handles, replicated=False)
+
+    def again(_) -> Any:
+        values = program([], store.host_handle)
+        return tf.nest.pack_sequence_as(element, values, expand_composites=True)
+
+    with eager.eager_mode(), tf.device("/cpu:0"):
+        endless = tf.data.Dataset.from_tensors(0).repeat()
+        # A map whose function reaches the end of its own data ends, instead of failing.
+        return dataset_ops.DatasetV1Adapter(endless).map(again)
+
+
+def _as_tensor(value: Any) -> tf.Tensor:
+    if isinstance(value, (tf.SparseTensor, tf.RaggedTensor)):
+        return value
+    return tf.convert_to_tensor(value)

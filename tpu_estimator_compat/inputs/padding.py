@@ -1,0 +1,84 @@
+"""Pads the last batches of a prediction, so that devices see one static shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+
+class Padded(NamedTuple):
+    """An element of a padded dataset.
+
+    Attributes:
+      features: the features, padded along dimension 0.
+      labels: the labels, padded likewise; an empty tuple where there are none.
+      is_padding: int32 of shape [batch]: 1 for rows that padding added, 0 for the user's.
+    """
+
+    features: Any
+    labels: Any
+    is_padding: Any
+
+
+def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
+    """Pads every batch to `batch_size` rows.
+
+    Args:
+      dataset: batches of features or (features, labels), of at most `batch_size` rows.
+      batch_size: rows of every batch of the result.
+
+    Returns:
+      A dataset of `Padded`, with static batch dimensions.
+    """
+
+    @tf.autograph.experimental.do_not_convert
+    def pad_element(*element: Any) -> Padded:
+        features, labels = element if len(element) == 2 else (element[0], ())
+        rows = tf.shape(tf.nest.flatten(features)[0])[0]
+        check = tf.debugging.assert_less_equal(
+            rows,
+            batch_size,
+            message=f"input_fn gave more rows than params['batch_size'], which is {batch_size}.",
+        )
+        with tf.control_dependencies([check]):
+            missing = batch_size - rows
+        pad_one = _pad_rows(missing, batch_size)
+        is_padding = tf.cast(tf.range(batch_size) >= rows, tf.int32)
+        return Padded(
+            tf.nest.map_structure(pad_one, features),
+            tf.nest.map_structure(pad_one, labels),
+            is_padding,
+        )
+
+    return dataset.map(pad_element)
+
+
+def _pad_rows(missing: tf.Tensor, batch_size: int) -> Callable[[tf.Tensor], tf.Tensor]:
+    def pad_one(tensor: tf.Tensor) -> tf.Tensor:
+        paddings = [[0, missing]] + [[0, 0]] * (tensor.shape.rank - 1)
+        padded = tf.pad(tensor, tf.stack(paddings))
+        padded.set_shape(tf.TensorShape([batch_size]).concatenate(tensor.shape[1:]))
+        return padded
+
+    return pad_one
+
+
+def fill_last_step(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
+    """Appends batches of nothing but padding, so that the last step has one batch per replica.
+
+    Args:
+      dataset: per-replica batches, `Padded`.
+      replicas: how many replicas take one batch each in every step.
+
+    Returns:
+      The dataset with `replicas - 1` more elements; what no full step takes is never seen.
+    """
+    if replicas == 1:
+        return dataset
+    empty = tf.nest.map_structure(
+        lambda spec: tf.zeros(spec.shape, spec.dtype), dataset.element_spec
+    )
+    empty = empty._replace(is_padding=tf.ones_like(empty.is_padding))
+    return dataset.concatenate(tf.data.Dataset.from_tensors(empty).repeat(replicas - 1))

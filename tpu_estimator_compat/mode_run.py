@@ -1,0 +1,143 @@
+"""One call of train, evaluate or predict, prepared: input, captured graph, live variables."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.inputs.padding import Padded
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
+from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.topology import Topology
+
+Spec = EstimatorSpec | TPUEstimatorSpec
+
+
+@dataclasses.dataclass
+class ModeRun:
+    """What one mode works on.
+
+    Attributes:
+      mode: a `ModeKeys` value.
+      config: the run configuration.
+      topology: the replicas.
+      feed: their input.
+      captured: the graph that model_fn built.
+      store: its live variables.
+    """
+
+    mode: str
+    config: RunConfig
+    topology: Topology
+    feed: Feed
+    captured: CapturedGraph
+    store: VariableStore
+
+    @property
+    def spec(self) -> Spec:
+        """What model_fn returned."""
+        return self.captured.spec
+
+    @property
+    def graph(self) -> tf.Graph:
+        """The captured graph."""
+        return self.captured.graph
+
+    @contextlib.contextmanager
+    def in_graph(self) -> Iterator[None]:
+        """A context in which TF1 code can go on building the captured graph."""
+        with eager.capture_semantics(), self.graph.as_default():
+            yield
+
+    def over_replicas(self, tensor: tf.Tensor) -> tf.Tensor:
+        """`tensor` concatenated over replicas, for the host."""
+        return self.captured.stand_in(tensor, self.topology.num_replicas)
+
+
+def split_element(element: Any) -> tuple[Any, Any]:
+    """(features, labels) of an input element; labels are None where there are none.
+
+    Raises:
+      ValueError: a tuple of another length than two.
+    """
+    if isinstance(element, (list, tuple)):
+        if len(element) != 2:
+            raise ValueError(
+                "input_fn should return (features, labels) as a len 2 tuple. "
+                f"Got {len(element)} elements."
+            )
+        return element[0], element[1]
+    return element, None
+
+
+class PredictFeatures(dict):
+    """Features of a prediction; `features['is_padding']` is there for model_fns that ask for it.
+
+    It is not among the keys, so that a model_fn which goes through them sees only its own.
+    """
+
+    def __init__(self, features: dict[str, Any], is_padding: tf.Tensor):
+        super().__init__(features)
+        self._is_padding = is_padding
+
+    def __missing__(self, name: str) -> tf.Tensor:
+        if name == "is_padding":
+            return self._is_padding
+        raise KeyError(name)
+
+
+def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
+    """What model_fn is given of an input element in `mode`."""
+    if isinstance(element, Padded):
+        features, labels = element.features, element.labels
+        if type(features) is dict:
+            features = PredictFeatures(features, element.is_padding)
+        return features, (None if isinstance(labels, tuple) and not labels else labels)
+    if mode == ModeKeys.PREDICT:
+        return (element[0] if isinstance(element, (list, tuple)) else element), None
+    return split_element(element)
+
+
+def prepare(
+    call_model_fn: Callable[[Any, Any], Spec],
+    mode: str,
+    config: RunConfig,
+    topology: Topology,
+    feed: Feed,
+) -> ModeRun:
+    """Captures the graph of a mode.
+
+    Args:
+      call_model_fn: takes features and labels, returns model_fn's spec.
+      mode: a `ModeKeys` value.
+      config: the run configuration; its `tf_random_seed` seeds the graph.
+      topology: the replicas.
+      feed: their input.
+
+    Returns:
+      The prepared run, nothing initialised yet.
+    """
+    captured = capture(
+        lambda element: call_model_fn(*model_arguments(element, mode)),
+        feed.element_spec,
+        seed=config.tf_random_seed,
+        shards=topology.num_replicas if topology.tpu_semantics else None,
+    )
+    captured.replica_ops = {op.name for op in _device_ops(captured.spec)}
+    store = VariableStore(topology.strategy)
+    return ModeRun(mode, config, topology, feed, captured, store)
+
+
+def _device_ops(spec: Spec) -> Sequence[tf.Operation]:
+    """Ops that belong to the replicas even where they ignore the input."""
+    predictions = tf.nest.flatten(spec.predictions)
+    wanted = [spec.loss, spec.train_op, *predictions]
+    return [as_operation(x) for x in wanted if x is not None]

@@ -1,0 +1,166 @@
+"""Calls a model_fn once, in a TF1 graph of its own, and keeps what the engine needs of the result.
+
+Legacy model_fns rely on a real `tf.Graph`: op names, collections, `get_variable` inside a custom
+optimizer's `apply_gradients`, `init_from_checkpoint`, ops that exist but must not run. So they get
+one, with placeholders in place of the input pipeline.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.tpu import tpu_function
+
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.prune import Key, key
+
+Structure = Any
+
+
+@dataclasses.dataclass
+class CapturedGraph:
+    """One mode of a model, as a graph.
+
+    Attributes:
+      graph: the TF1 graph in which model_fn ran.
+      element_spec: structure of `tf.TypeSpec`s of one replica's input element.
+      feeds: the placeholders that stand for that element, flattened, composites expanded.
+      spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
+      replica_ops: ops that belong to the replicas even if they ignore the input.
+      stand_ins: host placeholders for tensors concatenated over replicas, by `key()`, each with the
+        replicas' tensor that it stands for.
+    """
+
+    graph: tf.Graph
+    element_spec: Structure
+    feeds: list[tf.Tensor]
+    spec: Any = None
+    replica_ops: set[str] = dataclasses.field(default_factory=set)
+    stand_ins: dict[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
+    _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(default_factory=dict, repr=False)
+
+    def stand_in(self, tensor: tf.Tensor, replicas: int) -> tf.Tensor:
+        """A host placeholder for `tensor` concatenated over replicas along dimension 0.
+
+        Args:
+          tensor: a tensor of this graph, of rank 1 or more.
+          replicas: how many replicas there are.
+
+        Returns:
+          A placeholder of shape [replicas * batch, ...].
+
+        Raises:
+          RuntimeError: `tensor` is a scalar, which cannot be concatenated.
+        """
+        if tensor.shape.rank == 0:
+            raise RuntimeError(
+                f"All tensors outfed from TPU should preserve batch size dimension, but got scalar "
+                f"{tensor}. Reshape it, for example with tf.reshape(tensor, [1])."
+            )
+        shape = tf.TensorShape(tensor.shape)
+        if shape.rank is not None and shape[0] is not None:
+            shape = tf.TensorShape([shape[0] * replicas]).concatenate(shape[1:])
+        elif shape.rank is not None:
+            shape = tf.TensorShape([None]).concatenate(shape[1:])
+        with self.graph.as_default():
+            placeholder = tf.compat.v1.placeholder(
+                tensor.dtype, shape, name=f"over_replicas/{tensor.op.name}"
+            )
+        self.stand_ins[key(placeholder)] = (placeholder, tensor)
+        return placeholder
+
+    def depends_on_input(self) -> set[str]:
+        """Names of ops that need the step's input element, directly or not."""
+        return self._reached("input", [t.op.name for t in self.feeds])
+
+    def depends_on_stand_ins(self) -> set[str]:
+        """Names of ops that need something concatenated over replicas: the host's share."""
+        return self._reached("host", [name for name, _ in self.stand_ins])
+
+    def _reached(self, kind: str, roots: Sequence[str]) -> set[str]:
+        version, reached = self._reach.get(kind, (-1, set()))
+        if version != self.graph.version:
+            reached = set(roots)
+            for op in self.graph.get_operations():
+                before = [*(t.op for t in op.inputs), *op.control_inputs]
+                if any(b.name in reached for b in before):
+                    reached.add(op.name)
+            self._reach[kind] = (self.graph.version, reached)
+        return reached
+
+    def trainable_names(self) -> list[str]:
+        collection = self.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+        return [v.op.name for v in collection]
+
+
+def placeholders(element_spec: Structure) -> tuple[Structure, list[tf.Tensor]]:
+    """Placeholders for an element, in the default graph.
+
+    Args:
+      element_spec: structure of `tf.TypeSpec`s.
+
+    Returns:
+      The element made of placeholders, and its flat tensors.
+    """
+    flat_specs = tf.nest.flatten(element_spec, expand_composites=True)
+    flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
+    return tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True), flat
+
+
+def capture(
+    call: Callable[[Structure], Any],
+    element_spec: Structure,
+    *,
+    seed: int | None,
+    shards: int | None,
+) -> CapturedGraph:
+    """Runs `call` in a new graph on placeholders for one replica's input element.
+
+    Args:
+      call: takes the element, calls the user's model_fn, returns its spec.
+      element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
+      seed: the graph-level random seed, or None.
+      shards: number of replicas that CrossShardOptimizer is to see; None off TPU.
+
+    Returns:
+      The captured graph; its default-graph context has been left.
+    """
+    graph = tf.Graph()
+    with eager.capture_semantics(), graph.as_default():
+        tf.compat.v1.set_random_seed(seed)
+        tf.compat.v1.train.create_global_step(graph)
+        element, feeds = placeholders(element_spec)
+        captured = CapturedGraph(graph, element_spec, feeds)
+        if shards is None:
+            captured.spec = call(element)
+        else:
+            with tpu_function.tpu_shard_context(shards):
+                captured.spec = call(element)
+    return captured
+
+
+def as_operation(target: Any) -> tf.Operation:
+    """The operation behind a train_op of any kind: Operation, Tensor or variable."""
+    return target if isinstance(target, tf.Operation) else target.op
+
+
+def check_element(element: Structure, element_spec: Structure) -> None:
+    """Raises ValueError, naming both, where `element` does not fit what was captured."""
+    try:
+        tf.nest.assert_same_structure(element_spec, element, expand_composites=True)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"The input has another structure than the one that model_fn was captured with.\n"
+            f"Captured: {element_spec}\nGiven: {element}\n{error}"
+        ) from None
+    specs = tf.nest.flatten(element_spec, expand_composites=True)
+    for spec, tensor in zip(specs, tf.nest.flatten(element, expand_composites=True), strict=True):
+        if not spec.shape.is_compatible_with(tensor.shape) or spec.dtype != tensor.dtype:
+            raise ValueError(
+                f"The input differs from the one that model_fn was captured with: expected dtype "
+                f"{spec.dtype.name} and shape {spec.shape}, got {tensor.dtype.name} and "
+                f"{tensor.shape}. Give batches of that signature, or make a new estimator."
+            )

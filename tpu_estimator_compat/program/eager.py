@@ -1,0 +1,35 @@
+"""The context in which programs are built and run: eager TF2, whatever a script has switched off."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.ops import control_flow_util, resource_variables_toggle
+
+
+@contextlib.contextmanager
+def eager_mode() -> Iterator[None]:
+    """Eager execution, also inside a legacy graph context or after `disable_v2_behavior()`."""
+    with tf.init_scope(), context.eager_mode():
+        yield
+
+
+@contextlib.contextmanager
+def capture_semantics() -> Iterator[None]:
+    """Functional control flow and resource variables in graphs, as programs need them.
+
+    `disable_v2_behavior()` in a script would otherwise give frames (Enter, Exit) and ref variables,
+    which cannot be imported into a function. Names and checkpoints are the same either way.
+    """
+    control_flow = control_flow_util.ENABLE_CONTROL_FLOW_V2
+    resource = resource_variables_toggle._DEFAULT_USE_RESOURCE
+    control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
+    resource_variables_toggle._DEFAULT_USE_RESOURCE = True
+    try:
+        yield
+    finally:
+        control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
+        resource_variables_toggle._DEFAULT_USE_RESOURCE = resource

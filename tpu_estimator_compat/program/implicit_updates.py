@@ -1,0 +1,51 @@
+"""Updates that Keras layers make on their own when they train, such as moving averages.
+
+A Keras 3 or tf_keras layer built inside a model_fn assigns to its variables, and nobody hangs those
+ops on train_op: under Keras they run as a matter of course, so they run here too. The TF1 layers
+(`tf.layers`) put theirs into UPDATE_OPS, where it is the user's to run them or not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program import prune
+
+_WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
+_LAYER_CODE = tuple(
+    os.sep + os.path.join(*parts) + os.sep
+    for parts in (
+        ("keras", "src", "layers"),
+        ("keras", "src", "random"),
+        ("tf_keras", "src", "layers"),
+    )
+)
+
+
+def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[tf.Operation]:
+    """Writes by Keras layers that nothing in `wanted` runs.
+
+    Args:
+      graph: the captured graph of a TRAIN mode.
+      wanted: operations that run anyway.
+
+    Returns:
+      The write ops, initialisers and UPDATE_OPS left out.
+    """
+    collected = graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)
+    variables = graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+    known = [op if isinstance(op, tf.Operation) else op.op for op in collected]
+    known += [v.initializer for v in variables]
+    writes = [op for op in graph.get_operations() if op.type in _WRITES]
+    if not writes:
+        return []
+    spoken_for = prune.ancestors([*known, *wanted], ())
+    return [op for op in writes if op not in spoken_for and _by_layer(op)]
+
+
+def _by_layer(op: tf.Operation) -> bool:
+    frames = [frame.filename for frame in op.traceback]
+    return any(part in name for name in frames for part in _LAYER_CODE)

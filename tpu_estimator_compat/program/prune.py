@@ -1,0 +1,202 @@
+"""First stage of a replica program: which operations of a captured graph are needed, and their NodeDefs.
+
+Everything that nobody fetched (restore ops, init ops, eval-only updates) is left out here and
+therefore never runs, as under a TF1 session.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Iterable
+
+import tensorflow as tf
+
+GraphDef = tf.compat.v1.GraphDef
+Key = tuple[str, int]
+
+# Ops whose resource lives for one execution of a graph: their handle must not be kept.
+_PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
+COLLECTIVE = "CrossReplicaSum"
+
+
+def key(tensor: tf.Tensor) -> Key:
+    """A hashable identity of a graph tensor: (name of its op, output index)."""
+    return tensor.op.name, tensor.value_index
+
+
+def is_variable_handle(op: tf.Operation) -> bool:
+    return op.type in ("VarHandleOp", "VariableV2", "Variable", "AutoReloadVariable")
+
+
+def is_resource_creator(op: tf.Operation) -> bool:
+    """Whether `op` makes a host resource (hash table, queue, iterator, ...) that outlives a step."""
+    if is_variable_handle(op) or op.type in _PER_STEP_RESOURCES:
+        return False
+    outputs = op.outputs
+    if not outputs or outputs[0].dtype != tf.resource:
+        return False
+    return not any(t.dtype in (tf.resource, tf.variant) for t in op.inputs) and (
+        op.op_def.is_stateful
+    )
+
+
+def ancestors(targets: Iterable[tf.Operation], stops: Collection[Key]) -> set[tf.Operation]:
+    """All operations that `targets` depend on, themselves included.
+
+    Args:
+      targets: operations of one graph.
+      stops: tensors, as `key()`s, whose producers are not followed: feeds and handles.
+
+    Returns:
+      The set of operations, control dependencies included.
+    """
+    seen: set[tf.Operation] = set()
+    stack = list(targets)
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        stack.extend(t.op for t in op.inputs if key(t) not in stops)
+        stack.extend(op.control_inputs)
+    return seen
+
+
+class _NodeDefs:
+    """NodeDefs of a graph by op name, read again when the graph has grown."""
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.nodes: dict[str, tf.compat.v1.NodeDef] = {}
+        self.library: tf.compat.v1.GraphDef | None = None
+        self.versions = None
+
+
+_node_defs: weakref.WeakKeyDictionary[tf.Graph, _NodeDefs] = weakref.WeakKeyDictionary()
+
+
+def _nodes_of(graph: tf.Graph) -> _NodeDefs:
+    cached = _node_defs.setdefault(graph, _NodeDefs())
+    if cached.version != graph.version:
+        graph_def = graph.as_graph_def(add_shapes=False)
+        cached.nodes = {node.name: node for node in graph_def.node}
+        cached.library = graph_def.library
+        cached.versions = graph_def.versions
+        cached.version = graph.version
+    return cached
+
+
+def subgraph_def(
+    graph: tf.Graph,
+    ops: Collection[tf.Operation],
+    *,
+    seed_offset: int = 0,
+    keep_collectives: bool = False,
+) -> GraphDef:
+    """The GraphDef of `ops` alone, ready for import under another graph.
+
+    Device strings and colocation are dropped: where a legacy graph wanted its ops says nothing
+    about the replica that runs them now. Control inputs from outside `ops` are dropped too; the
+    caller orders the pieces. A CrossReplicaSum that is still here has one participant and becomes
+    an Identity.
+
+    Args:
+      graph: the captured graph.
+      ops: operations of `graph`, in the order in which they are to be created.
+      keep_collectives: leave CrossReplicaSum as it is, for devices that have a kernel.
+      seed_offset: added to the second seed of seeded random ops, so that replicas draw different
+        numbers from one graph.
+
+    Returns:
+      A GraphDef with the needed functions of the graph's library.
+    """
+    source = _nodes_of(graph)
+    names = {op.name for op in ops}
+    result = GraphDef()
+    result.versions.CopyFrom(source.versions)
+    for op in ops:
+        node = result.node.add()
+        node.CopyFrom(source.nodes[op.name])
+        _detach(node, names)
+        if node.op == COLLECTIVE and not keep_collectives:
+            _make_identity(node)
+        if seed_offset and "seed2" in node.attr and (node.attr["seed"].i or node.attr["seed2"].i):
+            node.attr["seed2"].i += seed_offset
+    for function in _reachable_functions(result.node, source.library):
+        _add_function(result, function, source.library, keep_collectives)
+    return result
+
+
+def _detach(node: tf.compat.v1.NodeDef, names: set[str]) -> None:
+    node.device = ""
+    node.attr.pop("_class", None)
+    inputs = [i for i in node.input if not i.startswith("^") or i[1:] in names]
+    if len(inputs) != len(node.input):
+        _set_inputs(node, inputs)
+
+
+def _make_identity(node: tf.compat.v1.NodeDef) -> None:
+    """Turns a sum over one participant into a copy: input 1 is the group assignment."""
+    node.op = "Identity"
+    _set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
+
+
+def _set_inputs(node: tf.compat.v1.NodeDef, inputs: list[str]) -> None:
+    del node.input[:]
+    node.input.extend(inputs)
+
+
+def _function_names(node_defs: Iterable[tf.compat.v1.NodeDef]) -> Iterable[str]:
+    for node in node_defs:
+        yield node.op
+        for attr in node.attr.values():
+            if attr.HasField("func"):
+                yield attr.func.name
+            for func in attr.list.func:
+                yield func.name
+
+
+def _reachable_functions(
+    nodes: Iterable[tf.compat.v1.NodeDef], library: tf.compat.v1.GraphDef
+) -> list[tf.compat.v1.NodeDef]:
+    """FunctionDefs of `library` that `nodes` call, directly or not, by name."""
+    functions = {f.signature.name: f for f in library.function}
+    if not functions:
+        return []
+    gradients = {g.function_name: g.gradient_func for g in library.gradient}
+    wanted: set[str] = set()
+    stack = [name for name in _function_names(nodes) if name in functions]
+    while stack:
+        name = stack.pop()
+        if name in wanted:
+            continue
+        wanted.add(name)
+        stack.extend(n for n in _function_names(functions[name].node_def) if n in functions)
+        if name in gradients:
+            stack.append(gradients[name])
+    return [functions[name] for name in sorted(wanted)]
+
+
+def _add_function(graph_def, function, library, keep_collectives: bool) -> None:
+    copy = graph_def.library.function.add()
+    copy.CopyFrom(function)
+    for node in copy.node_def:
+        if node.op == COLLECTIVE and not keep_collectives:
+            _make_identity(node)
+    for gradient in library.gradient:
+        if gradient.function_name == function.signature.name:
+            graph_def.library.gradient.add().CopyFrom(gradient)
+
+
+def functions_with_collectives(graph: tf.Graph, ops: Collection[tf.Operation]) -> list[str]:
+    """Names of functions that `ops` call and that hold a CrossReplicaSum."""
+    source = _nodes_of(graph)
+    functions = _reachable_functions((source.nodes[op.name] for op in ops), source.library)
+    return [
+        f.signature.name for f in functions if any(node.op == COLLECTIVE for node in f.node_def)
+    ]
+
+
+def in_creation_order(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
+    """Sorted as the legacy code made them: a legal order of effects, made deterministic."""
+    return sorted(ops, key=lambda op: op._id)

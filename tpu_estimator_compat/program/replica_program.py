@@ -1,0 +1,198 @@
+"""Third stage: a callable that runs a pruned, cut graph on the replica that calls it.
+
+Called inside `strategy.run` (or in a plain tf.function for host work), it imports the pieces into
+the function under construction, maps feeds to the replica's tensors and every variable handle to
+the replica's own variable. So a replica sees plain local variables, as on a TPU core: TF1
+optimizers never meet a strategy, and the only communication is what the graph asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program import prune, stages
+from tpu_estimator_compat.program.prune import Key, key
+
+HandleOf = Callable[[tf.Operation], tf.Tensor]
+
+
+class ReplicaProgram:
+    """A piece of a captured graph: feeds in, fetches out, targets run on the way.
+
+    Args:
+      graph: the captured graph.
+      feeds: graph tensors whose values the caller gives.
+      fetches: graph tensors whose values the caller gets.
+      targets: operations to run for their effect.
+      replicas: how many replicas run this program together; 1 for host work.
+      native_collectives: leave CrossReplicaSum ops in place, for devices that have a kernel (TPU).
+
+    Raises:
+      NotImplementedError: several replicas, and a CrossReplicaSum inside a branch or loop body.
+    """
+
+    def __init__(
+        self,
+        graph: tf.Graph,
+        feeds: Sequence[tf.Tensor],
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation] = (),
+        *,
+        replicas: int = 1,
+        native_collectives: bool = False,
+    ):
+        self.graph = graph
+        self.feeds = list(feeds)
+        self.fetches = list(fetches)
+        self.targets = list(targets)
+        self.replicas = replicas
+        self.native_collectives = native_collectives
+        fed = {key(t) for t in self.feeds}
+        wanted = [t.op for t in self.fetches if key(t) not in fed]
+        ops = prune.ancestors([*wanted, *self.targets], fed)
+        self.handles = prune.in_creation_order(
+            op for op in ops if prune.is_variable_handle(op) or prune.is_resource_creator(op)
+        )
+        stops = fed | {(op.name, 0) for op in self.handles}
+        self._finish(prune.ancestors([*wanted, *self.targets], stops) - set(self.handles), stops)
+
+    @classmethod
+    def creating(cls, op: tf.Operation) -> ReplicaProgram:
+        """The program that makes a host resource and fetches its handle."""
+        program = cls.__new__(cls)
+        program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
+        program.targets, program.handles = [], []
+        program.replicas, program.native_collectives = 1, False
+        program._finish(prune.ancestors([op], ()), set())
+        return program
+
+    def _finish(self, ops: set[tf.Operation], stops: set[Key]) -> None:
+        # A fed placeholder may still be a control input of something: it must not be imported.
+        self.ops = {op for op in ops if op.type != "Placeholder" or (op.name, 0) not in stops}
+        self.stops = stops
+        exchange = self.replicas > 1 and not self.native_collectives
+        self.stages = stages.cut(self.ops, self.fetches, stops, exchange=exchange)
+        self._graph_defs: dict[tuple[int, int], tf.compat.v1.GraphDef] = {}
+        targets = set(self.targets)
+        self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
+
+    def written_handles(self) -> list[tf.Operation]:
+        """The variable handles that something other than a read consumes."""
+        handles = set(self.handles)
+        written = {
+            t.op for op in self.ops if op.type not in _READERS for t in op.inputs if t.op in handles
+        }
+        return prune.in_creation_order(written)
+
+    def unfed_placeholders(self) -> list[tf.Operation]:
+        """Placeholders that the program needs and that nobody feeds."""
+        return [op for op in self.ops if op.type == "Placeholder"]
+
+    def _graph_def(self, index: int, seed_offset: int) -> tf.compat.v1.GraphDef:
+        cached = self._graph_defs.get((index, seed_offset))
+        if cached is None:
+            ops = self.stages[index].ops
+            cached = prune.subgraph_def(
+                self.graph,
+                ops,
+                seed_offset=seed_offset,
+                keep_collectives=self.native_collectives,
+            )
+            if self.replicas > 1 and not self.native_collectives:
+                self._refuse_nested_collectives(ops)
+            self._graph_defs[index, seed_offset] = cached
+        return cached
+
+    def _refuse_nested_collectives(self, ops: Sequence[tf.Operation]) -> None:
+        names = prune.functions_with_collectives(self.graph, ops)
+        if names:
+            raise NotImplementedError(
+                f"CrossReplicaSum inside a tf.cond or tf.while_loop ({', '.join(names)}) cannot be "
+                f"exchanged among {self.replicas} CPU or GPU replicas. Move the CrossShardOptimizer "
+                "or cross_replica_sum out of the branch, or run on one replica."
+            )
+
+    def __call__(self, values: Sequence[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:
+        """Builds the program into the function under construction.
+
+        Args:
+          values: one tensor per feed.
+          handle_of: gives the resource handle that stands for a handle op of the captured graph.
+
+        Returns:
+          One tensor per fetch.
+        """
+        environment = dict(zip((key(t) for t in self.feeds), values, strict=True))
+        under_construction = tf.compat.v1.get_default_graph()
+        for op in self.handles:
+            environment[op.name, 0] = under_construction.capture(handle_of(op))
+        done: list[tf.Operation] = []
+        for index, stage in enumerate(self.stages):
+            with tf.control_dependencies(done):
+                done += self._import(index, environment)
+            if stage.collectives:
+                self._exchange(stage, environment)
+        with tf.control_dependencies(done):
+            return [tf.identity(environment[key(t)]) for t in self.fetches]
+
+    def _import(self, index: int, environment: dict[Key, tf.Tensor]) -> list[tf.Operation]:
+        stage, wanted = self.stages[index], self._wanted[index]
+        graph_def = self._graph_def(index, _seed_offset(self.replicas))
+        returned = tf.graph_util.import_graph_def(
+            graph_def,
+            input_map={t.name: environment[key(t)] for t in stage.inputs},
+            return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
+            name="",
+        )
+        environment.update(zip(map(key, stage.outputs), returned, strict=False))
+        return list(returned[len(stage.outputs) :])
+
+    def _exchange(self, stage: stages.Stage, environment: dict[Key, tf.Tensor]) -> None:
+        """Adds up the stage's collective inputs over the replicas, in one batch per grouping."""
+        batches: dict[tuple[tuple[int, ...], ...], list[tf.Operation]] = {}
+        for op in stage.collectives:
+            groups = stages.groups_of(op, self.replicas)
+            batches.setdefault(tuple(map(tuple, groups)), []).append(op)
+        for groups, ops in batches.items():
+            values = [environment[key(op.inputs[0])] for op in ops]
+            for op, value in zip(ops, _sum_over(groups, values), strict=True):
+                environment[op.name, 0] = value
+
+
+_READERS = frozenset(
+    {
+        "ReadVariableOp",
+        "VarIsInitializedOp",
+        "ResourceGather",
+        "ResourceGatherNd",
+        "VariableShape",
+        "Identity",
+    }
+)
+
+
+def _seed_offset(replicas: int) -> int:
+    if replicas == 1:
+        return 0
+    context = tf.distribute.get_replica_context()
+    replica = context.replica_id_in_sync_group if context else 0
+    # On a TPU the id is a tensor, and each core has a random stream of its own anyway.
+    return replica if isinstance(replica, int) else 0
+
+
+def _sum_over(
+    groups: tuple[tuple[int, ...], ...], values: Sequence[tf.Tensor]
+) -> Sequence[tf.Tensor]:
+    context = tf.distribute.get_replica_context()
+    if len(groups) == 1:
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, list(values))
+    replica = context.replica_id_in_sync_group
+    totals: list[Sequence[tf.Tensor]] = []
+    for group in groups:
+        member = tf.reduce_any(tf.equal(replica, list(group)))
+        shares = [tf.where(member, v, tf.zeros_like(v)) for v in values]
+        totals.append(context.all_reduce(tf.distribute.ReduceOp.SUM, shares))
+    mine = tf.argmax([tf.reduce_any(tf.equal(replica, list(group))) for group in groups])
+    return [tf.stack(sums)[mine] for sums in zip(*totals, strict=True)]

@@ -1,0 +1,213 @@
+"""A TF1 session on live TF2 variables, so that TF's own Saver, Scaffold and hooks run unchanged.
+
+`run(fetches, feed_dict)` prunes the captured graph to what is asked for, imports it into a
+tf.function once, and calls that. Variables are the store's; nothing else is kept between calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.client import session as tf_session
+from tensorflow.python.framework import stack
+
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.capture import as_operation
+from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.variables import VariableStore, components
+
+Names = tuple[str, ...]
+_ALIASES = frozenset({"Identity", "ReadVariableOp"})
+
+
+class HostFunction:
+    """One set of fetches, targets and feeds, compiled on first use; runs on the host.
+
+    Args:
+      graph: the captured graph.
+      store: holds the variables and resources.
+      fetches: graph tensors to return.
+      targets: operations to run.
+      feeds: graph tensors that the caller gives.
+    """
+
+    def __init__(
+        self,
+        graph: tf.Graph,
+        store: VariableStore,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tf.Tensor],
+    ):
+        program = ReplicaProgram(graph, feeds, fetches, targets)
+        if unfed := program.unfed_placeholders():
+            raise tf.errors.InvalidArgumentError(
+                None,
+                unfed[0],
+                f"You must feed a value for placeholder tensor {unfed[0].name!r} with dtype "
+                f"{unfed[0].outputs[0].dtype.name} and shape {unfed[0].outputs[0].shape}.",
+            )
+        store.prepare(program.handles, replicated=False)
+        self._store = store
+        self._written = [op for op in program.written_handles() if op.name in store]
+        self._function = tf.function(
+            lambda *values: program(values, store.host_handle), autograph=False
+        )
+
+    def __call__(self, values: Sequence[np.ndarray]) -> list[Any]:
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            results = self._function(*values)
+            self._store.broadcast(self._written)
+        return [as_numpy(r) for r in results]
+
+
+def as_numpy(value: tf.Tensor) -> Any:
+    """What a TF1 session returned for a tensor; handles and variants stay tensors."""
+    if value.dtype in (tf.resource, tf.variant):
+        return value
+    return value.numpy()
+
+
+class GraphSession(tf_session.SessionInterface):
+    """The session of one captured graph.
+
+    Args:
+      graph: the captured graph.
+      store: its live variables.
+    """
+
+    sess_str = b""
+
+    def __init__(self, graph: tf.Graph, store: VariableStore):
+        self._graph = graph
+        self.store = store
+        self._functions: dict[tuple[Names, Names, Names], HostFunction] = {}
+        self._closed = False
+
+    @property
+    def graph(self) -> tf.Graph:
+        return self._graph
+
+    @property
+    def graph_def(self) -> tf.compat.v1.GraphDef:
+        return self._graph.as_graph_def(add_shapes=True)
+
+    def close(self) -> None:
+        self._closed = True
+        self._functions.clear()
+
+    def __enter__(self) -> GraphSession:
+        return self
+
+    def __exit__(self, *unused_error) -> None:
+        self.close()
+
+    def as_default(self):
+        """A context in which this is `tf.compat.v1.get_default_session()`."""
+        return stack.default_session(self)
+
+    def partial_run_setup(self, fetches, feeds=None):
+        raise NotImplementedError(
+            "partial_run is not supported: run all fetches in one `run` call."
+        )
+
+    def partial_run(self, handle, fetches, feed_dict=None):
+        raise NotImplementedError(
+            "partial_run is not supported: run all fetches in one `run` call."
+        )
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        """Runs operations and evaluates tensors, as `tf.compat.v1.Session.run` does.
+
+        Args:
+          fetches: a tensor, operation, name, or nested structure of these.
+          feed_dict: values for graph tensors.
+          options: accepted for hooks that set them; without effect.
+          run_metadata: accepted for hooks that set it; stays empty.
+
+        Returns:
+          A structure like `fetches`: numpy values for tensors, None for operations.
+
+        Raises:
+          RuntimeError: the session is closed.
+          ValueError: a fed value does not fit its tensor.
+          tf.errors.OpError: what an operation raised.
+        """
+        del options, run_metadata
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        feeds = self._feeds(feed_dict or {})
+        handler = tf_session._FetchHandler(self._graph, fetches, {t.ref(): v for t, v in feeds})
+        targets = [as_operation(t) for t in handler.targets()]
+        values = self._evaluate(handler.fetches(), targets, feeds)
+        return handler.build_results(self, values)
+
+    def _feeds(self, feed_dict: dict[Any, Any]) -> list[tuple[tf.Tensor, np.ndarray]]:
+        feeds = []
+        for feed, value in feed_dict.items():
+            for kind, _, expand, _ in tf_session._REGISTERED_EXPANSIONS:
+                if isinstance(feed, kind):
+                    pairs = expand(feed, value)
+                    break
+            for tensor, part in pairs:
+                tensor = self._graph.as_graph_element(tensor, allow_operation=False)
+                array = np.asarray(part, dtype=tensor.dtype.as_numpy_dtype)
+                if not tensor.shape.is_compatible_with(array.shape):
+                    raise ValueError(
+                        f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, "
+                        f"which has shape {tensor.shape}"
+                    )
+                feeds.append((tensor, array))
+        return feeds
+
+    def _evaluate(
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
+    ) -> list[Any]:
+        if not targets and not feeds:
+            read = [self._direct_read(t) for t in fetches]
+            if all(value is not None for value in read):
+                return read
+        names = (
+            tuple(t.name for t in fetches),
+            tuple(op.name for op in targets),
+            tuple(t.name for t, _ in feeds),
+        )
+        function = self._functions.get(names)
+        if function is None:
+            function = HostFunction(
+                self._graph, self.store, fetches, targets, [t for t, _ in feeds]
+            )
+            self._functions[names] = function
+        return function([value for _, value in feeds])
+
+    def variable_behind(self, tensor: tf.Tensor) -> tf.Variable | None:
+        """The live variable whose plain value `tensor` is, if it is one."""
+        op = tensor.op
+        while op.type in _ALIASES:
+            if op.control_inputs and op.type != "ReadVariableOp":
+                return None
+            op = op.inputs[0].op
+        if op is tensor.op or op.type != "VarHandleOp" or op.name not in self.store:
+            return None
+        return components(self.store[op.name])[0]
+
+    def global_step(self) -> int:
+        """The current global step; 0 where the graph has none."""
+        step = tf.compat.v1.train.get_global_step(self._graph)
+        if step is None or step.op.name not in self.store:
+            return 0
+        with eager.eager_mode():
+            return int(components(self.store[step.op.name])[0].read_value())
+
+    def _direct_read(self, tensor: tf.Tensor) -> Any:
+        variable = self.variable_behind(tensor)
+        if variable is None:
+            return None
+        with eager.eager_mode():
+            return as_numpy(variable.read_value())

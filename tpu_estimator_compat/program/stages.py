@@ -1,0 +1,124 @@
+"""Second stage of a replica program: the pruned graph, cut where replicas must exchange values.
+
+Every op gets a level: the number of collectives on its longest path from a feed. Ops of one level
+form a stage; between stages the replicas add up that stage's collective inputs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program.prune import Key, key
+
+
+@dataclasses.dataclass
+class Stage:
+    """Ops that run between two exchanges.
+
+    Attributes:
+      ops: the operations, in creation order, collectives excluded.
+      inputs: tensors that come from feeds, handles or earlier stages.
+      outputs: tensors that later stages, collectives or the caller want.
+      collectives: CrossReplicaSum ops whose inputs are ready after this stage.
+    """
+
+    ops: list[tf.Operation]
+    inputs: list[tf.Tensor]
+    outputs: list[tf.Tensor]
+    collectives: list[tf.Operation]
+
+
+def cut(
+    ops: Collection[tf.Operation],
+    fetches: Sequence[tf.Tensor],
+    stops: Collection[Key],
+    *,
+    exchange: bool,
+) -> list[Stage]:
+    """Cuts pruned operations into stages.
+
+    Args:
+      ops: the operations to run, as `prune.ancestors` found them.
+      fetches: tensors that the caller wants.
+      stops: feeds and handles: tensors that come from outside.
+      exchange: whether several replicas take part; if not, everything is one stage.
+
+    Returns:
+      The stages in the order in which they run.
+    """
+    order = prune.in_creation_order(ops)
+    levels = _levels(order, stops, exchange)
+    last = max(levels.values(), default=0)
+    stages = [_stage(order, levels, level, exchange) for level in range(last + 1)]
+    _set_outputs(stages, fetches)
+    return stages
+
+
+def _is_collective(op: tf.Operation, exchange: bool) -> bool:
+    return exchange and op.type == prune.COLLECTIVE
+
+
+def _levels(
+    order: Sequence[tf.Operation], stops: Collection[Key], exchange: bool
+) -> dict[tf.Operation, int]:
+    """Creation order is topological: control flow v2 has no back edges."""
+    levels: dict[tf.Operation, int] = {}
+    for op in order:
+        before = [t.op for t in op.inputs if key(t) not in stops] + list(op.control_inputs)
+        levels[op] = max(
+            (levels[b] + _is_collective(b, exchange) for b in before if b in levels), default=0
+        )
+    return levels
+
+
+def _stage(
+    order: Sequence[tf.Operation], levels: dict[tf.Operation, int], level: int, exchange: bool
+) -> Stage:
+    here = [op for op in order if levels[op] == level]
+    mine = [op for op in here if not _is_collective(op, exchange)]
+    inside = set(mine)
+    inputs = {key(t): t for op in mine for t in op.inputs if t.op not in inside}
+    collectives = [op for op in here if _is_collective(op, exchange)]
+    return Stage(ops=mine, inputs=list(inputs.values()), outputs=[], collectives=collectives)
+
+
+def _set_outputs(stages: Sequence[Stage], fetches: Sequence[tf.Tensor]) -> None:
+    wanted = {key(t): t for t in fetches}
+    for stage in stages:
+        wanted.update((key(t), t) for t in stage.inputs)
+        wanted.update((key(op.inputs[0]), op.inputs[0]) for op in stage.collectives)
+    for stage in stages:
+        inside = set(stage.ops)
+        stage.outputs = [t for t in wanted.values() if t.op in inside]
+
+
+def groups_of(collective: tf.Operation, replicas: int) -> list[list[int]]:
+    """The groups of replica ids among which a CrossReplicaSum adds up.
+
+    Args:
+      collective: a CrossReplicaSum op; its second input is the group assignment, an int32 constant
+        of shape [groups, replicas of a group], or empty for one group of all.
+      replicas: how many replicas run.
+
+    Returns:
+      Lists of replica ids; one list of all ids where no subgroups were asked for.
+
+    Raises:
+      ValueError: the assignment does not name every replica exactly once.
+    """
+    assignment = tf.get_static_value(collective.inputs[1])
+    everyone = list(range(replicas))
+    if assignment is None or np.size(assignment) == 0:
+        return [everyone]
+    groups = [[int(r) for r in row] for row in np.atleast_2d(assignment)]
+    if sorted(r for group in groups for r in group) != everyone:
+        raise ValueError(
+            f"{collective.name}: group_assignment {groups} must name each of the {replicas} "
+            "replicas exactly once."
+        )
+    return groups

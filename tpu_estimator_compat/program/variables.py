@@ -1,0 +1,136 @@
+"""Live state of a captured graph: one `tf.Variable` per variable, one handle per host resource.
+
+Variables keep their TF1 names. Those that the replicas use are created under the strategy, one
+component per replica; all others (local and metric variables, hooks' counters) live on the host,
+once. Nothing is initialised here: as in TF1, a variable has no value until an initialiser or a
+checkpoint gives it one, and reading it before that is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import tensorflow as tf
+from tensorflow.python.framework import tensor_shape
+from tensorflow.python.ops import resource_variable_ops
+
+from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program.replica_program import ReplicaProgram
+
+
+class VariableStore:
+    """Variables and resources of one captured graph, by the name of the op that stands for them.
+
+    Args:
+      strategy: creates the replicas' variables and says which component is a replica's own.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self.strategy = strategy
+        self._variables: dict[str, tf.Variable] = {}
+        self._resources: dict[str, tf.Tensor] = {}
+        self._creators: list[object] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._variables
+
+    def __getitem__(self, name: str) -> tf.Variable:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def prepare(
+        self, handles: Iterable[tf.Operation], *, replicated: bool, trainable: Iterable[str] = ()
+    ) -> None:
+        """Creates what `handles` stand for, where it does not exist yet.
+
+        Args:
+          handles: handle ops of the captured graph.
+          replicated: whether to give every replica a component of its own.
+          trainable: names of the variables to mark as trainable.
+
+        Raises:
+          NotImplementedError: a ref variable (`use_resource=False`), which TF2 cannot import.
+        """
+        trainable = set(trainable)
+        for op in handles:
+            if op.name in self._variables or op.name in self._resources:
+                continue
+            if op.type == "VarHandleOp":
+                variable = self._create(op, replicated, op.name in trainable)
+                self._variables[op.name] = variable
+            elif prune.is_variable_handle(op):
+                raise NotImplementedError(
+                    f"Variable {op.name!r} is a ref variable. TensorFlow 2 cannot run it in a "
+                    "function: create it with use_resource=True, or drop use_resource=False."
+                )
+            else:
+                self._resources[op.name] = self._create_resource(op)
+
+    def _create(self, op: tf.Operation, replicated: bool, trainable: bool) -> tf.Variable:
+        shape = tensor_shape.TensorShape(op.get_attr("shape"))
+        dtype = tf.as_dtype(op.get_attr("dtype"))
+
+        def uninitialized(next_creator, **kwargs):
+            del next_creator
+            return resource_variable_ops.UninitializedVariable(
+                trainable=trainable, name=kwargs["name"], shape=shape, dtype=dtype
+            )
+
+        def create() -> tf.Variable:
+            return tf.Variable(
+                initial_value=lambda: tf.zeros([], dtype),  # never called: see `uninitialized`
+                trainable=trainable,
+                name=op.name,
+                shape=shape,
+                dtype=dtype,
+                aggregation=tf.VariableAggregation.NONE,
+            )
+
+        with eager.eager_mode(), tf.variable_creator_scope(uninitialized):
+            if not replicated:
+                with tf.device("/cpu:0"):
+                    return create()
+            with self.strategy.scope():
+                return create()
+
+    def _create_resource(self, op: tf.Operation) -> tf.Tensor:
+        """Runs the creating op once; the function stays alive, since the resource dies with it."""
+        program = ReplicaProgram.creating(op)
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            create = tf.function(lambda: program([], self.host_handle)[0], autograph=False)
+            self._creators.append(create)
+            return create()
+
+    def host_handle(self, op: tf.Operation) -> tf.Tensor:
+        """The handle that host programs use: a resource's, or the first component of a variable."""
+        if op.name in self._resources:
+            return self._resources[op.name]
+        return components(self._variables[op.name])[0].handle
+
+    def replica_handle(self, op: tf.Operation) -> tf.Tensor:
+        """The handle of the calling replica's own variable; call it inside `strategy.run`."""
+        if op.name in self._resources:
+            return self._resources[op.name]
+        variable = self._variables[op.name]
+        if not isinstance(variable, tf.distribute.DistributedValues):
+            return variable.handle
+        if isinstance(self.strategy, tf.distribute.TPUStrategy):
+            return variable.handle
+        return variable._get().handle
+
+    def broadcast(self, handles: Iterable[tf.Operation]) -> None:
+        """Copies the first component of every named variable to the other replicas."""
+        with eager.eager_mode():
+            for op in handles:
+                first, *others = components(self._variables[op.name])
+                for other in others:
+                    other.assign(first.read_value())
+
+
+def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
+    """The plain variables behind a variable: one, or one per local replica."""
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable.values
+    return (variable,)

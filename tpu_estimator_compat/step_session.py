@@ -1,0 +1,194 @@
+"""The session of a mode: runs steps on the replicas when a fetch needs input, host work otherwise.
+
+`run` is what TF's MonitoredSession and its hooks call. Where the caller's main targets are among
+what is asked for, it runs `steps_per_run` steps in the inner loop; fetches that only hooks ask for
+are evaluated with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.loop import DeviceLoop, LoopResult
+from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program.capture import CapturedGraph
+from tpu_estimator_compat.program.prune import key
+from tpu_estimator_compat.program.session import GraphSession, HostFunction, Names, as_numpy
+from tpu_estimator_compat.program.step_program import StepProgram
+from tpu_estimator_compat.program.variables import VariableStore
+
+
+class StepSession(GraphSession):
+    """A session whose steps take their input from a feed.
+
+    Args:
+      captured: the captured graph of the mode.
+      store: its live variables.
+      feed: the input; one iterator of it is made here.
+      loss: the step's loss; averaged over replicas. None where a mode has none.
+      targets: the operations that make a step: train_op, or metric updates.
+      fetches: what every run of a mode without such targets fetches: predictions.
+      stop_on_nan: see `DeviceLoop`.
+      jit_compile: compile steps that fetch nothing but the loss with XLA.
+
+    Attributes:
+      steps_per_run: steps of the next `run` that asks for the main targets.
+      steps_last_run: how many steps the last such `run` made.
+      reads_in_step: whether fetches of plain variables are read within a step, in the order of
+        the graph, as a hook that compares them between steps expects; else after the steps.
+    """
+
+    def __init__(
+        self,
+        captured: CapturedGraph,
+        store: VariableStore,
+        feed: Feed,
+        *,
+        loss: tf.Tensor | None,
+        targets: Sequence[tf.Operation] = (),
+        fetches: Sequence[tf.Tensor | tf.Operation] = (),
+        stop_on_nan: bool = False,
+        jit_compile: bool = False,
+    ):
+        super().__init__(captured.graph, store)
+        self.captured = captured
+        self.steps_per_run = 1
+        self.steps_last_run = 0
+        self.reads_in_step = False
+        self._loss = loss
+        self._targets = list(targets)
+        self._target_names = {op.name for op in targets}
+        self._stop_on_nan = stop_on_nan
+        self._jit_compile = jit_compile
+        self._feed = feed
+        self._iterator: Iterator | None = None
+        self._exhausted = False
+        self._loop: DeviceLoop | None = None
+        self._single: dict[tuple[Names, Names], Any] = {}
+        # Made at once: it creates the variables that steps use, one component per replica, before
+        # an initialiser or a restore looks for them.
+        if targets:
+            self._program = self._step_program([] if loss is None else [loss], self._targets)
+        else:
+            operations = [f for f in fetches if isinstance(f, tf.Operation)]
+            tensors = [f for f in fetches if not isinstance(f, tf.Operation)]
+            self._program = self._step_program(tensors, operations)
+
+    def _step_program(
+        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation], jit: bool = True
+    ) -> StepProgram:
+        return StepProgram(
+            self.captured,
+            self.store,
+            fetches,
+            targets,
+            mean=[] if self._loss is None else [self._loss],
+            jit_compile=jit and self._jit_compile,
+        )
+
+    def _evaluate(
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
+    ) -> list[Any]:
+        if feeds or not any(self._needs_input(op) for op in self._ops(fetches, targets)):
+            return super()._evaluate(fetches, targets, feeds)
+        return self._run_steps(fetches, targets)
+
+    @staticmethod
+    def _ops(fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> list[tf.Operation]:
+        return [*(t.op for t in fetches), *targets]
+
+    def _needs_input(self, op: tf.Operation) -> bool:
+        captured = self.captured
+        return (
+            op.name in captured.replica_ops
+            or op.name in captured.depends_on_input()
+            or op.name in captured.depends_on_stand_ins()
+        )
+
+    def _run_steps(
+        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
+    ) -> list[Any]:
+        if self._exhausted:
+            raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+        names = {op.name for op in targets}
+        main = bool(self._target_names) and self._target_names <= names
+        steps = self.steps_per_run if main else 1
+        others = names - self._target_names
+        late = [t for t in fetches if not self._is_loss(t)]
+        if main and self._loss is not None and not others and not self._in_step(late):
+            result = self._run_loop(steps)
+            return self._with_loss(fetches, result)
+        if main and steps > 1:
+            self._run_loop(steps - 1)
+        values = self._run_single(fetches, targets)
+        self.steps_last_run = steps if main else self.steps_last_run
+        return values
+
+    def _is_loss(self, tensor: tf.Tensor) -> bool:
+        return self._loss is not None and key(tensor) == key(self._loss)
+
+    def _in_step(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """Whether any of `fetches` needs more of the step than its loss."""
+        if fetches and self.reads_in_step:
+            return True
+        stops = {key(self._loss)}
+        needed = prune.ancestors([t.op for t in fetches], stops)
+        return any(self._needs_input(op) and op.type != "NoOp" for op in needed)
+
+    def _with_loss(self, fetches: Sequence[tf.Tensor], result: LoopResult) -> list[Any]:
+        """Values of fetches that depend on the finished steps through the loss alone."""
+        loss = as_numpy(result.loss)
+        rest = [t for t in fetches if not self._is_loss(t)]
+        plain = [t for t in rest if self.variable_behind(t) is not None]
+        derived = [t for t in rest if self.variable_behind(t) is None]
+        values = {key(t): self._direct_read(t) for t in plain}
+        if derived:
+            values.update(zip(map(key, derived), self._from_loss(derived, loss), strict=True))
+        return [loss if self._is_loss(t) else values[key(t)] for t in fetches]
+
+    def _from_loss(self, fetches: Sequence[tf.Tensor], loss: np.ndarray) -> list[Any]:
+        names = (tuple(t.name for t in fetches), (), (self._loss.name,))
+        if names not in self._functions:
+            self._functions[names] = HostFunction(self.graph, self.store, fetches, [], [self._loss])
+        return self._functions[names]([loss])
+
+    def iterator(self) -> Iterator:
+        """The iterator that the steps take their input from."""
+        if self._iterator is None:
+            self._iterator = iter(self._feed)
+        return self._iterator
+
+    def _run_loop(self, steps: int) -> LoopResult:
+        if self._loop is None:
+            self._loop = DeviceLoop(self._program, self._loss.dtype, stop_on_nan=self._stop_on_nan)
+        result = self._loop(self.iterator(), steps)
+        if result.exhausted:
+            self._exhausted = True
+            if not result.steps:
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+        self.steps_last_run = result.steps
+        return result
+
+    def _run_single(
+        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
+    ) -> list[Any]:
+        names = tuple(t.name for t in fetches), tuple(op.name for op in targets)
+        if names not in self._single:
+            program = self._step_program(fetches, targets, jit=False)
+            self._single[names] = tf.function(
+                lambda iterator: program(next(iterator)), autograph=False
+            )
+        with eager.eager_mode():
+            try:
+                values = self._single[names](self.iterator())
+            except StopIteration:
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
+        return [as_numpy(v) for v in values]

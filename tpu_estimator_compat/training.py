@@ -1,0 +1,229 @@
+"""Training: builds on the captured graph what the original built, and runs the outer loop.
+
+The loop is TF's own MonitoredSession with TF's own hooks; only its session is ours, and one `run`
+of it may make many steps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.callbacks import Pacer
+from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
+from tpu_estimator_compat.checkpoint import StepSessionCreator, latest
+from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.program.capture import as_operation
+from tpu_estimator_compat.program.host_calls import call_on_host
+from tpu_estimator_compat.program.implicit_updates import implicit_updates
+from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings
+from tpu_estimator_compat.step_session import StepSession
+
+Hook = tf.compat.v1.train.SessionRunHook
+GraphKeys = tf.compat.v1.GraphKeys
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainRequest:
+    """What one call of `train` asks for.
+
+    Attributes:
+      hooks: the caller's hooks.
+      saving_listeners: told about every checkpoint.
+      steps: how many steps to add; None for no such limit.
+      max_steps: the global step to stop at; None for no such limit.
+      warm_start: where to take first values from, if model_dir has no checkpoint.
+      steps_per_loop: with TPU semantics the length of a loop; else None.
+      batch_size: examples per step over all replicas, for the log; None if unknown.
+    """
+
+    hooks: Sequence[Hook]
+    saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener]
+    steps: int | None
+    max_steps: int | None
+    warm_start: WarmStartSettings | None
+    steps_per_loop: int | None
+    batch_size: int | None
+
+
+def train(run: ModeRun, request: TrainRequest) -> np.generic | None:
+    """Trains until a limit, a hook, or the end of the data.
+
+    Args:
+      run: the prepared TRAIN mode.
+      request: limits and listeners.
+
+    Returns:
+      The last step's loss; None where no step was made.
+    """
+    with run.in_graph():
+        _warm_start(run, request)
+        scaffold = scaffold_of(run)
+        loss = run.spec.loss
+        targets = _targets(run)
+        if not any(x.op.name == "loss" for x in run.graph.get_collection(GraphKeys.SUMMARIES)):
+            tf.compat.v1.summary.scalar("loss", loss)
+        run.graph.add_to_collection(GraphKeys.LOSSES, loss)
+        _add_default_saver(run, scaffold)
+        hooks = _all_hooks(run, request, scaffold)
+        creator = StepSessionCreator(
+            lambda: StepSession(
+                run.captured,
+                run.store,
+                run.feed,
+                loss=loss,
+                targets=targets,
+                stop_on_nan=True,
+                jit_compile=run.config.jit_compile and run.topology.num_replicas == 1,
+            ),
+            scaffold,
+            checkpoint_dir=run.config.model_dir,
+        )
+        return _loop(run, creator, hooks, request, [*targets, loss])
+
+
+def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
+    pacer = Pacer(hooks, request.steps_per_loop)
+    loss = None
+    with tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks) as monitored:
+        while not monitored.should_stop():
+            session = monitored._tf_sess()
+            pacer.before_run(session, session.global_step())
+            loss = monitored.run(fetches)[-1]
+            pacer.after_run(session, session.global_step())
+    if loss is None:
+        logging.warning(
+            "Training with estimator made no steps. Perhaps input is empty or misspecified."
+        )
+    return loss
+
+
+def _warm_start(run: ModeRun, request: TrainRequest) -> None:
+    if request.warm_start and not latest(run.config.model_dir):
+        logging.info("Warm-starting with WarmStartSettings: %s", request.warm_start)
+        tf.compat.v1.train.warm_start(*request.warm_start)
+
+
+def scaffold_of(run: ModeRun) -> tf.compat.v1.train.Scaffold:
+    """The scaffold of a spec of either kind.
+
+    Raises:
+      ValueError: a scaffold_fn that returned None.
+    """
+    if isinstance(run.spec, EstimatorSpec):
+        return run.spec.scaffold or tf.compat.v1.train.Scaffold()
+    if run.spec.scaffold_fn is None:
+        return tf.compat.v1.train.Scaffold()
+    scaffold = run.spec.scaffold_fn()
+    if scaffold is None:
+        raise ValueError("TPUEstimatorSpec.scaffold_fn returns None, which is not allowed")
+    return scaffold
+
+
+def host_call_targets(run: ModeRun) -> list[tf.Operation]:
+    """The ops of a TPUEstimatorSpec's host_call, on tensors concatenated over replicas."""
+    if isinstance(run.spec, EstimatorSpec) or run.spec.host_call is None:
+        return []
+    returned = call_on_host(run.captured, run.topology.num_replicas, run.spec.host_call)
+    return [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
+
+
+def _targets(run: ModeRun) -> list[tf.Operation]:
+    train_op = as_operation(run.spec.train_op)
+    implicit = implicit_updates(run.graph, [train_op, run.spec.loss.op])
+    run.captured.replica_ops.update(op.name for op in implicit)
+    return [train_op, *implicit, *host_call_targets(run)]
+
+
+def _add_default_saver(run: ModeRun, scaffold: tf.compat.v1.train.Scaffold) -> None:
+    if scaffold.saver or run.graph.get_collection(GraphKeys.SAVERS):
+        return
+    saver = tf.compat.v1.train.Saver(
+        sharded=True,
+        max_to_keep=run.config.keep_checkpoint_max,
+        keep_checkpoint_every_n_hours=run.config.keep_checkpoint_every_n_hours,
+        defer_build=True,
+        save_relative_paths=True,
+    )
+    run.graph.add_to_collection(GraphKeys.SAVERS, saver)
+
+
+def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
+    """Everyone who listens, in the original's order: the chief's own first."""
+    spec, config = run.spec, run.config
+    chief_hooks = list(getattr(spec, "training_chief_hooks", None) or [])
+    training_hooks = list(spec.training_hooks or [])
+    user_hooks = [*request.hooks, *training_hooks, *chief_hooks]
+    savers = [h for h in user_hooks if isinstance(h, tf.compat.v1.train.CheckpointSaverHook)]
+    own_saver = []
+    if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
+        own_saver = savers = [
+            tf.compat.v1.train.CheckpointSaverHook(
+                config.model_dir,
+                save_secs=config.save_checkpoints_secs,
+                save_steps=config.save_checkpoints_steps,
+                scaffold=scaffold,
+                save_graph_def=config.checkpoint_save_graph_def,
+            )
+        ]
+    _add_listeners(savers, request.saving_listeners)
+    stop = []
+    if request.steps is not None or request.max_steps is not None:
+        stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
+    nan = tf.compat.v1.train.NanTensorHook(spec.loss)
+    nan.steps_until_control = lambda step: None  # the inner loop stops at a NaN by itself
+    writers = []
+    if not isinstance(spec, EstimatorSpec) and spec.host_call is not None:
+        writers = [HostCallHook([])]
+    return [
+        *own_saver,
+        *chief_hooks,
+        *_summary_hooks(run, scaffold),
+        *request.hooks,
+        *stop,
+        nan,
+        *_log_hooks(run, request),
+        *writers,
+        *training_hooks,
+    ]
+
+
+def _add_listeners(savers, listeners) -> None:
+    if listeners and not savers:
+        raise ValueError(
+            "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
+            "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
+        )
+    for listener in listeners:
+        if listener not in savers[0]._listeners:
+            savers[0]._listeners.append(listener)
+
+
+def _summary_hooks(run: ModeRun, scaffold) -> list[Hook]:
+    if not run.config.save_summary_steps:
+        return []
+    return [
+        tf.compat.v1.train.SummarySaverHook(
+            scaffold=scaffold,
+            save_steps=run.config.save_summary_steps,
+            output_dir=run.config.model_dir,
+        )
+    ]
+
+
+def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
+    every = run.config.log_step_count_steps
+    if every is None:
+        return []
+    loops = every if request.steps_per_loop is None else math.ceil(every / request.steps_per_loop)
+    tensors = {"loss": run.spec.loss, "step": tf.compat.v1.train.get_global_step(run.graph)}
+    output_dir = run.config.model_dir if run.config.save_summary_steps else None
+    return [
+        tf.compat.v1.train.LoggingTensorHook(tensors, every_n_iter=loops),
+        ExamplesPerSecondHook(request.batch_size, every_n_steps=every, output_dir=output_dir),
+    ]
