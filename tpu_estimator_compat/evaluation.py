@@ -13,6 +13,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.callbacks import Pacer
 from tpu_estimator_compat.callbacks.evaluation_events import write_results
 from tpu_estimator_compat.checkpoint import StepSessionCreator
+from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.metrics import metric_pairs, sum_over_replicas
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.spec import WarmStartSettings
@@ -41,11 +42,12 @@ class EvalRequest:
     output_dir: str
 
 
-def evaluate(run: ModeRun, request: EvalRequest) -> dict[str, Any]:
+def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
     """Evaluates and writes the results as events.
 
     Args:
       run: the prepared EVAL mode.
+      feed: its input.
       request: limits, checkpoint and listeners.
 
     Returns:
@@ -61,7 +63,7 @@ def evaluate(run: ModeRun, request: EvalRequest) -> dict[str, Any]:
         targets = [update for _, update in pairs.values()] + host_call_targets(run)
         values = {name: value for name, (value, _) in sorted(pairs.items())}
         values["global_step"] = tf.compat.v1.train.get_global_step(run.graph)
-        results = _run(run, request, targets, values)
+        results = _run(run, feed, request, targets, values)
     logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
     logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
     write_results(request.output_dir, results, request.checkpoint_path)
@@ -70,6 +72,7 @@ def evaluate(run: ModeRun, request: EvalRequest) -> dict[str, Any]:
 
 def _run(
     run: ModeRun,
+    feed: Feed,
     request: EvalRequest,
     targets: Sequence[tf.Operation],
     values: dict[str, tf.Tensor],
@@ -79,7 +82,7 @@ def _run(
         lambda: StepSession(
             run.captured,
             run.store,
-            run.feed,
+            feed,
             loss=run.spec.loss,
             targets=targets,
             jit_compile=False,

@@ -10,7 +10,6 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
@@ -29,7 +28,6 @@ class ModeRun:
       mode: a `ModeKeys` value.
       config: the run configuration.
       topology: the replicas.
-      feed: their input.
       captured: the graph that model_fn built.
       store: its live variables.
     """
@@ -37,7 +35,6 @@ class ModeRun:
     mode: str
     config: RunConfig
     topology: Topology
-    feed: Feed
     captured: CapturedGraph
     store: VariableStore
 
@@ -111,7 +108,8 @@ def prepare(
     mode: str,
     config: RunConfig,
     topology: Topology,
-    feed: Feed,
+    element_spec: Any,
+    store: VariableStore | None = None,
 ) -> ModeRun:
     """Captures the graph of a mode.
 
@@ -120,20 +118,20 @@ def prepare(
       mode: a `ModeKeys` value.
       config: the run configuration; its `tf_random_seed` seeds the graph.
       topology: the replicas.
-      feed: their input.
+      element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
+      store: live variables to go on with; None for new ones.
 
     Returns:
       The prepared run, nothing initialised yet.
     """
     captured = capture(
         lambda element: call_model_fn(*model_arguments(element, mode)),
-        feed.element_spec,
+        element_spec,
         seed=config.tf_random_seed,
         shards=topology.num_replicas if topology.tpu_semantics else None,
     )
     captured.replica_ops = {op.name for op in _device_ops(captured.spec)}
-    store = VariableStore(topology.strategy)
-    return ModeRun(mode, config, topology, feed, captured, store)
+    return ModeRun(mode, config, topology, captured, store or VariableStore(topology.strategy))
 
 
 def _device_ops(spec: Spec) -> Sequence[tf.Operation]:

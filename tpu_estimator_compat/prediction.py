@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import StepSessionCreator
+from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.spec import WarmStartSettings
@@ -40,7 +41,7 @@ class PredictRequest:
     yield_single_examples: bool
 
 
-def predict(run: ModeRun, request: PredictRequest) -> Iterator[Any]:
+def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
     """Yields predictions until the data ends.
 
     No context of ours stays open while the caller has control, so the generator may be abandoned,
@@ -48,6 +49,7 @@ def predict(run: ModeRun, request: PredictRequest) -> Iterator[Any]:
 
     Args:
       run: the prepared PREDICT mode.
+      feed: its input.
       request: what to give.
 
     Yields:
@@ -62,7 +64,7 @@ def predict(run: ModeRun, request: PredictRequest) -> Iterator[Any]:
             tf.compat.v1.train.warm_start(*request.warm_start)
         predictions = _wanted(run.spec.predictions, request.predict_keys)
         fetches = _fetches(run, predictions)
-        monitored = _session(run, request, fetches)
+        monitored = _session(run, feed, request, fetches)
     try:
         while (batch := _next_batch(run, monitored, fetches)) is not None:
             if request.yield_single_examples:
@@ -106,10 +108,10 @@ def _element(run: ModeRun) -> Any:
     )
 
 
-def _session(run: ModeRun, request: PredictRequest, fetches: dict[str, Any]):
+def _session(run: ModeRun, feed: Feed, request: PredictRequest, fetches: dict[str, Any]):
     creator = StepSessionCreator(
         lambda: StepSession(
-            run.captured, run.store, run.feed, loss=None, fetches=tf.nest.flatten(fetches)
+            run.captured, run.store, feed, loss=None, fetches=tf.nest.flatten(fetches)
         ),
         scaffold_of(run),
         checkpoint_filename_with_path=request.checkpoint_path,

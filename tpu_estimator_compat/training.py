@@ -17,6 +17,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.callbacks import Pacer
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.checkpoint import StepSessionCreator, latest
+from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_on_host
@@ -51,11 +52,12 @@ class TrainRequest:
     batch_size: int | None
 
 
-def train(run: ModeRun, request: TrainRequest) -> np.generic | None:
+def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
     """Trains until a limit, a hook, or the end of the data.
 
     Args:
       run: the prepared TRAIN mode.
+      feed: its input.
       request: limits and listeners.
 
     Returns:
@@ -65,17 +67,17 @@ def train(run: ModeRun, request: TrainRequest) -> np.generic | None:
         _warm_start(run, request)
         scaffold = scaffold_of(run)
         loss = run.spec.loss
-        targets = _targets(run)
+        targets = train_targets(run)
         if not any(x.op.name == "loss" for x in run.graph.get_collection(GraphKeys.SUMMARIES)):
             tf.compat.v1.summary.scalar("loss", loss)
         run.graph.add_to_collection(GraphKeys.LOSSES, loss)
-        _add_default_saver(run, scaffold)
+        add_default_saver(run, scaffold)
         hooks = _all_hooks(run, request, scaffold)
         creator = StepSessionCreator(
             lambda: StepSession(
                 run.captured,
                 run.store,
-                run.feed,
+                feed,
                 loss=loss,
                 targets=targets,
                 stop_on_nan=True,
@@ -133,14 +135,16 @@ def host_call_targets(run: ModeRun) -> list[tf.Operation]:
     return [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
 
 
-def _targets(run: ModeRun) -> list[tf.Operation]:
+def train_targets(run: ModeRun) -> list[tf.Operation]:
+    """What makes a step: train_op, updates of Keras layers, and host calls."""
     train_op = as_operation(run.spec.train_op)
     implicit = implicit_updates(run.graph, [train_op, run.spec.loss.op])
     run.captured.replica_ops.update(op.name for op in implicit)
     return [train_op, *implicit, *host_call_targets(run)]
 
 
-def _add_default_saver(run: ModeRun, scaffold: tf.compat.v1.train.Scaffold) -> None:
+def add_default_saver(run: ModeRun, scaffold: tf.compat.v1.train.Scaffold) -> None:
+    """Puts the saver that the config asks for in the graph, unless the user brought one."""
     if scaffold.saver or run.graph.get_collection(GraphKeys.SAVERS):
         return
     saver = tf.compat.v1.train.Saver(

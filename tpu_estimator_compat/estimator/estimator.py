@@ -15,8 +15,10 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat import evaluation, inputs, mode_run, prediction, topology, training
 from tpu_estimator_compat.checkpoint import check_available, global_step_in, latest
 from tpu_estimator_compat.config import RunConfig, TaskType, default_session_config
+from tpu_estimator_compat.model import ModelFnModel
 from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
 from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
@@ -63,6 +65,7 @@ class Estimator:
         check_model_fn(model_fn, params)
         self._model_fn = model_fn
         self._params = copy.deepcopy({} if params is None else params)
+        self._element_specs: dict[str, Any] = {}
         self._warm_start_settings = default_warm_start_settings(warm_start_from)
 
     @property
@@ -156,7 +159,7 @@ class Estimator:
             logging.info("Skipping training since max_steps has already saved.")
             return self
         with eager.eager_mode():
-            run = self._prepare(input_fn, ModeKeys.TRAIN)
+            run, feed = self._prepare(input_fn, ModeKeys.TRAIN)
             request = training.TrainRequest(
                 hooks=request_hooks,
                 saving_listeners=listeners,
@@ -166,7 +169,7 @@ class Estimator:
                 steps_per_loop=self._steps_per_loop(run.topology),
                 batch_size=self._batch_size_for_log(ModeKeys.TRAIN),
             )
-            loss = training.train(run, request)
+            loss = training.train(run, feed, request)
         logging.info("Loss for final step: %s.", loss)
         return self
 
@@ -198,7 +201,7 @@ class Estimator:
         request_hooks = _checked_hooks(hooks)
         path = self._checkpoint_for("evaluate", checkpoint_path)
         with eager.eager_mode():
-            run = self._prepare(input_fn, ModeKeys.EVAL)
+            run, feed = self._prepare(input_fn, ModeKeys.EVAL)
             request = evaluation.EvalRequest(
                 hooks=request_hooks,
                 steps=steps,
@@ -206,7 +209,7 @@ class Estimator:
                 warm_start=self._warm_start_settings,
                 output_dir=self.eval_dir(name),
             )
-            return evaluation.evaluate(run, request)
+            return evaluation.evaluate(run, feed, request)
 
     def predict(
         self,
@@ -235,7 +238,7 @@ class Estimator:
         request_hooks = _checked_hooks(hooks)
         path = self._checkpoint_for("predict", checkpoint_path)
         with eager.eager_mode():
-            run = self._prepare(input_fn, ModeKeys.PREDICT)
+            run, feed = self._prepare(input_fn, ModeKeys.PREDICT)
         request = prediction.PredictRequest(
             hooks=request_hooks,
             predict_keys=predict_keys,
@@ -243,7 +246,40 @@ class Estimator:
             warm_start=self._warm_start_settings,
             yield_single_examples=yield_single_examples,
         )
-        yield from prediction.predict(run, request)
+        yield from prediction.predict(run, feed, request)
+
+    def keras_model(self, input_fn: InputFn | None = None) -> ModelFnModel:
+        """The `keras.Model` behind this estimator, for `fit`, `evaluate` and `predict`.
+
+        It starts from the newest checkpoint of model_dir, or from first values; `fit` ends with a
+        checkpoint, from which `train` goes on.
+
+        Args:
+          input_fn: tells the signature of the training data, so that the variables exist at once.
+            None to take the signature of the last `train`, or of the first data that the model
+            sees.
+
+        Returns:
+          A compiled model: optimizer, loss and metrics are model_fn's own.
+        """
+        where = self._topology(ModeKeys.TRAIN)
+        if input_fn is not None:
+            spec = self._feed(input_fn, ModeKeys.TRAIN, where).element_spec
+            self._element_specs[ModeKeys.TRAIN] = spec
+
+        def capture(mode: str, element_spec: Any, store: VariableStore) -> mode_run.ModeRun:
+            # Keras makes last batches of other sizes: static shapes are a TPU's own demand.
+            on_tpu = isinstance(where.strategy, tf.distribute.TPUStrategy)
+            return self._capture(mode, where, element_spec, store, check_shapes=on_tpu)
+
+        return ModelFnModel(
+            capture,
+            where,
+            self._config,
+            warm_start=self._warm_start_settings,
+            steps_per_execution=self._steps_per_loop(where) or 1,
+            train_spec=self._element_specs.get(ModeKeys.TRAIN),
+        )
 
     # What TPUEstimator does otherwise.
 
@@ -279,27 +315,41 @@ class Estimator:
         return inputs.feed([dataset], mode, where, None)
 
     def _call_model_fn(
-        self, features: Any, labels: Any, mode: str, where: Topology
+        self, features: Any, labels: Any, mode: str, where: Topology, check_shapes: bool = True
     ) -> EstimatorSpec | TPUEstimatorSpec:
-        del where
+        del where, check_shapes
         offered = {"mode": mode, "params": self.params, "config": self.config}
         spec = call_model_fn(self._model_fn, features, labels, offered)
         if isinstance(spec, TPUEstimatorSpec):
             raise ValueError(
-                "model_fn should return an EstimatorSpec. Got a TPUEstimatorSpec: use TPUEstimator, "
-                "or return spec.as_estimator_spec()."
+                "model_fn should return an EstimatorSpec. Got a TPUEstimatorSpec: use "
+                "TPUEstimator, or return spec.as_estimator_spec()."
             )
         return spec
 
-    def _prepare(self, input_fn: InputFn, mode: str) -> mode_run.ModeRun:
+    def _prepare(self, input_fn: InputFn, mode: str) -> tuple[mode_run.ModeRun, inputs.Feed]:
         where = self._topology(mode)
         feed = self._feed(input_fn, mode, where)
+        self._element_specs[mode] = feed.element_spec
+        return self._capture(mode, where, feed.element_spec), feed
+
+    def _capture(
+        self,
+        mode: str,
+        where: Topology,
+        element_spec: Any,
+        store: VariableStore | None = None,
+        check_shapes: bool = True,
+    ) -> mode_run.ModeRun:
         return mode_run.prepare(
-            lambda features, labels: self._call_model_fn(features, labels, mode, where),
+            lambda features, labels: self._call_model_fn(
+                features, labels, mode, where, check_shapes=check_shapes
+            ),
             mode,
             self._config,
             where,
-            feed,
+            element_spec,
+            store,
         )
 
     def _checkpoint_for(self, action: str, checkpoint_path: str | None) -> str | None:

@@ -206,9 +206,9 @@ class TPUEstimator(Estimator):
         return inputs.call_input_fn(lambda: input_fn(**arguments), seed=self._config.tf_random_seed)
 
     def _call_model_fn(
-        self, features: Any, labels: Any, mode: str, where: Topology
+        self, features: Any, labels: Any, mode: str, where: Topology, check_shapes: bool = True
     ) -> EstimatorSpec | TPUEstimatorSpec:
-        if where.tpu_semantics:
+        if where.tpu_semantics and check_shapes:
             _check_static(features, "features")
             if labels is not None:
                 _check_static(labels, "labels")
@@ -227,7 +227,7 @@ class TPUEstimator(Estimator):
             )
         spec = call_model_fn(self._model_fn, features, labels, offered)
         if where.tpu_semantics:
-            return _checked_tpu_spec(spec, mode)
+            return _checked_tpu_spec(spec, mode, check_shapes)
         return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 
@@ -276,11 +276,11 @@ def _check_static(tensors: Any, name: str) -> None:
 
 
 def _checked_tpu_spec(
-    spec: EstimatorSpec | TPUEstimatorSpec, mode: str
+    spec: EstimatorSpec | TPUEstimatorSpec, mode: str, check_shapes: bool
 ) -> EstimatorSpec | TPUEstimatorSpec:
     """Refuses what the original refused on TPU."""
     if isinstance(spec, TPUEstimatorSpec):
-        if mode == ModeKeys.PREDICT:
+        if mode == ModeKeys.PREDICT and check_shapes:
             _check_predictions(spec.predictions)
         return spec
     if mode == ModeKeys.TRAIN:

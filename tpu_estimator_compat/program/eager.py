@@ -1,4 +1,4 @@
-"""The context in which programs are built and run: eager TF2, whatever a script has switched off."""
+"""The contexts in which programs are built and run, whatever a script has switched off."""
 
 from __future__ import annotations
 

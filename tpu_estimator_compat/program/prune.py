@@ -1,4 +1,4 @@
-"""First stage of a replica program: which operations of a captured graph are needed, and their NodeDefs.
+"""First stage of a replica program: which operations of a captured graph it needs, as NodeDefs.
 
 Everything that nobody fetched (restore ops, init ops, eval-only updates) is left out here and
 therefore never runs, as under a TF1 session.
@@ -29,7 +29,7 @@ def is_variable_handle(op: tf.Operation) -> bool:
 
 
 def is_resource_creator(op: tf.Operation) -> bool:
-    """Whether `op` makes a host resource (hash table, queue, iterator, ...) that outlives a step."""
+    """Whether `op` makes a host resource (hash table, iterator, ...) that outlives a step."""
     if is_variable_handle(op) or op.type in _PER_STEP_RESOURCES:
         return False
     outputs = op.outputs

@@ -110,8 +110,8 @@ class ReplicaProgram:
         if names:
             raise NotImplementedError(
                 f"CrossReplicaSum inside a tf.cond or tf.while_loop ({', '.join(names)}) cannot be "
-                f"exchanged among {self.replicas} CPU or GPU replicas. Move the CrossShardOptimizer "
-                "or cross_replica_sum out of the branch, or run on one replica."
+                f"exchanged among {self.replicas} CPU or GPU replicas. Move CrossShardOptimizer or "
+                "cross_replica_sum out of the branch, or run on one replica."
             )
 
     def __call__(self, values: Sequence[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:

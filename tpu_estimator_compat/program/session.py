@@ -20,6 +20,7 @@ from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore, components
 
 Names = tuple[str, ...]
+_NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 
 

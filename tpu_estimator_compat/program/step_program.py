@@ -58,7 +58,7 @@ class StepProgram:
         )
         store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
         store.prepare(self._host.handles, replicated=False)
-        step = self._replica_step
+        step = self.on_replica
         self._step = tf.function(step, autograph=False, jit_compile=True) if jit_compile else step
 
     def _is_host(self, op: tf.Operation) -> bool:
@@ -81,8 +81,16 @@ class StepProgram:
         return ReplicaProgram(self.captured.graph, needed, fetches, mine)
 
     @tf.autograph.experimental.do_not_convert
-    def _replica_step(self, data: Structure) -> list[tf.Tensor]:
-        """What every replica runs, in replica context."""
+    def on_replica(self, data: Structure) -> list[tf.Tensor]:
+        """What every replica runs, in replica context.
+
+        Args:
+          data: the replica's input element.
+
+        Returns:
+          The replicas' share: fetches of theirs, then tensors that the host's share wants.
+        """
+        data = _without_none(data)
         check_element(data, self.captured.element_spec)
         values = tf.nest.flatten(data, expand_composites=True)
         return self._replica(values, self.store.replica_handle)
@@ -115,3 +123,11 @@ class StepProgram:
         if k in self._mean:
             return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
         return self.strategy.experimental_local_results(value)[0]
+
+
+def _without_none(data: Structure) -> Structure:
+    """Keras passes labels and weights that are not there as None, or a tuple of one."""
+    if not isinstance(data, tuple) or hasattr(data, "_fields"):
+        return data
+    parts = tuple(part for part in data if part is not None)
+    return parts[0] if len(parts) == 1 else parts

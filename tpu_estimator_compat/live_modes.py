@@ -1,0 +1,273 @@
+"""The modes of a model that is used through Keras: captured on first use, on one set of variables.
+
+An estimator's calls each start from a checkpoint with variables of their own; a keras.Model lives
+on, so its modes share a store, and checkpoints are read only where they are newer than the model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.checkpoint import diagnosis, latest
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.loop import DeviceLoop
+from tpu_estimator_compat.metrics import metric_pairs
+from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.session import GraphSession
+from tpu_estimator_compat.program.step_program import StepProgram
+from tpu_estimator_compat.program.variables import VariableStore, components
+from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
+from tpu_estimator_compat.topology import Topology
+from tpu_estimator_compat.training import add_default_saver, scaffold_of, train_targets
+
+Capture = Callable[[str, Any, VariableStore], ModeRun]
+Build = Callable[[str, Any], None]
+GraphKeys = tf.compat.v1.GraphKeys
+
+
+@dataclasses.dataclass
+class LiveMode:
+    """One mode, ready to run.
+
+    Attributes:
+      run: its captured graph.
+      program: one step.
+      session: host work on the same variables.
+      scaffold: its saver and initialisers.
+      loop: runs steps; None in PREDICT.
+      values: metric values by name, in EVAL.
+    """
+
+    run: ModeRun
+    program: StepProgram
+    session: GraphSession
+    scaffold: tf.compat.v1.train.Scaffold
+    loop: DeviceLoop | None
+    values: dict[str, tf.Tensor]
+
+    def variables(self) -> list[tuple[str, bool]]:
+        """(name, whether trainable) of the model's variables, local ones left out."""
+        trainable = set(self.run.captured.trainable_names())
+        names = [v.op.name for v in self.run.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)]
+        return [(name, name in trainable) for name in names if name in self.run.store]
+
+    def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
+        """For every metric, a function that reads its value."""
+        return {
+            name: lambda tensor=tensor: self.session.run(tensor)
+            for name, tensor in self.values.items()
+        }
+
+    def reset_metrics(self) -> None:
+        """Sets local variables back to their first values."""
+        self.session.run(self.scaffold.local_init_op)
+
+    def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
+        """`outputs` of the program in the structure of the spec's predictions."""
+        return tf.nest.pack_sequence_as(self.run.spec.predictions, outputs)
+
+
+class LiveModes:
+    """The modes of one model by `ModeKeys` value.
+
+    Args:
+      capture: captures a mode.
+      topology: the replicas.
+      config: says where checkpoints are.
+      warm_start: where first values come from if there is no checkpoint.
+    """
+
+    def __init__(
+        self,
+        capture: Capture,
+        topology: Topology,
+        config: RunConfig,
+        warm_start: WarmStartSettings | None,
+    ):
+        self.store = VariableStore(topology.strategy)
+        self._capture = capture
+        self._config = config
+        self._warm_start = warm_start
+        self._modes: dict[str, LiveMode] = {}
+        self._checkpoint: str | None = None
+        self._predict_function: Callable[[Any], list[tf.Tensor]] | None = None
+
+    def __contains__(self, mode: str) -> bool:
+        return mode in self._modes
+
+    def __getitem__(self, mode: str) -> LiveMode:
+        return self._modes[mode]
+
+    def build(self, mode: str, element_spec: Any) -> LiveMode:
+        """Captures `mode`, creates what variables it adds, and gives those values."""
+        run = self._capture(mode, element_spec, self.store)
+        with run.in_graph():
+            if self._warm_start and not latest(self._config.model_dir):
+                tf.compat.v1.train.warm_start(*self._warm_start)
+            scaffold = scaffold_of(run)
+            program, values = self._program(run)
+            if mode == ModeKeys.TRAIN:
+                add_default_saver(run, scaffold)
+            scaffold.finalize()
+            session = GraphSession(run.graph, self.store)
+            is_loop = mode != ModeKeys.PREDICT
+            stop = mode == ModeKeys.TRAIN
+            loop = DeviceLoop(program, run.spec.loss.dtype, stop_on_nan=stop) if is_loop else None
+            built = LiveMode(run, program, session, scaffold, loop, values)
+            self._initialize(built)
+        self._modes[mode] = built
+        return built
+
+    def _program(self, run: ModeRun) -> tuple[StepProgram, dict[str, tf.Tensor]]:
+        spec, values = run.spec, {}
+        if run.mode == ModeKeys.PREDICT:
+            fetches = [run.over_replicas(t) for t in tf.nest.flatten(spec.predictions)]
+            return StepProgram(run.captured, self.store, fetches, []), values
+        if run.mode == ModeKeys.TRAIN:
+            targets = train_targets(run)
+        else:
+            pairs = metric_pairs(run)
+            targets = [update for _, update in pairs.values()]
+            values = {name: value for name, (value, _) in pairs.items() if name != "loss"}
+        jit = (
+            run.config.jit_compile and run.mode == ModeKeys.TRAIN and run.topology.num_replicas == 1
+        )
+        program = StepProgram(
+            run.captured, self.store, [spec.loss], targets, mean=[spec.loss], jit_compile=jit
+        )
+        return program, values
+
+    def _initialize(self, built: LiveMode) -> None:
+        """Gives values to variables that have none: the checkpoint's, else first values."""
+        session, graph = built.session, built.run.graph
+        variables = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+        self.store.prepare([v.op for v in variables], replicated=True)
+        new = [v for v in variables if not self._has_value(v.op.name)]
+        path = self._checkpoint or latest(self._config.model_dir)
+        if new and path and len(new) == len(variables):
+            with diagnosis.explained(graph, built.scaffold.saver, path):
+                built.scaffold.saver.restore(session, path)
+        elif new and path:
+            self._restore_some(built, new, path)
+        elif new:
+            session.run([v.initializer for v in new])
+            if built.scaffold.init_fn and len(new) == len(variables):
+                built.scaffold.init_fn(session)
+        self._checkpoint = path
+        session.run(built.scaffold.local_init_op)
+
+    def _restore_some(self, built: LiveMode, new: list[tf.Variable], path: str) -> None:
+        """Variables that a later mode added, such as slots: from the checkpoint where it can."""
+        reader = tf.train.load_checkpoint(path)
+        for variable in new:
+            name = variable.op.name
+            if reader.has_tensor(name):
+                for component in components(self.store[name]):
+                    component.assign(reader.get_tensor(name))
+            else:
+                built.session.run(variable.initializer)
+
+    def _has_value(self, name: str) -> bool:
+        with eager.eager_mode():
+            return bool(components(self.store[name])[0].is_initialized())
+
+    def follow_checkpoint(self) -> None:
+        """Takes over the newest checkpoint, if someone else wrote one since."""
+        path = latest(self._config.model_dir)
+        if path is None or path == self._checkpoint or not self._modes:
+            return
+        logging.info("Taking over newer checkpoint %s", path)
+        reader = tf.train.load_checkpoint(path)
+        with eager.eager_mode():
+            for name in self.store:
+                if reader.has_tensor(name):
+                    for component in components(self.store[name]):
+                        component.assign(reader.get_tensor(name))
+        self._checkpoint = path
+
+    def save(self) -> str | None:
+        """Writes a checkpoint to model_dir; None where nothing was trained."""
+        if ModeKeys.TRAIN not in self._modes:
+            return None
+        mode = self._modes[ModeKeys.TRAIN]
+        tf.io.gfile.makedirs(self._config.model_dir)
+        with mode.run.in_graph():
+            if state := tf.train.get_checkpoint_state(self._config.model_dir):
+                mode.scaffold.saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+            self._checkpoint = mode.scaffold.saver.save(
+                mode.session,
+                f"{self._config.model_dir}/model.ckpt",
+                global_step=mode.session.global_step(),
+            )
+        return self._checkpoint
+
+    def predict(self, batches: Sequence[Any], build: Build) -> Any:
+        """Predictions for a few elements, concatenated; captures PREDICT on first use."""
+        elements = [plain_element(batch) for batch in batches]
+        if ModeKeys.PREDICT not in self._modes:
+            spec = tf.nest.map_structure(_spec_of, elements[0])
+            build(ModeKeys.PREDICT, _any_batch(spec))
+            program = self._modes[ModeKeys.PREDICT].program
+            self._predict_function = tf.function(program, autograph=False, reduce_retracing=True)
+        outputs = [self._predict_function(element) for element in elements]
+        flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
+        return self._modes[ModeKeys.PREDICT].packed(flat)
+
+    def predict_one(self, features: Any, build: Build) -> Any:
+        """Predictions for one batch of features; every replica makes them, one is heard."""
+        replicas = self.store.strategy.num_replicas_in_sync
+        return tf.nest.map_structure(
+            lambda t: t[: tf.shape(t)[0] // replicas], self.predict([features], build)
+        )
+
+
+def plain_element(data: Any) -> Any:
+    """What Keras calls data, as an input_fn's element: features, or (features, labels).
+
+    Raises:
+      ValueError: there are sample weights, which a model_fn knows nothing of.
+    """
+    if not isinstance(data, (tuple, list)):
+        return data
+    parts = [part for part in data if part is not None]
+    if len(parts) > 2:
+        raise ValueError(
+            "sample_weight is not supported: model_fn takes features and labels. Put the weights "
+            "into the features, and use them in model_fn."
+        )
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def as_iterator(iterator: Any) -> Any:
+    """A tf.data iterator for what Keras passes: its own, or a generator of one batch."""
+    if isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
+        return iterator
+    element = tf.nest.map_structure(tf.convert_to_tensor, plain_element(next(iterator)))
+    return iter(tf.data.Dataset.from_tensors(element))
+
+
+def replica_spec(iterator: Iterator) -> Any:
+    """What one replica is fed by a tf.data or distributed iterator."""
+    spec = tf.nest.map_structure(
+        lambda s: s._value_specs[0] if hasattr(s, "_value_specs") else s, iterator.element_spec
+    )
+    return plain_element(spec)
+
+
+def _spec_of(value: Any) -> tf.TypeSpec:
+    if isinstance(value, tf.distribute.DistributedValues):
+        value = value.values[0]
+    return tf.type_spec_from_value(value)
+
+
+def _any_batch(spec: Any) -> Any:
+    return tf.nest.map_structure(
+        lambda s: tf.TensorSpec([None, *s.shape[1:]], s.dtype) if s.shape.rank else s, spec
+    )

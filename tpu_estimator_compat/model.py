@@ -1,0 +1,244 @@
+"""The `keras.Model` behind an estimator: Keras' own loops around the captured graph's steps.
+
+`fit`, `evaluate` and `predict` are Keras'; the functions that they call run the replica programs,
+`steps_per_execution` steps at a time, and never more than are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat import live_modes
+from tpu_estimator_compat.adopted_variable import AdoptedVariable
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.graph_metric import GraphMetric
+from tpu_estimator_compat.live_modes import LiveModes
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
+from tpu_estimator_compat.topology import Topology
+
+
+class ModelFnModel(keras.Model):
+    """A model whose steps are those of a legacy model_fn.
+
+    Not made by users: `Estimator.keras_model()` returns one. Its variables are adopted from the
+    captured graph and carry their TF1 names as paths; slots and `global_step` are among the
+    non-trainable ones.
+
+    Args:
+      capture: captures a mode: takes mode, element spec and variable store.
+      topology: the replicas of all modes.
+      config: the run configuration; its model_dir is where checkpoints come from and go to.
+      warm_start: where first values come from if there is no checkpoint.
+      steps_per_execution: steps of one call of the train and test functions.
+      train_spec: the signature of training data, if it is known already.
+    """
+
+    def __init__(
+        self,
+        capture: live_modes.Capture,
+        topology: Topology,
+        config: RunConfig,
+        *,
+        warm_start: WarmStartSettings | None,
+        steps_per_execution: int,
+        train_spec: Any,
+    ):
+        with topology.strategy.scope():
+            super().__init__(name="model_fn_model")
+        self._live = LiveModes(capture, topology, config, warm_start)
+        self._distribute_strategy = topology.strategy if topology.num_replicas > 1 else None
+        self._steps_left: Callable[[], int] = lambda: self.steps_per_execution
+        self._loss = keras.metrics.Mean(name="loss")
+        self._eval_metrics: dict[str, GraphMetric] = {}
+        self._adopted: set[str] = set()
+        self.built = True
+        self.compile(steps_per_execution=steps_per_execution)
+        if train_spec is not None:
+            self._build_mode(ModeKeys.TRAIN, train_spec)
+
+    def compile(self, steps_per_execution: int = 1, **kwargs: Any) -> None:
+        """Sets how Keras runs the model; what it computes is model_fn's.
+
+        Args:
+          steps_per_execution: steps between two callbacks.
+          **kwargs: must hold no optimizer, loss or metrics.
+
+        Raises:
+          ValueError: an optimizer, loss or metrics were given.
+        """
+        own = sorted(k for k, v in kwargs.items() if v is not None and k in _MODEL_FN_BRINGS)
+        if own:
+            raise ValueError(
+                f"compile() got {own}, but optimizer, loss and metrics come from the model_fn. "
+                "Change them there, or rewrite the model as a native keras.Model."
+            )
+        super().compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """The mean loss, and every metric of the model_fn once it has been evaluated."""
+        return [self._loss, *self._eval_metrics.values()]
+
+    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        """Nothing to build: Keras would take a batch of the data for it."""
+
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Predictions for a batch of features.
+
+        Args:
+          features: what model_fn takes as `features`: a tensor or nested structure, batch first.
+          training: must be False: a training step changes variables; use `fit`.
+
+        Returns:
+          A tensor or a dict of tensors.
+        """
+        if training:
+            raise ValueError("call(training=True) is not supported: use fit() to train.")
+        features = tf.nest.map_structure(tf.convert_to_tensor, features)
+        return self._live.predict_one(features, self._build_mode)
+
+    def train_step(self, data: Any) -> dict[str, tf.Tensor]:
+        """One training step on this replica's `data`, in replica context.
+
+        Args:
+          data: features, or (features, labels).
+
+        Returns:
+          The loss.
+        """
+        return {"loss": self._live[ModeKeys.TRAIN].program.on_replica(data)[0]}
+
+    def test_step(self, data: Any) -> dict[str, tf.Tensor]:
+        """The loss of this replica's `data`, in replica context."""
+        return {"loss": self._live[ModeKeys.EVAL].program.on_replica(data)[0]}
+
+    def predict_step(self, data: Any) -> Any:
+        """Predictions for this replica's `data`, in replica context."""
+        mode = self._live[ModeKeys.PREDICT]
+        return mode.packed(mode.program.on_replica(data))
+
+    def make_train_function(self, force: bool = False) -> Callable[[Any], dict[str, Any]]:
+        """The function that `fit` calls for every `steps_per_execution` steps."""
+        if self.train_function is None or force:
+            self.train_function = self._looping_function(ModeKeys.TRAIN)
+        return self.train_function
+
+    def make_test_function(self, force: bool = False) -> Callable[[Any], dict[str, Any]]:
+        """The function that `evaluate` calls for every `steps_per_execution` steps."""
+        if self.test_function is None or force:
+            self.test_function = self._looping_function(ModeKeys.EVAL)
+        return self.test_function
+
+    def make_predict_function(self, force: bool = False) -> Callable[[Sequence[Any]], Any]:
+        """The function that `predict` calls for every few batches."""
+        if self.predict_function is None or force:
+            self.predict_function = lambda batches: self._live.predict(batches, self._build_mode)
+        return self.predict_function
+
+    def _looping_function(self, mode: str) -> Callable[[Any], dict[str, Any]]:
+        def function(iterator: Any) -> dict[str, Any]:
+            iterator = live_modes.as_iterator(iterator)
+            if mode not in self._live:
+                self._build_mode(mode, live_modes.replica_spec(iterator))
+            steps = min(self.steps_per_execution, self._steps_left())
+            result = self._live[mode].loop(iterator, steps)
+            if not result.steps:
+                raise StopIteration
+            self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)
+            shown = self.metrics if mode == ModeKeys.EVAL else [self._loss]
+            return {m.name: m.result() for m in shown}
+
+        return function
+
+    def _build_mode(self, mode: str, element_spec: Any) -> None:
+        with eager.eager_mode():
+            built = self._live.build(mode, element_spec)
+        for name, trainable in built.variables():
+            if name not in self._adopted:
+                self._adopted.add(name)
+                self._track_variable(AdoptedVariable(self._live.store[name], name, trainable))
+        for name, read in built.metric_readers().items():
+            self._eval_metrics[name] = GraphMetric(name, read, built.reset_metrics)
+
+    def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
+        """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
+
+        Args:
+          *args: as for `keras.Model.fit`; the data gives features, or (features, labels).
+          callbacks: as for `keras.Model.fit`.
+          **kwargs: as for `keras.Model.fit`.
+
+        Returns:
+          The history.
+        """
+        self._live.follow_checkpoint()
+        with _Clamp(self) as clamp:
+            history = super().fit(*args, callbacks=_with(callbacks, clamp), **kwargs)
+        if path := self._live.save():
+            logging.info("Saved %s after fit.", path)
+        return history
+
+    def evaluate(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
+        """Evaluates as `keras.Model.evaluate` does, with the model_fn's own metrics."""
+        if isinstance(callbacks, keras.callbacks.CallbackList):  # called from within fit
+            return super().evaluate(*args, callbacks=callbacks, **kwargs)
+        self._live.follow_checkpoint()
+        with _Clamp(self) as clamp:
+            return super().evaluate(*args, callbacks=_with(callbacks, clamp), **kwargs)
+
+    def predict(self, *args: Any, **kwargs: Any) -> np.ndarray | dict[str, np.ndarray]:
+        """Predicts as `keras.Model.predict` does."""
+        self._live.follow_checkpoint()
+        return super().predict(*args, **kwargs)
+
+
+_MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"})
+
+
+def _with(callbacks: Any, clamp: keras.callbacks.Callback) -> Any:
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        callbacks.append(clamp)
+        return callbacks
+    if isinstance(callbacks, keras.callbacks.Callback):
+        callbacks = [callbacks]
+    return [clamp, *(callbacks or [])]
+
+
+class _Clamp(keras.callbacks.Callback):
+    """Tells the train and test functions how many steps are left, so that none overshoots."""
+
+    def __init__(self, model: ModelFnModel):
+        super().__init__()
+        self._owner = model
+        self._left: list[int | None] = []
+
+    def __enter__(self) -> _Clamp:
+        self._previous = self._owner._steps_left
+        self._owner._steps_left = self._now
+        return self
+
+    def __exit__(self, *unused_error: object) -> None:
+        self._owner._steps_left = self._previous
+
+    def _now(self) -> int:
+        left = self._left[-1] if self._left else None
+        return self._owner.steps_per_execution if left is None else left
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        del logs
+        steps = self.params.get("steps") if self.params else None
+        self._left = [None if steps is None else steps - batch]
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        del logs
+        self._left = [None]
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self.on_train_batch_begin(batch, logs)
