@@ -20,7 +20,7 @@ from tpu_estimator_compat.spec import WarmStartSettings
 from tpu_estimator_compat.step_session import StepSession
 from tpu_estimator_compat.training import host_call_targets, scaffold_of
 
-Hook = tf.compat.v1.train.SessionRunHook
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,8 @@ on, so its modes share a store, and checkpoints are read only where they are new
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,7 @@ class LiveMode:
 
     def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
         """For every metric, a function that reads its value."""
-        return {
-            name: lambda tensor=tensor: self.session.run(tensor)
-            for name, tensor in self.values.items()
-        }
+        return {n: functools.partial(self.session.run, t) for n, t in self.values.items()}
 
     def reset_metrics(self) -> None:
         """Sets local variables back to their first values."""
@@ -97,7 +95,7 @@ class LiveModes:
         self._warm_start = warm_start
         self._modes: dict[str, LiveMode] = {}
         self._checkpoint: str | None = None
-        self._predict_function: Callable[[Any], list[tf.Tensor]] | None = None
+        self._predict_function: Any = None
 
     def __contains__(self, mode: str) -> bool:
         return mode in self._modes
@@ -126,7 +124,8 @@ class LiveModes:
         return built
 
     def _program(self, run: ModeRun) -> tuple[StepProgram, dict[str, tf.Tensor]]:
-        spec, values = run.spec, {}
+        spec = run.spec
+        values: dict[str, tf.Tensor] = {}
         if run.mode == ModeKeys.PREDICT:
             fetches = [run.over_replicas(t) for t in tf.nest.flatten(spec.predictions)]
             return StepProgram(run.captured, self.store, fetches, []), values
@@ -253,7 +252,7 @@ def as_iterator(iterator: Any) -> Any:
     return iter(tf.data.Dataset.from_tensors(element))
 
 
-def replica_spec(iterator: Iterator) -> Any:
+def replica_spec(iterator: Any) -> Any:
     """What one replica is fed by a tf.data or distributed iterator."""
     spec = tf.nest.map_structure(
         lambda s: s._value_specs[0] if hasattr(s, "_value_specs") else s, iterator.element_spec

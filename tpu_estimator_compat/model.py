@@ -54,6 +54,9 @@ class ModelFnModel(keras.Model):
             super().__init__(name="model_fn_model")
         self._live = LiveModes(capture, topology, config, warm_start)
         self._distribute_strategy = topology.strategy if topology.num_replicas > 1 else None
+        self.train_function: Any = None
+        self.test_function: Any = None
+        self.predict_function: Any = None
         self._steps_left: Callable[[], int] = lambda: self.steps_per_execution
         self._loss = keras.metrics.Mean(name="loss")
         self._eval_metrics: dict[str, GraphMetric] = {}
@@ -148,7 +151,8 @@ class ModelFnModel(keras.Model):
             if mode not in self._live:
                 self._build_mode(mode, live_modes.replica_spec(iterator))
             steps = min(self.steps_per_execution, self._steps_left())
-            result = self._live[mode].loop(iterator, steps)
+            loop: Any = self._live[mode].loop  # not None: PREDICT has no looping function
+            result = loop(iterator, steps)
             if not result.steps:
                 raise StopIteration
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)

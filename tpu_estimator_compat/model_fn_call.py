@@ -19,12 +19,15 @@ CONTEXT_KEY = "context"
 RESERVED_PARAMS_KEYS = (BATCH_SIZE_KEY, CONTEXT_KEY)
 
 
-def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> None:
+def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> Callable[..., Any]:
     """Refuses a model_fn whose arguments cannot be served.
 
     Args:
       model_fn: the user's function, bound method, partial or callable object.
       params: the hyperparameters given to the constructor, or None.
+
+    Returns:
+      model_fn.
 
     Raises:
       ValueError: no model_fn; `features` is missing; `params` was given and is not taken; an
@@ -51,6 +54,7 @@ def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> None:
             f"model_fn ({model_fn}) has following not expected args: {unknown}. It may take "
             "features, labels, mode, params and config."
         )
+    return model_fn
 
 
 def declared_arguments(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from tpu_estimator_compat.spec import WarmStartSettings
 from tpu_estimator_compat.step_session import StepSession
 from tpu_estimator_compat.training import host_call_targets, scaffold_of
 
-Hook = tf.compat.v1.train.SessionRunHook
-Predictions = tf.Tensor | dict[str, tf.Tensor]
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+Predictions = Any  # a tensor, or a dict of tensors
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,7 +49,7 @@ class StepSession(GraphSession):
         store: VariableStore,
         feed: Feed,
         *,
-        loss: tf.Tensor | None,
+        loss: Any,
         targets: Sequence[tf.Operation] = (),
         fetches: Sequence[tf.Tensor | tf.Operation] = (),
         stop_on_nan: bool = False,

@@ -34,9 +34,11 @@ class TPUContext:
         self._invocation_index = invocation_index
         self._host = host
 
-    def _only_in_input_fn(self) -> None:
-        if self._invocation_index is None:
+    def _only_in_input_fn(self) -> tuple[int, int]:
+        """The index of this input_fn call and its host."""
+        if self._invocation_index is None or self._host is None:
             raise RuntimeError("This TPUContext instance must not be called from model_fn.")
+        return self._invocation_index, self._host
 
     def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
         """Which of the input_fn calls this is.
@@ -48,7 +50,7 @@ class TPUContext:
         Raises:
           RuntimeError: called from model_fn.
         """
-        self._only_in_input_fn()
+        index, host = self._only_in_input_fn()
         topology = self._topology
         if topology_lib.is_per_core(self._mode, self._tpu_config):
             calls, fed = topology.num_replicas, 1
@@ -56,7 +58,7 @@ class TPUContext:
             calls, fed = 1, topology.num_replicas
         else:
             calls, fed = topology.num_hosts, topology.replicas_per_host
-        return self.tpu_host_placement_function(self._host), self._invocation_index, calls, fed
+        return self.tpu_host_placement_function(host), index, calls, fed
 
     @property
     def num_replicas(self) -> int:
@@ -75,8 +77,7 @@ class TPUContext:
         Raises:
           RuntimeError: called from model_fn.
         """
-        self._only_in_input_fn()
-        return self._host
+        return self._only_in_input_fn()[1]
 
     @property
     def num_of_replicas_per_host(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -25,7 +26,7 @@ from tpu_estimator_compat.program.implicit_updates import implicit_updates
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings
 from tpu_estimator_compat.step_session import StepSession
 
-Hook = tf.compat.v1.train.SessionRunHook
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys
 
 

@@ -10,7 +10,7 @@ from google.protobuf import message
 from tensorflow.compat.v1 import logging
 from tensorflow.core.framework import summary_pb2
 
-Summary = summary_pb2.Summary
+Summary: Any = summary_pb2.Summary
 
 
 def write_results(output_dir: str, results: dict[str, Any], checkpoint_path: str | None) -> None:
@@ -40,7 +40,7 @@ def write_results(output_dir: str, results: dict[str, Any], checkpoint_path: str
     writer.flush()
 
 
-def _add(summary: Summary, name: str, value: Any) -> None:
+def _add(summary: Any, name: str, value: Any) -> None:
     if isinstance(value, (float, int, np.floating, np.integer)):
         summary.value.add(tag=name, simple_value=float(value))
     elif isinstance(value, bytes):
@@ -55,7 +55,7 @@ def _add(summary: Summary, name: str, value: Any) -> None:
         )
 
 
-def _add_serialized(summary: Summary, name: str, value: bytes) -> None:
+def _add_serialized(summary: Any, name: str, value: bytes) -> None:
     try:
         parsed = Summary.FromString(value)
     except message.DecodeError:

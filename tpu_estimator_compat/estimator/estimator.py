@@ -28,7 +28,7 @@ from tpu_estimator_compat.spec import (
 )
 from tpu_estimator_compat.topology import Topology
 
-Hook = tf.compat.v1.train.SessionRunHook
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
 ModelFn = Callable[..., Any]
 InputFn = Callable[..., Any]
 
@@ -59,11 +59,10 @@ class Estimator:
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
         self._config = _with_model_dir(config, model_dir)
-        self._model_dir = self._config.model_dir
+        self._model_dir: str = self._config.model_dir or ""  # never empty: see _with_model_dir
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
-        check_model_fn(model_fn, params)
-        self._model_fn = model_fn
+        self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
         self._element_specs: dict[str, Any] = {}
         self._warm_start_settings = default_warm_start_settings(warm_start_from)

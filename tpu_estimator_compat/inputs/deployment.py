@@ -66,10 +66,10 @@ def feed(
       The feed. In PREDICT on TPU its elements are `padding.Padded`.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
-        if not topology.tpu_semantics:
+        if not topology.tpu_semantics or tpu_config is None:
             return Feed(datasets[0], topology.strategy)
         dataset = _one_dataset(datasets)
-        if mode == ModeKeys.PREDICT:
+        if mode == ModeKeys.PREDICT and predict_batch_size is not None:
             dataset = padding.pad(dataset, predict_batch_size)
             batch_axis = None
         split = _splitter(mode, topology, tpu_config, batch_axis)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import tensorflow as tf
 
-GraphDef = tf.compat.v1.GraphDef
+GraphDef = Any  # tf.compat.v1.GraphDef
 Key = tuple[str, int]
 
 # Ops whose resource lives for one execution of a graph: their handle must not be kept.
@@ -112,7 +113,7 @@ def subgraph_def(
     """
     source = _nodes_of(graph)
     names = {op.name for op in ops}
-    result = GraphDef()
+    result = tf.compat.v1.GraphDef()
     result.versions.CopyFrom(source.versions)
     for op in ops:
         node = result.node.add()

@@ -154,7 +154,7 @@ class ReplicaProgram:
         batches: dict[tuple[tuple[int, ...], ...], list[tf.Operation]] = {}
         for op in stage.collectives:
             groups = stages.groups_of(op, self.replicas)
-            batches.setdefault(tuple(map(tuple, groups)), []).append(op)
+            batches.setdefault(groups, []).append(op)
         for groups, ops in batches.items():
             values = [environment[key(op.inputs[0])] for op in ops]
             for op, value in zip(ops, _sum_over(groups, values), strict=True):

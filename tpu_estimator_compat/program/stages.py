@@ -97,7 +97,7 @@ def _set_outputs(stages: Sequence[Stage], fetches: Sequence[tf.Tensor]) -> None:
         stage.outputs = [t for t in wanted.values() if t.op in inside]
 
 
-def groups_of(collective: tf.Operation, replicas: int) -> list[list[int]]:
+def groups_of(collective: tf.Operation, replicas: int) -> tuple[tuple[int, ...], ...]:
     """The groups of replica ids among which a CrossReplicaSum adds up.
 
     Args:
@@ -106,17 +106,17 @@ def groups_of(collective: tf.Operation, replicas: int) -> list[list[int]]:
       replicas: how many replicas run.
 
     Returns:
-      Lists of replica ids; one list of all ids where no subgroups were asked for.
+      Tuples of replica ids; one tuple of all ids where no subgroups were asked for.
 
     Raises:
       ValueError: the assignment does not name every replica exactly once.
     """
     assignment = tf.get_static_value(collective.inputs[1])
-    everyone = list(range(replicas))
+    everyone = tuple(range(replicas))
     if assignment is None or np.size(assignment) == 0:
-        return [everyone]
-    groups = [[int(r) for r in row] for row in np.atleast_2d(assignment)]
-    if sorted(r for group in groups for r in group) != everyone:
+        return (everyone,)
+    groups = tuple(tuple(int(r) for r in row) for row in np.atleast_2d(assignment))
+    if tuple(sorted(r for group in groups for r in group)) != everyone:
         raise ValueError(
             f"{collective.name}: group_assignment {groups} must name each of the {replicas} "
             "replicas exactly once."
