@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import importlib.util
 import json
 import os
@@ -35,6 +36,7 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.tpu import tpu_function
 
 FAMILIES = pathlib.Path(__file__).parent / "families"
 LOSS_TENSOR = "total_loss:0"
@@ -95,22 +97,12 @@ def legacy_namespace(side: str) -> types.ModuleType:
         module.tpu, module.estimator = tf.estimator.tpu, tf.estimator
         module.layers, module.rnn_cell = tf.layers, tf.nn.rnn_cell
         return module
-    import tpu_estimator_compat.estimator
-    import tpu_estimator_compat.tpu
-
-    import tpu_estimator_compat as compat
-
-    module.tpu, module.estimator = compat.tpu, compat.estimator
-    module.layers, module.rnn_cell = _our_layers()
+    for name in ("tpu", "estimator", "layers"):
+        setattr(module, name, importlib.import_module(f"tpu_estimator_compat.{name}"))
+    # The package has no name of its own for the cells; a script imports them from tf_keras.
+    legacy = importlib.import_module("tf_keras.api._v1.keras.__internal__.legacy")
+    module.rnn_cell = legacy.rnn_cell
     return module
-
-
-def _our_layers() -> tuple[Any, Any]:
-    try:
-        from tpu_estimator_compat import layers, rnn_cell
-    except ImportError:
-        from tf_keras.api._v1.keras.__internal__.legacy import layers, rnn_cell
-    return layers, rnn_cell
 
 
 def load_family(name: str) -> types.ModuleType:
@@ -145,7 +137,21 @@ def copy_checkpoint(source: str, target: str) -> None:
         state.write(f'model_checkpoint_path: "{stem}"\nall_model_checkpoint_paths: "{stem}"\n')
 
 
-def make_estimator(namespace: types.ModuleType, family: types.ModuleType, run: Run) -> Any:
+def watched(family: types.ModuleType, record: dict[str, Any]) -> Any:
+    """The family's model_fn, its calls noted: mode, shards seen, batch sizes told and given."""
+    record["calls"] = []
+
+    def model_fn(features: Any, labels: Any, mode: str, params: dict[str, Any]) -> Any:
+        shards = tpu_function.get_tpu_context().number_of_shards
+        given = tf.nest.flatten(features)[0].shape.as_list()[0]
+        call = {"mode": mode, "shards": shards, "told": params["batch_size"], "given": given}
+        record["calls"].append(call)
+        return family.model_fn(features, labels, mode, params)
+
+    return model_fn
+
+
+def make_estimator(namespace: types.ModuleType, model_fn: Any, family: Any, run: Run) -> Any:
     tpu = namespace.tpu
     session = tf.ConfigProto(allow_soft_placement=True)
     if run.jit:
@@ -160,7 +166,7 @@ def make_estimator(namespace: types.ModuleType, family: types.ModuleType, run: R
         tpu_config=tpu.TPUConfig(iterations_per_loop=run.iterations_per_loop),
     )
     return tpu.TPUEstimator(
-        model_fn=family.model_fn,
+        model_fn=model_fn,
         config=config,
         use_tpu=run.use_tpu,
         train_batch_size=run.train_batch_size or family.TRAIN_BATCH,
@@ -244,7 +250,7 @@ def do_run(namespace: types.ModuleType, family: types.ModuleType, run: Run, out:
     try:
         if run.start:
             copy_checkpoint(run.start, run.model_dir)
-        est = make_estimator(namespace, family, run)
+        est = make_estimator(namespace, watched(family, record), family, run)
         if run.train_steps:
             train(est, family, run, record)
         if run.evaluate_steps is not None:

@@ -84,6 +84,12 @@ def pair(sides: tuple[runs.Records, runs.Records], name: str) -> tuple[runs.Reco
     return ours[name].checked(), original[name].checked()
 
 
+def test_model_fn_calls(sides):
+    """model_fn is called as often, for the same modes, told the same batch sizes."""
+    ours, original = pair(sides, "trained")
+    assert ours.fields["calls"] == original.fields["calls"]
+
+
 def test_losses(sides):
     """The losses of 50 steps agree to 1e-5, relatively."""
     ours, original = pair(sides, "trained")

@@ -54,6 +54,16 @@ def train(family: str, root: pathlib.Path) -> None:
         runs.drive(sys.executable, "ours", family, root / str(count), todo, logical_cpus=count)
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_model_fn_sees_a_share(replicated, count):
+    """Each replica's model_fn is told and given its share of the global batch."""
+    calls = {call["mode"]: call for call in replicated[count].checked().fields["calls"]}
+    one = {call["mode"]: call for call in replicated[1].fields["calls"]}
+    for mode, call in calls.items():
+        assert call["told"] == call["given"] == one[mode]["told"] // count, mode
+    assert calls["train"]["shards"] == count
+
+
 @pytest.mark.parametrize("count", [2, 4])
 def test_variables(replicated, count):
     """After 50 steps every variable, slots included, agrees with one replica's."""
