@@ -129,7 +129,7 @@ def capture(
       The captured graph; its default-graph context has been left.
     """
     graph = tf.Graph()
-    with eager.capture_semantics(), graph.as_default():
+    with eager.capture_semantics(), eager.fresh_keras_names(), graph.as_default():
         tf.compat.v1.set_random_seed(seed)
         tf.compat.v1.train.create_global_step(graph)
         element, feeds = placeholders(element_spec)

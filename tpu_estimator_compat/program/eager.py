@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Iterator
 
 import tensorflow as tf
+from keras.src.backend.common import global_state
 from tensorflow.python.eager import context
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
@@ -33,3 +35,21 @@ def capture_semantics() -> Iterator[None]:
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
         resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
+
+
+@contextlib.contextmanager
+def fresh_keras_names() -> Iterator[None]:
+    """Keras 3 names layers from one count per process; a model_fn's start anew in each graph.
+
+    Otherwise the second graph of an estimator would look for `dense_1` where the first one's
+    checkpoint has `dense`. Keras 2 counted per graph.
+    """
+    names = global_state.get_global_attribute(_NAMES)
+    global_state.set_global_attribute(_NAMES, collections.defaultdict(int))
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute(_NAMES, names)
+
+
+_NAMES = "object_name_uids"

@@ -187,12 +187,28 @@ def _sum_over(
 ) -> Sequence[tf.Tensor]:
     context = tf.distribute.get_replica_context()
     if len(groups) == 1:
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, list(values))
+        return _sum_over_all(values)
     replica = context.replica_id_in_sync_group
     totals: list[Sequence[tf.Tensor]] = []
     for group in groups:
         member = tf.reduce_any(tf.equal(replica, list(group)))
         shares = [tf.where(member, v, tf.zeros_like(v)) for v in values]
-        totals.append(context.all_reduce(tf.distribute.ReduceOp.SUM, shares))
+        totals.append(_sum_over_all(shares))
     mine = tf.argmax([tf.reduce_any(tf.equal(replica, list(group))) for group in groups])
     return [tf.stack(sums)[mine] for sums in zip(*totals, strict=True)]
+
+
+def _sum_over_all(values: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+    context = tf.distribute.get_replica_context()
+    devices = context.strategy.extended.worker_devices
+    local = isinstance(context.strategy, tf.distribute.MirroredStrategy)
+    if not local or not all("cpu" in d.lower() for d in devices):
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, list(values))
+
+    # TF's collectives between logical CPUs fail once a process has strategies of two sizes.
+    def add_up(strategy, per_replica):
+        del strategy
+        reduction = tf.distribute.ReductionToOneDevice()
+        return reduction.batch_reduce(tf.distribute.ReduceOp.SUM, [(v, v) for v in per_replica])
+
+    return context.merge_call(add_up, args=(list(values),))

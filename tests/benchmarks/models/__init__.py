@@ -1,0 +1,73 @@
+"""Models: each the same maths for every side, and the sizes that it is timed with.
+
+A model module has `NAME`, `OPTIMIZER`, `BATCH`, `BLOCK_STEPS` (steps of one timed block, a multiple
+of 100), `CALL_EXAMPLES` (examples of one timed evaluate or predict), `examples(count)` and
+`logits(get, features)`, where `get(name, shape, initial)` gives the side's own variable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+NAMES = ("mlp", "convnet", "encoder")
+_STORED_EXAMPLES = 2048
+_NUMPY: dict[str, Any] = {}
+
+
+def load(name: str) -> types.ModuleType:
+    """The model module of that name, its examples made."""
+    module = importlib.import_module(f"benchmarks.models.{name}")
+    _NUMPY[name] = module.examples(_STORED_EXAMPLES)
+    return module
+
+
+def dataset(model: types.ModuleType, count: int | None = None, labels: bool = True) -> Any:
+    """Batches from memory: without an end, or of `count` examples.
+
+    Args:
+      model: the model module.
+      count: how many examples; None for no end.
+      labels: give (features, labels), else features alone.
+    """
+    features, classes = _NUMPY[model.NAME]
+    source = tf.data.Dataset.from_tensor_slices((features, classes) if labels else features)
+    source = source.repeat()
+    if count is not None:
+        source = source.take(count)
+    return source.batch(model.BATCH, drop_remainder=True)
+
+
+def loss(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Mean cross entropy."""
+    return tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    )
+
+
+def initial(kind: float | str) -> Any:
+    """The initializer behind an `initial` argument: "zeros", "ones" or a standard deviation."""
+    if kind == "zeros":
+        return tf.zeros_initializer()
+    if kind == "ones":
+        return tf.ones_initializer()
+    return tf.random_normal_initializer(stddev=kind)
+
+
+def variables(model: types.ModuleType) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """(shape, initial) of each variable by name, found by tracing the maths in a scratch graph."""
+    found: dict[str, tuple[tuple[int, ...], Any]] = {}
+
+    def get(name: str, shape: tuple[int, ...], kind: Any) -> tf.Tensor:
+        found[name] = (tuple(shape), kind)
+        return tf.zeros(shape)
+
+    features, _ = _NUMPY[model.NAME]
+    with tf.Graph().as_default():
+        batch = tf.nest.map_structure(lambda x: tf.constant(np.asarray(x[: model.BATCH])), features)
+        model.logits(get, batch)
+    return found

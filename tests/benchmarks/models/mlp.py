@@ -1,0 +1,30 @@
+"""Model: a perceptron of two hidden layers, trained with Adam; the loop's own cost shows here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+NAME, OPTIMIZER = "mlp", "adam"
+BATCH, BLOCK_STEPS, CALL_EXAMPLES = 64, 2000, 64 * 400
+WIDTHS = (64, 256, 256, 10)
+
+
+def examples(count: int) -> tuple[Any, Any]:
+    """Features [count, 64] and labels [count]."""
+    rng = np.random.RandomState(1)
+    x = rng.normal(size=(count, WIDTHS[0])).astype(np.float32)
+    return {"x": x}, x[:, : WIDTHS[-1]].argmax(axis=1).astype(np.int32)
+
+
+def logits(get: Any, features: Any) -> tf.Tensor:
+    """Logits [batch, 10]."""
+    x = features["x"]
+    for i, (width, units) in enumerate(zip(WIDTHS[:-1], WIDTHS[1:])):  # noqa: B905
+        x = tf.matmul(x, get(f"dense_{i}/kernel", (width, units), 0.05))
+        x = tf.nn.bias_add(x, get(f"dense_{i}/bias", (units,), "zeros"))
+        if units != WIDTHS[-1]:
+            x = tf.nn.relu(x)
+    return x

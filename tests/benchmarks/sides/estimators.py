@@ -1,0 +1,192 @@
+"""Sides (c) and (d): one legacy model_fn, through the original and through this package."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from benchmarks import models
+from benchmarks.gate import Gate
+from benchmarks.sides import Settings, Timing
+
+_ENDLESS = 10**9
+
+
+class _Namespace:
+    """Where TPUEstimator comes from; `choose` sets it."""
+
+    tpu: Any = None
+    original = True
+
+
+def choose(side: str) -> None:
+    """Imports "original" or "ours"."""
+    if side == "original":
+        _Namespace.tpu = tf.estimator.tpu
+        return
+    import tpu_estimator_compat.tpu
+
+    _Namespace.tpu, _Namespace.original = tpu_estimator_compat.tpu, False
+
+
+class WeightDecayAdam(tf.train.Optimizer):
+    """Adam without bias correction, with weight decay; makes its slots by `get_variable`."""
+
+    def __init__(self) -> None:
+        super().__init__(False, "WeightDecayAdam")
+
+    def _slot(self, param: Any, suffix: str) -> Any:
+        zeros = tf.zeros_initializer()
+        return tf.get_variable(
+            param.op.name + suffix, param.shape, tf.float32, trainable=False, initializer=zeros
+        )
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+        updates = []
+        for grad, param in grads_and_vars:
+            m, v = self._slot(param, "/adam_m"), self._slot(param, "/adam_v")
+            next_m = tf.multiply(0.9, m) + tf.multiply(0.1, grad)
+            next_v = tf.multiply(0.999, v) + tf.multiply(0.001, tf.square(grad))
+            step = next_m / (tf.sqrt(next_v) + 1e-6) + 0.01 * param
+            updates += [m.assign(next_m), v.assign(next_v), param.assign(param - 1e-4 * step)]
+        return tf.group(*updates, name=name)
+
+
+def _train_op(model: types.ModuleType, loss: tf.Tensor, use_tpu: bool) -> Any:
+    step = tf.train.get_or_create_global_step()
+    if model.OPTIMIZER == "decay_adam":
+        trainable = tf.trainable_variables()
+        grads, _ = tf.clip_by_global_norm(tf.gradients(loss, trainable), 1.0)
+        applied = WeightDecayAdam().apply_gradients(zip(grads, trainable))  # noqa: B905
+        return tf.group(applied, step.assign_add(1))
+    if model.OPTIMIZER == "adam":
+        optimizer = tf.train.AdamOptimizer(1e-3)
+    else:
+        optimizer = tf.train.MomentumOptimizer(1e-3, 0.9)
+    if use_tpu:
+        optimizer = _Namespace.tpu.CrossShardOptimizer(optimizer)
+    return optimizer.minimize(loss, global_step=step)
+
+
+def _metric_fn(labels: tf.Tensor, logits: tf.Tensor) -> dict[str, Any]:
+    return {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1))}
+
+
+def _model_fn_of(model: types.ModuleType) -> Any:
+    def get(name: str, shape: Any, kind: Any) -> Any:
+        return tf.get_variable(name, shape, initializer=models.initial(kind))
+
+    def model_fn(features: Any, labels: Any, mode: str, params: dict[str, Any]) -> Any:
+        logits = model.logits(get, features)
+        spec = _Namespace.tpu.TPUEstimatorSpec
+        if mode == "infer":
+            predictions = {
+                "probabilities": tf.nn.softmax(logits),
+                "classes": tf.argmax(logits, axis=-1),
+            }
+            return spec(mode, predictions=predictions)
+        loss = models.loss(logits, labels)
+        if mode == "train":
+            return spec(mode, loss=loss, train_op=_train_op(model, loss, params["use_tpu"]))
+        return spec(mode, loss=loss, eval_metrics=(_metric_fn, [labels, logits]))
+
+    return model_fn
+
+
+def _estimator(model: types.ModuleType, settings: Settings, save_steps: int | None) -> Any:
+    tpu = _Namespace.tpu
+    config = tpu.RunConfig(
+        model_dir=settings.model_dir,
+        save_checkpoints_steps=save_steps,
+        save_checkpoints_secs=None,
+        save_summary_steps=0,
+        log_step_count_steps=_ENDLESS,
+        tpu_config=tpu.TPUConfig(iterations_per_loop=settings.loop),
+        **({} if _Namespace.original else {"jit_compile": settings.jit}),
+    )
+    return tpu.TPUEstimator(
+        model_fn=_model_fn_of(model),
+        config=config,
+        use_tpu=settings.use_tpu,
+        train_batch_size=model.BATCH,
+        eval_batch_size=model.BATCH,
+        predict_batch_size=model.BATCH,
+    )
+
+
+class GateHook(tf.train.SessionRunHook):
+    """Holds a training between blocks. The original calls it every step; here it says when."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def begin(self) -> None:
+        self._step = tf.train.get_global_step()
+
+    def steps_until_control(self, global_step: int) -> int:
+        return self._gate.steps_left(global_step)
+
+    def before_run(self, run_context: Any) -> Any:
+        # Every hook of the original asks for it anyway: it costs a session run nothing more.
+        return tf.train.SessionRunArgs(self._step)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self._gate.reached(int(run_values.results))
+
+
+def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
+    """Trains without an end; the gate's time includes the making of the estimator."""
+    estimator = _estimator(model, settings, None)
+    estimator.train(lambda: models.dataset(model), max_steps=_ENDLESS, hooks=[GateHook(gate)])
+
+
+class _FirstStepHook(tf.train.SessionRunHook):
+    """Takes the time of the first evaluation step."""
+
+    def __init__(self, timing: Timing, examples: int) -> None:
+        self._timing, self._examples = timing, examples
+
+    def steps_until_control(self, step: int) -> int | None:
+        return None if step else 1
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self._timing.piece(self._examples)
+
+
+def _trained(model: types.ModuleType, settings: Settings) -> Any:
+    estimator = _estimator(model, settings, _ENDLESS)
+    estimator.train(lambda: models.dataset(model), max_steps=1)
+    return estimator
+
+
+def evaluate(model: types.ModuleType, settings: Settings) -> Any:
+    """Evaluates the checkpoint of one step of training."""
+    estimator = _trained(model, settings)
+
+    def call(examples: int) -> Timing:
+        timing = Timing()
+        # With TPU semantics control comes back once, at the end.
+        hooks = [] if settings.use_tpu else [_FirstStepHook(timing, model.BATCH)]
+        steps = examples // model.BATCH
+        estimator.evaluate(lambda: models.dataset(model, examples), steps=steps, hooks=hooks)
+        return timing.end()
+
+    return call
+
+
+def predict(model: types.ModuleType, settings: Settings) -> Any:
+    """Predicts with the checkpoint of one step of training, example by example."""
+    estimator = _trained(model, settings)
+
+    def call(examples: int) -> Timing:
+        timing = Timing()
+        found = []
+        for example in estimator.predict(lambda: models.dataset(model, examples, labels=False)):
+            timing.piece(1)
+            found.append(example)
+        assert len(found) == examples, len(found)
+        return timing.end()
+
+    return call
