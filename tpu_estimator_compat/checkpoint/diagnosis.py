@@ -32,10 +32,15 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
     try:
         yield
     except tf.errors.OpError as error:
-        if not problems:
-            raise
-        raise type(error)(
-            error.node_def, error.op, f"{error.message}\n\n{_listed(problems)}"
+        if problems:
+            message = f"{error.message}\n\n{_listed(problems)}"
+            raise type(error)(error.node_def, error.op, message) from None
+        raise tf.errors.DataLossError(
+            error.node_def,
+            error.op,
+            f"Could not read checkpoint {path}: {error.message}\nIt may be damaged or half "
+            "written. Name an older one in the file `checkpoint` beside it, or pass "
+            "checkpoint_path.",
         ) from None
 
 
