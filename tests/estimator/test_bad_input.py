@@ -1,0 +1,234 @@
+"""Bad input: clear errors before any training, in the original's words, nothing lost."""
+
+import os
+import stat
+
+import pytest
+import tensorflow.compat.v1 as tf
+from legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
+
+import tpu_estimator_compat as tpu
+
+
+def _model_fn_with(**changes):
+    """A model_fn whose TRAIN spec has some fields replaced."""
+
+    def model_fn(features, labels, mode, params):
+        spec = make_model_fn()(features, labels, mode, params)
+        fields = {**spec._asdict(), **changes}
+        return tpu.TPUEstimatorSpec(**fields)
+
+    return model_fn
+
+
+@pytest.mark.parametrize(
+    ("model_fn", "message"),
+    [
+        (lambda labels, params: None, "must include features argument"),
+        (lambda features, parameters: None, "has following not expected args: \\['parameters'\\]"),
+        (None, "model_fn must be provided to Estimator"),
+    ],
+)
+def test_model_fn_arguments(tmp_path, model_fn, message):
+    with pytest.raises(ValueError, match=message):
+        tpu.TPUEstimator(
+            model_fn, config=tpu.RunConfig(model_dir=str(tmp_path)), train_batch_size=1
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"loss": None}, "Missing loss"), ({"train_op": None}, "Missing train_op")],
+)
+def test_incomplete_specs(tmp_path, changes, message):
+    estimator = make_estimator(tmp_path, _model_fn_with(**changes))
+    with pytest.raises(ValueError, match=message):
+        estimator.train(train_input_fn, steps=1)
+    assert not os.path.exists(tmp_path / "checkpoint")
+
+
+def test_something_other_than_a_spec(tmp_path):
+    estimator = make_estimator(tmp_path, lambda features, labels, mode, params: {"loss": 1})
+    with pytest.raises(ValueError, match="model_fn should return an EstimatorSpec. Got dict"):
+        estimator.train(train_input_fn, steps=1)
+
+
+def test_plain_specs_in_evaluation_on_tpu(tmp_path, strategy):
+    def model_fn(features, labels, mode, params):
+        spec = make_model_fn()(features, labels, mode, params)
+        return spec.as_estimator_spec()
+
+    estimator = make_estimator(
+        tmp_path, model_fn, use_tpu=True, train_distribute=strategy(1), eval_distribute=strategy(1)
+    )
+    with pytest.raises(RuntimeError, match="used by TPU evaluation must have type"):
+        estimator.evaluate(train_input_fn, steps=1)
+    with pytest.raises(RuntimeError, match="used by TPU prediction must have type"):
+        next(estimator.predict(finite_input_fn(16)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"train_batch_size": None}, ValueError, "`train_batch_size` cannot be `None`"),
+        ({"train_batch_size": 0}, ValueError, "train_batch_size must be positive, got 0"),
+        ({"train_batch_size": "8"}, TypeError, "train_batch_size must be int"),
+        ({"eval_batch_size": -1}, ValueError, "eval_batch_size must be positive"),
+        ({"params": {"batch_size": 3}}, ValueError, "are reserved keys but existed in params"),
+        ({"params": {"context": 3}}, ValueError, "are reserved keys but existed in params"),
+        ({"config": None}, ValueError, "`config` must be provided with type"),
+        ({"model_dir": "elsewhere"}, ValueError, "`model_dir` are set both in constructor and"),
+        ({"export_saved_model_api_version": 3}, ValueError, "should be 1 or 2; got 3"),
+    ],
+)
+def test_constructor(tmp_path, arguments, error, message):
+    config = tpu.RunConfig(model_dir=str(tmp_path))
+    good = {"config": config, "train_batch_size": 8, "use_tpu": True}
+    with pytest.raises(error, match=message):
+        tpu.TPUEstimator(make_model_fn(), **{**good, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda e: e.train(train_input_fn, steps=1, max_steps=2), "both steps and max_steps"),
+        (lambda e: e.train(train_input_fn, steps=0), "Must specify steps > 0, given: 0"),
+        (lambda e: e.train(train_input_fn, max_steps=-3), "Must specify max_steps > 0"),
+        (lambda e: e.evaluate(train_input_fn, steps=0), "Must specify steps > 0, given: 0"),
+    ],
+)
+def test_limits(tmp_path, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(make_estimator(tmp_path))
+
+
+def test_limits_on_tpu(tmp_path):
+    estimator = make_estimator(tmp_path, use_tpu=True)
+    with pytest.raises(ValueError, match="one of `steps` or `max_steps` must be set"):
+        estimator.train(train_input_fn)
+    with pytest.raises(ValueError, match="Evaluate `steps` must be set on TPU"):
+        estimator.evaluate(train_input_fn)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "call", "message"),
+    [
+        ({"train_batch_size": 9}, "train", "train batch size 9 must be divisible by number of rep"),
+        ({"eval_batch_size": 9}, "evaluate", "eval batch size 9 must be divisible by number of"),
+        ({"eval_batch_size": None}, "evaluate", "eval_batch_size in TPUEstimator constructor cann"),
+        ({"predict_batch_size": 9}, "predict", "predict batch size 9 must be divisible by number"),
+        ({"predict_batch_size": None}, "predict", "predict_batch_size in TPUEstimator constructo"),
+    ],
+)
+def test_batch_sizes_and_replicas(tmp_path, sizes, call, message):
+    estimator = make_estimator(tmp_path, use_tpu=True, **sizes)
+    with pytest.raises(ValueError, match=message):
+        if call == "predict":
+            next(estimator.predict(finite_input_fn(8)))
+        else:
+            getattr(estimator, call)(train_input_fn, steps=1)
+
+
+def test_num_shards_that_the_machine_does_not_have(tmp_path):
+    estimator = make_estimator(tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=8))
+    with pytest.raises(ValueError, match=r"num_replicas should be \(4\), got \(8\)"):
+        estimator.train(train_input_fn, steps=1)
+
+
+def test_dynamic_shapes_on_tpu(tmp_path, strategy):
+    estimator = make_estimator(tmp_path, use_tpu=True, train_distribute=strategy(1))
+    with pytest.raises(ValueError, match="features to the model returned by input_fn must have st"):
+        estimator.train(finite_input_fn(64), steps=1)
+
+
+def test_input_fn_without_params(tmp_path):
+    with pytest.raises(ValueError, match="does not include params argument, required by TPUEst"):
+        make_estimator(tmp_path).train(lambda: None, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (None, "input_fn returned None"),
+        ((1.0, 2.0, 3.0), "should return \\(features, labels\\) as a len 2 tuple"),
+    ],
+)
+def test_input_fn_results(tmp_path, result, message):
+    def input_fn(params):
+        if result is None:
+            return None
+        return tuple(tf.constant(r) for r in result)
+
+    with pytest.raises(ValueError, match=message):
+        make_estimator(tmp_path).train(input_fn, steps=1)
+
+
+@pytest.mark.parametrize("kind", ["hooks", "saving_listeners"])
+def test_hooks_and_listeners_of_another_type(tmp_path, kind):
+    with pytest.raises(TypeError, match="given"):
+        make_estimator(tmp_path).train(train_input_fn, steps=1, **{kind: [object()]})
+
+
+def test_listeners_without_checkpoints(tmp_path):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=None, save_checkpoints_secs=None)
+    with pytest.raises(ValueError, match="There should be a CheckpointSaverHook"):
+        estimator.train(
+            train_input_fn, steps=1, saving_listeners=[tf.train.CheckpointSaverListener()]
+        )
+
+
+def test_scaffold_fn_that_returns_none(tmp_path):
+    estimator = make_estimator(tmp_path, _model_fn_with(scaffold_fn=lambda: None), use_tpu=True)
+    with pytest.raises(ValueError, match="scaffold_fn returns None, which is not allowed"):
+        estimator.train(train_input_fn, steps=1)
+
+
+def test_an_evaluator_may_not_train(tmp_path, monkeypatch):
+    cluster = '{"cluster": {"chief": ["h:1"]}, "task": {"type": "evaluator", "index": 0}}'
+    monkeypatch.setenv("TF_CONFIG", cluster)
+    estimator = make_estimator(tmp_path)
+    with pytest.raises(ValueError, match="Train has been called wrong configuration"):
+        estimator.train(train_input_fn, steps=1)
+
+
+def test_a_model_dir_that_cannot_be_written(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    with pytest.raises((tf.errors.OpError, ValueError, OSError), match="file"):
+        make_estimator(blocked / "model").train(train_input_fn, steps=1)
+    assert blocked.read_text() == "not a directory"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_model_dir(tmp_path):
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with pytest.raises((tf.errors.OpError, ValueError, OSError)):
+            make_estimator(tmp_path).train(train_input_fn, steps=1)
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
+
+
+def test_an_error_in_a_step_leaves_the_last_checkpoint(tmp_path):
+    def model_fn(features, labels, mode, params):
+        spec = make_model_fn()(features, labels, mode, params)
+        check = tf.debugging.assert_less(tf.train.get_global_step(), tf.constant(6, tf.int64))
+        with tf.control_dependencies([check]):
+            return spec._replace(loss=tf.identity(spec.loss))
+
+    estimator = make_estimator(tmp_path, model_fn, save_checkpoints_steps=2)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        estimator.train(train_input_fn, steps=50)
+    assert int(estimator.get_variable_value("global_step")) in (4, 6)
+
+
+def test_ref_variables_are_refused_with_the_way_out(tmp_path):
+    def model_fn(features, labels, mode, params):
+        with tf.variable_scope("", use_resource=False):
+            tf.get_variable("old", [], use_resource=False)
+        spec = make_model_fn()(features, labels, mode, params)
+        old = tf.global_variables("old")[0]
+        return spec._replace(loss=spec.loss + old)
+
+    with pytest.raises(NotImplementedError, match="'old' is a ref variable"):
+        make_estimator(tmp_path, model_fn).train(train_input_fn, steps=1)
