@@ -101,7 +101,9 @@ def test_functions_get_just_what_they_declare(tmp_path):
 
     estimator = make_estimator(tmp_path, Model().model_fn)
     estimator.train(Input(), steps=1)
-    estimator.train(functools.partial(lambda params, extra: train_input_fn(params), extra=1), steps=1)
+    estimator.train(
+        functools.partial(lambda params, extra: train_input_fn(params), extra=1), steps=1
+    )
 
     def with_extra(features, labels, mode, params, config, *, flavour):
         assert flavour == "plain"

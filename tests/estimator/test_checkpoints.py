@@ -50,9 +50,7 @@ def test_keep_checkpoint_max_counts_over_calls(tmp_path):
 
 
 def test_no_checkpoints_where_both_limits_are_none(tmp_path):
-    estimator = make_estimator(
-        tmp_path, save_checkpoints_steps=None, save_checkpoints_secs=None
-    )
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=None, save_checkpoints_secs=None)
     estimator.train(train_input_fn, steps=3)
     assert estimator.latest_checkpoint() is None
     with pytest.raises(ValueError, match="Could not find trained model in model_dir"):
@@ -108,7 +106,11 @@ def test_init_from_checkpoint_in_model_fn_and_scaffold_fn(tmp_path):
         no_op = tf.assign_add(tf.train.get_global_step(), 1)
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=no_op, scaffold_fn=scaffold_fn)
 
-    for use_tpu, model_fn in ((False, in_model_fn), (False, in_scaffold_fn), (True, in_scaffold_fn)):
+    for use_tpu, model_fn in (
+        (False, in_model_fn),
+        (False, in_scaffold_fn),
+        (True, in_scaffold_fn),
+    ):
         name = f"{model_fn.__name__}-{use_tpu}"
         second = make_estimator(tmp_path / name, model_fn, use_tpu=use_tpu)
         second.train(train_input_fn, steps=1)

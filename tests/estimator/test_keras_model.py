@@ -16,9 +16,7 @@ def dataset(repeats=1, batch=16):
 @pytest.fixture(params=[1, 2])
 def estimator(request, tmp_path, strategy):
     """An estimator on one and on two replicas."""
-    return make_estimator(
-        tmp_path, use_tpu=True, loop=3, train_distribute=strategy(request.param)
-    )
+    return make_estimator(tmp_path, use_tpu=True, loop=3, train_distribute=strategy(request.param))
 
 
 def test_fit_trains_and_leaves_a_checkpoint_for_train(estimator):
@@ -35,9 +33,7 @@ def test_fit_trains_and_leaves_a_checkpoint_for_train(estimator):
 def test_fit_equals_train(estimator, tmp_path, strategy):
     replicas = estimator.config.train_distribute.num_replicas_in_sync
     estimator.train(train_input_fn, steps=8)
-    other = make_estimator(
-        tmp_path / "other", use_tpu=True, train_distribute=strategy(replicas)
-    )
+    other = make_estimator(tmp_path / "other", use_tpu=True, train_distribute=strategy(replicas))
     other.keras_model().fit(dataset(2), epochs=1, verbose=0)
     for name in ("hidden", "output/Adam"):
         np.testing.assert_allclose(

@@ -123,7 +123,6 @@ def test_strings_and_checkpoint_path(tmp_path):
             return tpu.TPUEstimatorSpec(mode, predictions={"text": text, "logits": logits})
         return make_model_fn()(features, labels, mode, params)
 
-
     estimator = make_estimator(tmp_path, make_model_fn(), save_checkpoints_steps=5)
     estimator.train(train_input_fn, steps=10)
     reader = make_estimator(tmp_path, model_fn)

@@ -36,12 +36,12 @@ def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
     @tf.autograph.experimental.do_not_convert
     def pad_element(*element: Any) -> Padded:
         features, labels = element if len(element) == 2 else (element[0], ())
-        rows = tf.shape(tf.nest.flatten(features)[0])[0]
-        check = tf.debugging.assert_less_equal(
-            rows,
-            batch_size,
-            message=f"input_fn gave more rows than params['batch_size'], which is {batch_size}.",
-        )
+        first = tf.nest.flatten(features)[0]
+        rows = tf.shape(first)[0]
+        message = f"input_fn gave more rows than params['batch_size'], which is {batch_size}."
+        if first.shape[0] is not None and first.shape[0] > batch_size:
+            raise ValueError(f"{message} Got {first.shape[0]}.")
+        check = tf.debugging.assert_less_equal(rows, batch_size, message=message)
         with tf.control_dependencies([check]):
             missing = batch_size - rows
         pad_one = _pad_rows(missing, batch_size)

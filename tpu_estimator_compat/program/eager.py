@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 from keras.src.backend.common import global_state
@@ -35,6 +36,16 @@ def capture_semantics() -> Iterator[None]:
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
         resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
+
+
+def register_functions(graph_def: Any) -> None:
+    """Makes the library functions of `graph_def` known to the runtime.
+
+    Importing a GraphDef tells the importing graph about them, not those who run it.
+    """
+    for function in graph_def.library.function:
+        if not context.context().has_function(function.signature.name):
+            context.context().add_function_def(function)
 
 
 @contextlib.contextmanager

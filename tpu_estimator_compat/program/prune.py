@@ -18,6 +18,7 @@ Key = tuple[str, int]
 # Ops whose resource lives for one execution of a graph: their handle must not be kept.
 _PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
 COLLECTIVE = "CrossReplicaSum"
+_ONE_REPLICA = "_one_replica"
 
 
 def key(tensor: tf.Tensor) -> Key:
@@ -123,8 +124,13 @@ def subgraph_def(
             _make_identity(node)
         if seed_offset and "seed2" in node.attr and (node.attr["seed"].i or node.attr["seed2"].i):
             node.attr["seed2"].i += seed_offset
-    for function in _reachable_functions(result.node, source.library):
-        _add_function(result, function, source.library, keep_collectives)
+    functions = _reachable_functions(result.node, source.library)
+    for function in functions:
+        result.library.function.add().CopyFrom(function)
+    names = {f.signature.name for f in functions}
+    result.library.gradient.extend(g for g in source.library.gradient if g.function_name in names)
+    if not keep_collectives:
+        _make_functions_identity(result)
     return result
 
 
@@ -151,10 +157,11 @@ def _function_names(node_defs: Iterable[tf.compat.v1.NodeDef]) -> Iterable[str]:
     for node in node_defs:
         yield node.op
         for attr in node.attr.values():
-            if attr.HasField("func"):
+            kind = attr.WhichOneof("value")
+            if kind == "func":
                 yield attr.func.name
-            for func in attr.list.func:
-                yield func.name
+            elif kind == "list":
+                yield from (func.name for func in attr.list.func)
 
 
 def _reachable_functions(
@@ -178,15 +185,41 @@ def _reachable_functions(
     return [functions[name] for name in sorted(wanted)]
 
 
-def _add_function(graph_def, function, library, keep_collectives: bool) -> None:
-    copy = graph_def.library.function.add()
-    copy.CopyFrom(function)
-    for node in copy.node_def:
-        if node.op == COLLECTIVE and not keep_collectives:
-            _make_identity(node)
-    for gradient in library.gradient:
-        if gradient.function_name == function.signature.name:
-            graph_def.library.gradient.add().CopyFrom(gradient)
+def _make_functions_identity(graph_def: GraphDef) -> None:
+    """Turns CrossReplicaSum into Identity in functions, under new names.
+
+    The runtime knows the old names with their old bodies, so every function that changes, by what
+    it holds or what it calls, gets another.
+    """
+    functions = {f.signature.name: f for f in graph_def.library.function}
+    changed = {n for n, f in functions.items() if any(x.op == COLLECTIVE for x in f.node_def)}
+    while True:
+        callers = {n for n, f in functions.items() if changed & set(_function_names(f.node_def))}
+        if callers <= changed:
+            break
+        changed |= callers
+    if not changed:
+        return
+    for function in functions.values():
+        for node in function.node_def:
+            if node.op == COLLECTIVE:
+                _make_identity(node)
+            _rename_functions(node, changed)
+        if function.signature.name in changed:
+            function.signature.name += _ONE_REPLICA
+    for node in graph_def.node:
+        _rename_functions(node, changed)
+
+
+def _rename_functions(node: tf.compat.v1.NodeDef, names: set[str]) -> None:
+    if node.op in names:
+        node.op += _ONE_REPLICA
+    for attr in node.attr.values():
+        kind = attr.WhichOneof("value")
+        called = [attr.func] if kind == "func" else attr.list.func if kind == "list" else ()
+        for func in called:
+            if func.name in names:
+                func.name += _ONE_REPLICA
 
 
 def functions_with_collectives(graph: tf.Graph, ops: Collection[tf.Operation]) -> list[str]:

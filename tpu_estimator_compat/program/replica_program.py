@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune, stages
+from tpu_estimator_compat.program import eager, prune, stages
 from tpu_estimator_compat.program.prune import Key, key
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
@@ -100,6 +100,7 @@ class ReplicaProgram:
                 seed_offset=seed_offset,
                 keep_collectives=self.native_collectives,
             )
+            eager.register_functions(cached)
             if self.replicas > 1 and not self.native_collectives:
                 self._refuse_nested_collectives(ops)
             self._graph_defs[index, seed_offset] = cached

@@ -191,7 +191,7 @@ class GraphSession(tf_session.SessionInterface):
         """The live variable whose plain value `tensor` is, if it is one."""
         op = tensor.op
         while op.type in _ALIASES:
-            if op.control_inputs and op.type != "ReadVariableOp":
+            if op.control_inputs:  # a read that has to wait for something, such as an assignment
                 return None
             op = op.inputs[0].op
         if op is tensor.op or op.type != "VarHandleOp" or op.name not in self.store:
@@ -211,4 +211,8 @@ class GraphSession(tf_session.SessionInterface):
         if variable is None:
             return None
         with eager.eager_mode():
+            if not variable.is_initialized():
+                raise tf.errors.FailedPreconditionError(
+                    None, None, f"Attempting to use uninitialized value {variable.name[:-2]}"
+                )
             return as_numpy(variable.read_value())

@@ -15,7 +15,7 @@ from tensorflow.python.framework import tensor_shape
 from tensorflow.python.ops import resource_variable_ops
 
 from tpu_estimator_compat.program import eager, prune
-from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.resources import Resource
 
 
 class VariableStore:
@@ -28,8 +28,7 @@ class VariableStore:
     def __init__(self, strategy: tf.distribute.Strategy):
         self.strategy = strategy
         self._variables: dict[str, tf.Variable] = {}
-        self._resources: dict[str, tf.Tensor] = {}
-        self._creators: list[object] = []
+        self._resources: dict[str, Resource] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._variables
@@ -66,7 +65,8 @@ class VariableStore:
                     "function: create it with use_resource=True, or drop use_resource=False."
                 )
             else:
-                self._resources[op.name] = self._create_resource(op)
+                with eager.eager_mode(), tf.device("/cpu:0"):
+                    self._resources[op.name] = Resource(op, self.host_handle)
 
     def _create(self, op: tf.Operation, replicated: bool, trainable: bool) -> tf.Variable:
         shape = tensor_shape.TensorShape(op.get_attr("shape"))
@@ -95,24 +95,16 @@ class VariableStore:
             with self.strategy.scope():
                 return create()
 
-    def _create_resource(self, op: tf.Operation) -> tf.Tensor:
-        """Runs the creating op once; the function stays alive, since the resource dies with it."""
-        program = ReplicaProgram.creating(op)
-        with eager.eager_mode(), tf.device("/cpu:0"):
-            create = tf.function(lambda: program([], self.host_handle)[0], autograph=False)
-            self._creators.append(create)
-            return create()
-
     def host_handle(self, op: tf.Operation) -> tf.Tensor:
         """The handle that host programs use: a resource's, or the first component of a variable."""
         if op.name in self._resources:
-            return self._resources[op.name]
+            return self._resources[op.name].handle
         return components(self._variables[op.name])[0].handle
 
     def replica_handle(self, op: tf.Operation) -> tf.Tensor:
         """The handle of the calling replica's own variable; call it inside `strategy.run`."""
         if op.name in self._resources:
-            return self._resources[op.name]
+            return self._resources[op.name].handle
         variable = self._variables[op.name]
         if not isinstance(variable, tf.distribute.DistributedValues):
             return variable.handle

@@ -1,0 +1,130 @@
+"""input_fns of every kind become datasets."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.inputs import call_input_fn
+
+
+def elements(call, count=100, seed=None):
+    """The first `count` elements of what an input_fn returns, as NumPy."""
+    return list(call_input_fn(call, seed=seed).take(count).as_numpy_iterator())
+
+
+def test_datasets():
+    found = elements(lambda: tf.data.Dataset.range(6).map(lambda i: ({"x": i}, i)).batch(4))
+    assert [f[0]["x"].tolist() for f in found] == [[0, 1, 2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_specs_are_kept(batched):
+    def call():
+        dataset = tf.data.Dataset.range(8)
+        return dataset.batch(4, drop_remainder=True) if batched else dataset
+
+    spec = call_input_fn(call, seed=None).element_spec
+    assert spec.shape == ([4] if batched else [])
+
+
+def test_one_shot_iterators():
+    def call():
+        dataset = tf.data.Dataset.range(10).batch(4, drop_remainder=True)
+        value = tf.data.make_one_shot_iterator(dataset).get_next()
+        return {"x": value * 2}, value
+
+    found = elements(call)
+    assert [f[1].tolist() for f in found] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert found[1][0]["x"].tolist() == [8, 10, 12, 14]
+
+
+def test_initializable_iterators():
+    def call():
+        iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(3))
+        tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+        return iterator.get_next()
+
+    assert [int(f) for f in elements(call)] == [0, 1, 2]
+
+
+def test_bare_tensors_are_fresh_in_every_element():
+    def call():
+        return tf.random.normal([3]), tf.zeros([3], tf.int32)
+
+    found = elements(call, count=3, seed=5)
+    assert not np.allclose(found[0][0], found[1][0])
+    again = elements(call, count=3, seed=5)
+    np.testing.assert_array_equal(found[0][0], again[0][0])
+
+
+def test_lists_none_labels_and_numpy():
+    assert len(elements(lambda: [tf.constant(1.0), tf.constant(2)], count=1)[0]) == 2
+    assert elements(lambda: (tf.constant([1.0]), None), count=1)[0].tolist() == [1.0]
+    assert elements(lambda: (np.ones(2), np.zeros(2)), count=1)[0][0].tolist() == [1.0, 1.0]
+
+
+def test_hash_tables_inside():
+    def call():
+        table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(["a", "b"], [10, 20]), default_value=-1
+        )
+        words = tf.data.Dataset.from_tensor_slices(["b", "a", "z"])
+        return words.map(table.lookup)
+
+    assert [int(f) for f in elements(call)] == [20, 10, -1]
+
+
+def test_generators_sparse_and_ragged():
+    def numbers():
+        yield from ([1], [2, 3])
+
+    def generated():
+        return tf.data.Dataset.from_generator(numbers, tf.int32, [None])
+
+    assert [f.tolist() for f in elements(generated)] == [[1], [2, 3]]
+
+    def sparse():
+        matrix = tf.sparse.from_dense([[0, 1], [2, 0]])
+        return {"s": matrix}, tf.constant([0, 1])
+
+    features, _ = next(iter(call_input_fn(sparse, seed=None)))
+    assert isinstance(features["s"], tf.sparse.SparseTensor)
+    assert features["s"].values.numpy().tolist() == [1, 2]
+
+    def ragged():
+        import tensorflow as tf2
+
+        return tf.data.Dataset.from_tensor_slices(tf2.ragged.constant([[1], [2, 3]]))
+
+    assert [f.tolist() for f in elements(ragged)] == [[1], [2, 3]]
+
+
+def test_shuffling_follows_the_seed():
+    def call():
+        return tf.data.Dataset.range(50).shuffle(50)
+
+    def order(seed):
+        return [int(f) for f in elements(call, seed=seed)]
+
+    assert order(3) == order(3)
+    assert order(3) != order(4)
+    assert sorted(order(3)) == list(range(50))
+
+
+def test_queue_runners_are_refused_in_the_originals_words():
+    def call():
+        return tf.train.batch([tf.constant(1.0)], 2)
+
+    with pytest.raises(RuntimeError, match="contains one or more QueueRunners"):
+        call_input_fn(call, seed=None)
+
+
+def test_a_dataset_outlives_its_graph():
+    import gc
+
+    dataset = call_input_fn(
+        lambda: tf.data.Dataset.range(4).map(lambda i: tf.py_func(lambda x: x + 1, [i], tf.int64)),
+        seed=None,
+    ).batch(2)
+    gc.collect()
+    assert [f.tolist() for f in dataset.as_numpy_iterator()] == [[1, 2], [3, 4]]

@@ -1,0 +1,184 @@
+"""Replica programs: pruning, stages, resources, and the session on top of them."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.program import prune, stages
+from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.session import GraphSession
+from tpu_estimator_compat.program.variables import VariableStore
+
+
+@pytest.fixture
+def graph():
+    """An empty TF1 graph as default graph."""
+    graph = tf.Graph()
+    with graph.as_default():
+        yield graph
+
+
+@pytest.fixture
+def session(graph):
+    """A session on it, one replica."""
+    return GraphSession(graph, VariableStore(tf.distribute.get_strategy()))
+
+
+def test_only_what_is_fetched_runs(graph, session):
+    counter = tf.get_variable("counter", [], tf.int32, tf.zeros_initializer())
+    wanted = tf.assign_add(counter, 1)
+    tf.assign_add(counter, 100)
+    session.run(counter.initializer)
+    assert session.run(wanted) == 1
+    assert session.run(wanted) == 2
+    assert session.run(counter) == 2
+
+
+def test_uninitialized_variables_say_so(graph, session):
+    variable = tf.get_variable("variable", [2])
+    report = tf.report_uninitialized_variables()
+    assert session.run(report).tolist() == [b"variable"]
+    with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value variable"):
+        session.run(variable)
+    session.run(variable.initializer)
+    assert session.run(report).tolist() == []
+
+
+def test_initial_values_that_depend_on_each_other(graph, session):
+    first = tf.get_variable("first", initializer=tf.constant([1.0, 2.0]))
+    second = tf.get_variable("second", initializer=first * 2)
+    session.run(tf.global_variables_initializer())
+    np.testing.assert_array_equal(session.run(second), [2.0, 4.0])
+
+
+def test_fetch_structures_names_and_feeds(graph, session):
+    x = tf.placeholder(tf.float32, [None], name="x")
+    doubled = tf.multiply(x, 2.0, name="doubled")
+    found = session.run({"a": [doubled, "x:0"], "op": doubled.op}, {x: [1.0, 2.0]})
+    assert found["a"][0].tolist() == [2.0, 4.0]
+    assert found["a"][1].tolist() == [1.0, 2.0]
+    assert found["op"] is None
+    assert session.run("doubled:0", {"x:0": [3]}).tolist() == [6.0]
+    assert session.run(doubled + 1, {doubled: [5.0]}).tolist() == [6.0]
+
+
+def test_sparse_values_and_strings(graph, session):
+    matrix = tf.sparse_placeholder(tf.float32)
+    total = tf.sparse.reduce_sum(matrix)
+    value = tf.SparseTensorValue([[0, 0], [1, 2]], [1.0, 2.0], [2, 3])
+    assert session.run(total, {matrix: value}) == 3.0
+    assert session.run(matrix, {matrix: value}).values.tolist() == [1.0, 2.0]
+    assert session.run(tf.strings.join(["a", "b"])) == b"ab"
+
+
+def test_bad_feeds_and_closed_sessions(graph, session):
+    x = tf.placeholder(tf.float32, [2], name="x")
+    with pytest.raises(ValueError, match="Cannot feed value of shape"):
+        session.run(x, {x: [1.0]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="You must feed a value for place"):
+        session.run(x + 1)
+    session.close()
+    with pytest.raises(RuntimeError, match="closed Session"):
+        session.run(tf.constant(1))
+
+
+def test_tables_and_their_initializers(graph, session):
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a"], [7]), default_value=-1
+    )
+    found = table.lookup(tf.constant(["a", "b"]))
+    session.run(tf.tables_initializer())
+    assert session.run(found).tolist() == [7, -1]
+
+
+def test_saver_writes_and_reads_tf1_checkpoints(graph, session, tmp_path):
+    variable = tf.get_variable("scope/variable", [3], initializer=tf.ones_initializer())
+    saver = tf.train.Saver(sharded=True)
+    session.run(tf.global_variables_initializer())
+    path = saver.save(session, str(tmp_path / "model.ckpt"), global_step=3)
+    assert tf.train.load_checkpoint(path).get_tensor("scope/variable").tolist() == [1.0] * 3
+    session.run(tf.assign(variable, [5.0] * 3))
+    saver.restore(session, path)
+    assert session.run(variable).tolist() == [1.0] * 3
+
+
+def test_tensor_eval_in_a_default_session(graph, session):
+    with session.as_default():
+        assert tf.get_default_session() is session
+        assert tf.constant(4).eval() == 4
+
+
+def test_stages_end_at_collectives(graph):
+    x = tf.placeholder(tf.float32, [2])
+    once = tf.tpu.cross_replica_sum(x * 2)
+    twice = tf.tpu.cross_replica_sum(once + 1)
+    other = tf.tpu.cross_replica_sum(x * 3)
+    program = ReplicaProgram(graph, [x], [twice + other], replicas=2)
+    assert [len(stage.collectives) for stage in program.stages] == [2, 1, 0]
+    alone = ReplicaProgram(graph, [x], [twice + other], replicas=1)
+    assert [len(stage.collectives) for stage in alone.stages] == [0]
+
+
+def test_one_replica_sums_over_itself(graph, session):
+    value = tf.tpu.cross_replica_sum(tf.constant([1.0, 2.0]))
+    assert session.run(value).tolist() == [1.0, 2.0]
+
+
+def test_collectives_in_branches(graph, session):
+    inside = tf.cond(
+        tf.constant(True), lambda: tf.tpu.cross_replica_sum(tf.constant(3.0)), lambda: 0.0
+    )
+    assert session.run(inside) == 3.0
+    program = ReplicaProgram(graph, [], [inside], replicas=2)
+    with pytest.raises(NotImplementedError, match=r"inside a tf\.cond or tf\.while_loop"):
+        program._graph_def(0, 0)
+
+
+def test_group_assignment_must_name_every_replica_once(graph):
+    from tensorflow.python.tpu.ops import tpu_ops
+
+    summed = tpu_ops.cross_replica_sum(tf.constant(1.0), [[0, 1], [1, 2]])
+    with pytest.raises(ValueError, match="must name each of the 4 replicas exactly once"):
+        stages.groups_of(summed.op, 4)
+
+
+def test_control_inputs_on_fed_placeholders_do_not_import_them(graph, session):
+    x = tf.placeholder(tf.float32, [])
+    with tf.control_dependencies([x]):
+        after = tf.constant(2.0) * x
+    assert session.run(after, {x: 3.0}) == 6.0
+
+
+def test_functions_are_copied_only_where_they_are_called(graph):
+    with_loop = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])
+    plain = tf.constant(1) + 1
+    assert prune.subgraph_def(graph, prune.ancestors([with_loop.op], ())).library.function
+    assert not prune.subgraph_def(graph, prune.ancestors([plain.op], ())).library.function
+
+
+def test_graphs_captured_under_v1_behavior_are_importable():
+    import subprocess
+    import sys
+
+    code = """
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+import numpy as np, tempfile
+import tpu_estimator_compat as tpu
+def model_fn(features, labels, mode, params):
+    w = tf.get_variable("w", [])
+    x = tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + features), (0, features))[1]
+    loss = tf.reduce_mean(tf.square(x * w - labels))
+    op = tf.train.AdamOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=op)
+def input_fn(params):
+    return tf.data.Dataset.from_tensors((np.ones(4, "f"), np.ones(4, "f"))).repeat()
+assert tf.constant([[1]]).shape[0].value == 1
+config = tpu.RunConfig(model_dir=tempfile.mkdtemp())
+estimator = tpu.TPUEstimator(model_fn, config=config, use_tpu=False, train_batch_size=4)
+estimator.train(input_fn, steps=60)
+
+assert abs(estimator.get_variable_value("w") - 0.25) < 0.1
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,25 @@
+"""Makes the host resources of a captured graph: hash tables, iterators, writers, queues."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program.replica_program import HandleOf, ReplicaProgram
+
+
+class Resource:
+    """A resource of a captured graph, made once.
+
+    Attributes:
+      handle: its handle; whatever it depends on lives as long as this object.
+
+    Args:
+      op: the op that makes it.
+      handle_of: handles of what it may depend on.
+    """
+
+    def __init__(self, op: tf.Operation, handle_of: HandleOf):
+        program = ReplicaProgram.creating(op)
+        # A resource without a shared name dies with the function whose kernel made it.
+        self._keep = tf.function(lambda: program([], handle_of)[0], autograph=False)
+        self.handle = self._keep()
