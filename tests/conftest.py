@@ -1,4 +1,4 @@
-"""Shared set-up of the tests: quiet TensorFlow, four logical CPUs, one strategy per replica count."""
+"""Shared set-up of the tests: quiet TensorFlow, four logical CPUs, strategies over them."""
 
 import os
 

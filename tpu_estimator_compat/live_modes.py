@@ -214,7 +214,7 @@ class LiveModes:
             spec = tf.nest.map_structure(_spec_of, elements[0])
             build(ModeKeys.PREDICT, _any_batch(spec))
             program = self._modes[ModeKeys.PREDICT].program
-            self._predict_function = tf.function(program, autograph=False, reduce_retracing=True)
+            self._predict_function = eager.function(program, reduce_retracing=True)
         outputs = [self._predict_function(element) for element in elements]
         flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
         return self._modes[ModeKeys.PREDICT].packed(flat)

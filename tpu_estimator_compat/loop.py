@@ -51,7 +51,7 @@ class DeviceLoop:
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
-        self._run = tf.function(self._build, autograph=False, reduce_retracing=True)
+        self._run = eager.function(self._build, reduce_retracing=True)
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
         def unfinished(i, loss, total):

@@ -17,7 +17,7 @@ from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.loop import DeviceLoop, LoopResult
 from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.capture import CapturedGraph
-from tpu_estimator_compat.program.prune import key
+from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, Names, as_numpy
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
@@ -39,8 +39,6 @@ class StepSession(GraphSession):
     Attributes:
       steps_per_run: steps of the next `run` that asks for the main targets.
       steps_last_run: how many steps the last such `run` made.
-      reads_in_step: whether fetches of plain variables are read within a step, in the order of
-        the graph, as a hook that compares them between steps expects; else after the steps.
     """
 
     def __init__(
@@ -59,7 +57,6 @@ class StepSession(GraphSession):
         self.captured = captured
         self.steps_per_run = 1
         self.steps_last_run = 0
-        self.reads_in_step = False
         self._loss = loss
         self._targets = list(targets)
         self._target_names = {op.name for op in targets}
@@ -124,8 +121,10 @@ class StepSession(GraphSession):
         others = names - self._target_names
         late = [t for t in fetches if not self._is_loss(t)]
         if main and self._loss is not None and not others and not self._in_step(late):
-            result = self._run_loop(steps)
-            return self._with_loss(fetches, result)
+            # A hook that gets control around every step reads what variables were before it, as
+            # reads without dependencies did; after a longer run only the values of now make sense.
+            before = self._plain_reads(late) if steps == 1 else {}
+            return self._with_loss(fetches, self._run_loop(steps), before)
         if main and steps > 1:
             self._run_loop(steps - 1)
         values = self._run_single(fetches, targets)
@@ -137,20 +136,24 @@ class StepSession(GraphSession):
 
     def _in_step(self, fetches: Sequence[tf.Tensor]) -> bool:
         """Whether any of `fetches` needs more of the step than its loss."""
-        if fetches and self.reads_in_step:
-            return True
         stops = {key(self._loss)}
         needed = prune.ancestors([t.op for t in fetches], stops)
         return any(self._needs_input(op) and op.type != "NoOp" for op in needed)
 
-    def _with_loss(self, fetches: Sequence[tf.Tensor], result: LoopResult) -> list[Any]:
+    def _plain_reads(self, fetches: Sequence[tf.Tensor]) -> dict[Key, Any]:
+        return {
+            key(t): self._direct_read(t) for t in fetches if self.variable_behind(t) is not None
+        }
+
+    def _with_loss(
+        self, fetches: Sequence[tf.Tensor], result: LoopResult, read: dict[Key, Any]
+    ) -> list[Any]:
         """Values of fetches that depend on the finished steps through the loss alone."""
         loss = as_numpy(result.loss)
-        rest = [t for t in fetches if not self._is_loss(t)]
-        plain = [t for t in rest if self.variable_behind(t) is not None]
-        derived = [t for t in rest if self.variable_behind(t) is None]
-        values = {key(t): self._direct_read(t) for t in plain}
-        if derived:
+        values = dict(read)
+        rest = [t for t in fetches if not self._is_loss(t) and key(t) not in values]
+        values.update(self._plain_reads(rest))
+        if derived := [t for t in rest if key(t) not in values]:
             values.update(zip(map(key, derived), self._from_loss(derived, loss), strict=True))
         return [loss if self._is_loss(t) else values[key(t)] for t in fetches]
 
@@ -183,9 +186,7 @@ class StepSession(GraphSession):
         names = tuple(t.name for t in fetches), tuple(op.name for op in targets)
         if names not in self._single:
             program = self._step_program(fetches, targets, jit=False)
-            self._single[names] = tf.function(
-                lambda iterator: program(next(iterator)), autograph=False
-            )
+            self._single[names] = eager.function(lambda iterator: program(next(iterator)))
         with eager.eager_mode():
             try:
                 values = self._single[names](self.iterator())

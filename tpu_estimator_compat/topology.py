@@ -57,6 +57,7 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         return Topology(explicit, tpu_semantics)
     if not tpu_semantics:
         return Topology(tf.distribute.get_strategy(), False)
+    explicit = config.train_distribute  # a TPU evaluates and predicts where it trains
     tpu_config = getattr(config, "tpu_config", None)
     one_core = tpu_config is not None and (
         tpu_config.num_shards == 1 and tpu_config.num_cores_per_replica is None

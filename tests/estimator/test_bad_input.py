@@ -48,7 +48,7 @@ def test_incomplete_specs(tmp_path, changes, message):
 
 def test_something_other_than_a_spec(tmp_path):
     estimator = make_estimator(tmp_path, lambda features, labels, mode, params: {"loss": 1})
-    with pytest.raises(ValueError, match="model_fn should return an EstimatorSpec. Got dict"):
+    with pytest.raises(ValueError, match=r"model_fn should return an EstimatorSpec\. Got dict"):
         estimator.train(train_input_fn, steps=1)
 
 
@@ -121,11 +121,13 @@ def test_limits_on_tpu(tmp_path):
 )
 def test_batch_sizes_and_replicas(tmp_path, sizes, call, message):
     estimator = make_estimator(tmp_path, use_tpu=True, **sizes)
+    calls = {
+        "train": lambda: estimator.train(train_input_fn, steps=1),
+        "evaluate": lambda: estimator.evaluate(train_input_fn, steps=1),
+        "predict": lambda: next(estimator.predict(finite_input_fn(8))),
+    }
     with pytest.raises(ValueError, match=message):
-        if call == "predict":
-            next(estimator.predict(finite_input_fn(8)))
-        else:
-            getattr(estimator, call)(train_input_fn, steps=1)
+        calls[call]()
 
 
 def test_num_shards_that_the_machine_does_not_have(tmp_path):

@@ -101,8 +101,3 @@ def skipped(hook: Hook, steps: int) -> None:
 def is_limit(hook: Hook) -> bool:
     """Whether `hook` bounds training itself, so that no loop may overshoot it."""
     return type(hook) is hooks_lib.StopAtStepHook
-
-
-def is_known(hook: Hook) -> bool:
-    """Whether `hook` can tell when it needs control."""
-    return hasattr(hook, "steps_until_control") or type(hook) in _KNOWN

@@ -25,7 +25,6 @@ class Pacer:
     def __init__(self, hooks: Sequence[listeners.Hook], steps_per_loop: int | None):
         self._hooks = list(hooks)
         self._steps_per_loop = steps_per_loop
-        self._strangers = not all(map(listeners.is_known, hooks))
         self._seconds_per_step: float | None = None
         self._step_increment = 1
         self._started = 0.0
@@ -34,7 +33,6 @@ class Pacer:
     def before_run(self, session: StepSession, global_step: int) -> None:
         """Plans the next run."""
         self._first_step = global_step
-        session.reads_in_step = self._steps_per_loop is None and self._strangers
         session.steps_per_run = self._plan(global_step)
         self._started = time.perf_counter()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -36,6 +36,17 @@ def capture_semantics() -> Iterator[None]:
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
         resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
+
+
+def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
+    """A tf.function of `call`, which builds ops itself and is traced once per program.
+
+    TensorFlow warns of a Python function that is traced often; many programs made by one line of
+    this package look like that to it.
+    """
+    made = tf.function(call, autograph=False, **kwargs)
+    made._omit_frequent_tracing_warning = True
+    return made
 
 
 def register_functions(graph_def: Any) -> None:

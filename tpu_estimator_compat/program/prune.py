@@ -70,8 +70,8 @@ class _NodeDefs:
     def __init__(self) -> None:
         self.version = -1
         self.nodes: dict[str, tf.compat.v1.NodeDef] = {}
-        self.library: tf.compat.v1.GraphDef | None = None
-        self.versions = None
+        self.library: Any = None
+        self.versions: Any = None
 
 
 _node_defs: weakref.WeakKeyDictionary[tf.Graph, _NodeDefs] = weakref.WeakKeyDictionary()

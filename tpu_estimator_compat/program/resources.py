@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.replica_program import HandleOf, ReplicaProgram
 
 
@@ -21,5 +22,5 @@ class Resource:
     def __init__(self, op: tf.Operation, handle_of: HandleOf):
         program = ReplicaProgram.creating(op)
         # A resource without a shared name dies with the function whose kernel made it.
-        self._keep = tf.function(lambda: program([], handle_of)[0], autograph=False)
+        self._keep = eager.function(lambda: program([], handle_of)[0])
         self.handle = self._keep()

@@ -54,9 +54,7 @@ class HostFunction:
         store.prepare(program.handles, replicated=False)
         self._store = store
         self._written = [op for op in program.written_handles() if op.name in store]
-        self._function = tf.function(
-            lambda *values: program(values, store.host_handle), autograph=False
-        )
+        self._function = eager.function(lambda *values: program(values, store.host_handle))
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[Any]:
         with eager.eager_mode(), tf.device("/cpu:0"):

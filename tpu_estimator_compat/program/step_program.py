@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.capture import CapturedGraph, Structure, check_element
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
@@ -59,7 +59,7 @@ class StepProgram:
         store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
         store.prepare(self._host.handles, replicated=False)
         step = self.on_replica
-        self._step = tf.function(step, autograph=False, jit_compile=True) if jit_compile else step
+        self._step = eager.function(step, jit_compile=True) if jit_compile else step
 
     def _is_host(self, op: tf.Operation) -> bool:
         if op.name in self.captured.depends_on_stand_ins():
