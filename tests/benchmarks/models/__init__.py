@@ -1,7 +1,6 @@
 """Models: each the same maths for every side, and the sizes that it is timed with.
 
-A model module has `NAME`, `OPTIMIZER`, `BATCH`, `BLOCK_STEPS` (steps of one timed block, a multiple
-of 100), `CALL_EXAMPLES` (examples of one timed evaluate or predict), `examples(count)` and
+A model module has `NAME`, `OPTIMIZER`, `BATCH`, `examples(count)` and
 `logits(get, features)`, where `get(name, shape, initial)` gives the side's own variable.
 """
 

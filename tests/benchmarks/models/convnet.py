@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 NAME, OPTIMIZER = "convnet", "momentum"
-BATCH, BLOCK_STEPS, CALL_EXAMPLES = 64, 100, 64 * 200
+BATCH = 64
 CLASSES, SIDE, FILTERS, UNITS = 10, 28, (16, 32), 64
 
 
@@ -29,5 +29,10 @@ def logits(get: Any, features: Any) -> tf.Tensor:
         x, channels = tf.nn.max_pool2d(x, 2, 2, "VALID"), filters
     width = (SIDE // 4) ** 2 * channels
     x = tf.reshape(x, [-1, width])
-    x = tf.nn.relu(tf.matmul(x, get("dense/kernel", (width, UNITS), 0.05)) + get("dense/bias", (UNITS,), "zeros"))
-    return tf.matmul(x, get("logits/kernel", (UNITS, CLASSES), 0.05)) + get("logits/bias", (CLASSES,), "zeros")
+    x = tf.nn.relu(
+        tf.matmul(x, get("dense/kernel", (width, UNITS), 0.05))
+        + get("dense/bias", (UNITS,), "zeros")
+    )
+    return tf.matmul(x, get("logits/kernel", (UNITS, CLASSES), 0.05)) + get(
+        "logits/bias", (CLASSES,), "zeros"
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 NAME, OPTIMIZER = "encoder", "decay_adam"
-BATCH, BLOCK_STEPS, CALL_EXAMPLES = 16, 100, 16 * 200
+BATCH = 16
 VOCABULARY, LENGTH, HIDDEN, HEADS, LAYERS, CLASSES = 1000, 64, 64, 4, 2, 3
 
 

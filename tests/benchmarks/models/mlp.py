@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 NAME, OPTIMIZER = "mlp", "adam"
-BATCH, BLOCK_STEPS, CALL_EXAMPLES = 64, 2000, 64 * 400
+BATCH = 64
 WIDTHS = (64, 256, 256, 10)
 
 
@@ -22,7 +23,7 @@ def examples(count: int) -> tuple[Any, Any]:
 def logits(get: Any, features: Any) -> tf.Tensor:
     """Logits [batch, 10]."""
     x = features["x"]
-    for i, (width, units) in enumerate(zip(WIDTHS[:-1], WIDTHS[1:])):  # noqa: B905
+    for i, (width, units) in enumerate(itertools.pairwise(WIDTHS)):
         x = tf.matmul(x, get(f"dense_{i}/kernel", (width, units), 0.05))
         x = tf.nn.bias_add(x, get(f"dense_{i}/bias", (units,), "zeros"))
         if units != WIDTHS[-1]:

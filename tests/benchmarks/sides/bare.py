@@ -36,7 +36,9 @@ class _Weights:
 
 class _Adam:
     def __init__(self, weights: list[tf.Variable]) -> None:
-        self._slots = [(w, _variable(tf.zeros_like(w)), _variable(tf.zeros_like(w))) for w in weights]
+        self._slots = [
+            (w, _variable(tf.zeros_like(w)), _variable(tf.zeros_like(w))) for w in weights
+        ]
         self._powers = [(_variable(0.9), 0.9), (_variable(0.999), 0.999)]
 
     def apply(self, grads: list[tf.Tensor]) -> None:

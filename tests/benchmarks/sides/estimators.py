@@ -43,7 +43,9 @@ class WeightDecayAdam(tf.train.Optimizer):
             param.op.name + suffix, param.shape, tf.float32, trainable=False, initializer=zeros
         )
 
-    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Any = None
+    ) -> Any:
         updates = []
         for grad, param in grads_and_vars:
             m, v = self._slot(param, "/adam_m"), self._slot(param, "/adam_v")
@@ -139,7 +141,9 @@ class GateHook(tf.train.SessionRunHook):
 def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
     """Trains without an end; the gate's time includes the making of the estimator."""
     estimator = _estimator(model, settings, None)
-    estimator.train(lambda: models.dataset(model), max_steps=_ENDLESS, hooks=[GateHook(gate)])
+    estimator.train(
+        lambda params: models.dataset(model), max_steps=_ENDLESS, hooks=[GateHook(gate)]
+    )
 
 
 class _FirstStepHook(tf.train.SessionRunHook):
@@ -157,7 +161,7 @@ class _FirstStepHook(tf.train.SessionRunHook):
 
 def _trained(model: types.ModuleType, settings: Settings) -> Any:
     estimator = _estimator(model, settings, _ENDLESS)
-    estimator.train(lambda: models.dataset(model), max_steps=1)
+    estimator.train(lambda params: models.dataset(model), max_steps=1)
     return estimator
 
 
@@ -170,7 +174,7 @@ def evaluate(model: types.ModuleType, settings: Settings) -> Any:
         # With TPU semantics control comes back once, at the end.
         hooks = [] if settings.use_tpu else [_FirstStepHook(timing, model.BATCH)]
         steps = examples // model.BATCH
-        estimator.evaluate(lambda: models.dataset(model, examples), steps=steps, hooks=hooks)
+        estimator.evaluate(lambda params: models.dataset(model, examples), steps=steps, hooks=hooks)
         return timing.end()
 
     return call
@@ -183,7 +187,9 @@ def predict(model: types.ModuleType, settings: Settings) -> Any:
     def call(examples: int) -> Timing:
         timing = Timing()
         found = []
-        for example in estimator.predict(lambda: models.dataset(model, examples, labels=False)):
+        for example in estimator.predict(
+            lambda params: models.dataset(model, examples, labels=False)
+        ):
             timing.piece(1)
             found.append(example)
         assert len(found) == examples, len(found)

@@ -15,7 +15,7 @@ from benchmarks.sides import Settings, Timing
 _ENDLESS = 10**9
 
 
-class _Model(keras.Model):
+class Maths(keras.Model):
     """The maths on weights of Keras's own."""
 
     def __init__(self, model: types.ModuleType, predictions: bool = False) -> None:
@@ -74,7 +74,7 @@ def _compiled(
     metrics: list[str] | None = None,
     predictions: bool = False,
 ) -> keras.Model:
-    compiled = _Model(model, predictions)
+    compiled = Maths(model, predictions)
     compiled.compile(
         optimizer=_optimizer(model),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),

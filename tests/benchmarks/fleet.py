@@ -1,0 +1,120 @@
+"""Fleet: the driver's end of the workers; starts them and gives each its turn.
+
+All workers of a measurement live at once and wait; one works at a time. So every variant meets the
+same weather, and a ratio of two neighbours' times says more than either time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+_WORKER = pathlib.Path(__file__).parent / "worker.py"
+_ROOT = pathlib.Path(__file__).parent.parent.parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way to run a model: a side and its flags."""
+
+    side: str
+    flags: tuple[str, ...] = ()
+
+
+VARIANTS = {
+    "bare": Variant("bare"),
+    "bare_jit": Variant("bare", ("--jit",)),
+    "keras": Variant("keras_fit"),
+    "keras_jit": Variant("keras_fit", ("--jit",)),
+    "original": Variant("original"),
+    "ours": Variant("ours"),
+    "ours_tpu": Variant("ours", ("--use-tpu",)),
+    "ours_jit": Variant("ours", ("--jit",)),
+}
+
+
+class Worker:
+    """A worker process.
+
+    Args:
+      variant: a name of `VARIANTS`.
+      model: a name of `benchmarks.models.NAMES`.
+      task: train, evaluate or predict.
+      loop: see `benchmarks.sides.Settings`.
+      original: the interpreter that has the original.
+
+    Attributes:
+      imports: seconds that its imports took.
+      baseline: bytes resident after them.
+    """
+
+    def __init__(self, variant: str, model: str, task: str, loop: int, original: str) -> None:
+        kind = VARIANTS[variant]
+        self.variant = variant
+        self._directory = tempfile.mkdtemp(prefix="benchmark-")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        python = original if kind.side == "original" else sys.executable
+        command = [python, str(_WORKER), "--side", kind.side, "--model", model, "--task", task]
+        command += ["--loop", str(loop), "--model-dir", self._directory, *kind.flags]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            cwd=_ROOT,
+            text=True,
+        )
+        answer = self.answer()
+        self.imports, self.baseline = answer["imports"], answer["resident"]
+
+    def answer(self) -> dict[str, Any]:
+        """The worker's next answer.
+
+        Raises:
+          RuntimeError: it died; the message has the end of what it printed.
+        """
+        line = self._process.stdout.readline()
+        if not line:
+            self._errors.seek(0)
+            tail = self._errors.read()[-3000:]
+            raise RuntimeError(f"The worker of {self.variant} ended early:\n{tail}")
+        return json.loads(line)
+
+    def do(self, **command: Any) -> dict[str, Any]:
+        """Sends a command and waits for its answer."""
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return self.answer()
+
+    def close(self) -> None:
+        """Ends the process and removes what it wrote."""
+        if self._process.stdin:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def fleet(
+    variants: Sequence[str], model: str, task: str, original: str, loop: int = 100
+) -> Iterator[list[Worker]]:
+    """Workers of several variants, started one after the other, ended together."""
+    workers: list[Worker] = []
+    try:
+        for variant in variants:
+            workers.append(Worker(variant, model, task, loop, original))
+        yield workers
+    finally:
+        for worker in workers:
+            worker.close()

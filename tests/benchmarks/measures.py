@@ -1,0 +1,121 @@
+"""Measures: what is taken of each variant, in turns, round by round."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.fleet import Worker, fleet
+
+Samples = dict[str, list[float]]
+"""One number per round, by variant."""
+
+_FOR_MODEL = {
+    "mlp": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
+    "convnet": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
+    "encoder": [
+        "bare",
+        "bare_jit",
+        "keras",
+        "keras_jit",
+        "original",
+        "ours",
+        "ours_tpu",
+        "ours_jit",
+    ],
+}
+_CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
+_STARTS = ["bare", "keras", "original", "ours"]
+_BLOCK_STEPS = {"mlp": 2000, "convnet": 100, "encoder": 100}
+_CALL_EXAMPLES = {"mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+      original: the interpreter that has the original.
+      rounds: turns of each variant.
+      variants: which to take; None for all that make sense for a model.
+    """
+
+    original: str
+    rounds: int
+    variants: Sequence[str] | None = None
+
+    def choose(self, sensible: Sequence[str]) -> list[str]:
+        return [v for v in sensible if self.variants is None or v in self.variants]
+
+
+def steps(plan: Plan, model: str) -> dict[str, Samples]:
+    """Steps per second in the steady state, and peak memory of the same training.
+
+    A block is several hundred steps or more; two blocks warm up and are not counted.
+    """
+    rates: Samples = {}
+    peaks: Samples = {}
+    block = _BLOCK_STEPS[model]
+    with fleet(plan.choose(_FOR_MODEL[model]), model, "train", plan.original) as workers:
+        for worker in workers:
+            worker.answer()
+            worker.do(steps=100)
+            worker.do(steps=100)
+        for turn in range(plan.rounds):
+            for worker in _turn(workers, turn):
+                done = worker.do(steps=block)
+                rates.setdefault(worker.variant, []).append(done["steps"] / done["seconds"])
+                peaks.setdefault(worker.variant, [0.0])[0] = done["peak"] / 2**20
+    return {"steps": rates, "memory": peaks}
+
+
+def first_step(plan: Plan, model: str) -> dict[str, Samples]:
+    """Seconds from making the model to the end of step 1, imports apart, in fresh processes."""
+    seconds: Samples = {}
+    imports: Samples = {}
+    for _ in range(plan.rounds):
+        for variant in plan.choose(_STARTS):
+            with fleet([variant], model, "train", plan.original, loop=1) as workers:
+                seconds.setdefault(variant, []).append(workers[0].answer()["seconds"])
+                imports.setdefault(variant, []).append(workers[0].imports)
+    return {"first_step": seconds, "imports": imports}
+
+
+def calls(plan: Plan, model: str, task: str) -> dict[str, Samples]:
+    """Examples per second of whole calls, and of what follows a call's first piece."""
+    whole: Samples = {}
+    steady: Samples = {}
+    examples = _CALL_EXAMPLES[model]
+    with fleet(plan.choose(_CALLS), model, task, plan.original) as workers:
+        for worker in workers:
+            worker.do(examples=examples)
+        for turn in range(plan.rounds):
+            for worker in _turn(workers, turn):
+                done = worker.do(examples=examples)
+                whole.setdefault(worker.variant, []).append(examples / done["seconds"])
+                if 0 < done["first"] < examples:
+                    rate = (examples - done["first"]) / (done["seconds"] - done["seconds_to_first"])
+                    steady.setdefault(worker.variant, []).append(rate)
+    return {task: whole, f"{task}_steady": steady}
+
+
+def growth(plan: Plan, model: str, blocks: int, block: int) -> dict[str, Any]:
+    """One long training here: rate and resident memory of each block.
+
+    Returns:
+      Lists `rate` (steps per second) and `resident` (bytes), one value a block.
+    """
+    with fleet(["ours"], model, "train", plan.original) as workers:
+        workers[0].answer()
+        workers[0].do(steps=1000)
+        done = [workers[0].do(steps=block) for _ in range(blocks)]
+    return {
+        "rate": [d["steps"] / d["seconds"] for d in done],
+        "resident": [d["resident"] for d in done],
+    }
+
+
+def _turn(workers: list[Worker], turn: int) -> list[Worker]:
+    """Every other round backwards, so that nobody always follows the same neighbour."""
+    return workers if turn % 2 == 0 else workers[::-1]

@@ -1,0 +1,93 @@
+"""Report: medians, ratios and targets as plain text."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+
+from benchmarks.measures import Samples
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A ratio to reach: `ours` over `other`.
+
+    Attributes:
+      what: the measure.
+      ours: the variant in question.
+      other: the variant to compare it with.
+      bound: the ratio to reach.
+      at_most: whether the ratio should stay below the bound.
+      models: which models it is meant for; empty for all.
+    """
+
+    what: str
+    ours: str
+    other: str
+    bound: float
+    at_most: bool = False
+    models: tuple[str, ...] = ()
+
+
+TARGETS = [
+    Target("steps", "ours", "bare", 0.97),
+    Target("steps", "ours_tpu", "bare", 0.97),
+    Target("steps", "ours", "original", 2.5, models=("mlp",)),
+    Target("steps", "ours", "original", 1.15, models=("convnet",)),
+    Target("steps", "ours", "original", 1.05, models=("encoder",)),
+    Target("steps", "ours_jit", "original", 1.35, models=("encoder",)),
+    Target("steps", "ours", "keras", 1.0, models=("convnet", "encoder")),
+    Target("steps", "ours_jit", "keras_jit", 1.0, models=("encoder",)),
+    Target("steps", "ours_jit", "bare_jit", 0.97, models=("encoder",)),
+    Target("first_step", "ours", "original", 1.0, at_most=True),
+    Target("memory", "ours", "keras", 1.1, at_most=True),
+    Target("predict", "ours", "original", 2.0),
+    Target("predict_steady", "ours", "original", 2.0),
+    Target("evaluate", "ours", "original", 1.0),
+    Target("evaluate_steady", "ours", "original", 1.0),
+]
+
+UNITS = {
+    "steps": "steps/s",
+    "memory": "MiB at the peak",
+    "first_step": "s from making the model to the end of step 1",
+    "imports": "s of imports",
+    "evaluate": "examples/s of whole calls",
+    "evaluate_steady": "examples/s after the first batch",
+    "predict": "examples/s of whole calls",
+    "predict_steady": "examples/s after the first examples",
+}
+
+
+def ratio(samples: Samples, ours: str, other: str) -> float | None:
+    """The median over rounds of the ratio of two variants; None where one was not measured."""
+    if not samples.get(ours) or not samples.get(other):
+        return None
+    pairs = zip(samples[ours], samples[other], strict=True)
+    return statistics.median(a / b for a, b in pairs)
+
+
+def table(model: str, what: str, samples: Samples) -> str:
+    """Medians of a measure, then its ratios with their targets."""
+    lines = [f"{model}: {what} ({UNITS[what]})"]
+    for variant, values in samples.items():
+        spread = f"{min(values):.4g} to {max(values):.4g}" if len(values) > 1 else ""
+        lines.append(f"  {variant:<10} {statistics.median(values):>10.4g}   {spread}")
+    lines += [_line(t, samples) for t in targets_of(model, what) if _measured(t, samples)]
+    return "\n".join(lines)
+
+
+def targets_of(model: str, what: str) -> list[Target]:
+    return [t for t in TARGETS if t.what == what and (not t.models or model in t.models)]
+
+
+def _measured(target: Target, samples: Samples) -> bool:
+    return ratio(samples, target.ours, target.other) is not None
+
+
+def _line(target: Target, samples: Samples) -> str:
+    value = ratio(samples, target.ours, target.other)
+    passed = value <= target.bound if target.at_most else value >= target.bound
+    sign = "<=" if target.at_most else ">="
+    mark = "PASS" if passed else "below target"
+    return f"    {target.ours}/{target.other} = {value:.3f} ({sign} {target.bound}) {mark}"
