@@ -185,14 +185,15 @@ class ProgressHook(tf.train.SessionRunHook):
             )
 
     def begin(self):
-        loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]  # the estimator adds the spec's loss
-        self._fetches = {"step": tf.train.get_global_step(), "loss": loss}
+        self._global_step = tf.train.get_global_step()
+        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]  # the estimator adds the spec's
 
     def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._fetches)
+        return tf.train.SessionRunArgs(self._loss)
 
     def after_run(self, run_context, run_values):
-        step, loss = run_values.results["step"], run_values.results["loss"]
+        # Fetched together with the loss, it could be the value of before the step.
+        step, loss = run_context.session.run(self._global_step), run_values.results
         if self._bar:
             self._bar.update(step - self._first, [("loss", loss)])
         elif step % self._every == 0 or step == self._last:

@@ -1,0 +1,184 @@
+"""The README and the guide: code runs, commands are run somewhere, links and names exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+import tpu_estimator_compat
+from tpu_estimator_compat import estimator, tpu
+
+ROOT = pathlib.Path(__file__).parents[2]
+README = ROOT / "README.md"
+GUIDE = ROOT / "migration_guide"
+PAGES = [README, *sorted(GUIDE.glob("*.md"))]
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+EFFECTS = {
+    "README.md": """
+assert results["accuracy"] > 0.9, results
+assert results["global_step"] == 400, results
+assert len(classes) == 300
+assert [int(c) for c in classes[:3]] == [0, 1, 2], classes[:3]
+assert len(history.history["loss"]) == 2
+assert estimator.latest_checkpoint() == "clouds/model.ckpt-410"
+""",
+    "index.md": """
+assert hook.seen[-1] == 300
+""",
+}
+"""What must hold after a page's code."""
+
+
+def blocks(page: pathlib.Path, *languages: str) -> list[str]:
+    """The fenced blocks of a page in one of the languages."""
+    return [code for language, code in FENCED.findall(page.read_text()) if language in languages]
+
+
+def commands(page: pathlib.Path) -> list[str]:
+    """All lines of a page's shell blocks."""
+    return [line for code in blocks(page, "sh", "bash") for line in code.splitlines()]
+
+
+def marked(name: str) -> str:
+    """The README's command below the marker with this name."""
+    pattern = rf"^<!-- command: {name} -->\n```sh\n(.*)\n```$"
+    [command] = re.findall(pattern, README.read_text(), re.MULTILINE)
+    return command
+
+
+def script(page: pathlib.Path) -> str:
+    """A page's python blocks as one script, every line at its line number in the page."""
+    text = page.read_text()
+    kept = [""] * (text.count("\n") + 1)
+    for match in FENCED.finditer(text):
+        if match.group(1) == "python":
+            first = text.count("\n", 0, match.start(2))
+            lines = match.group(2).splitlines()
+            kept[first : first + len(lines)] = lines
+    return "\n".join(kept)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+def test_code_runs(page, tmp_path):
+    """In an interpreter of its own, as a reader would run it, and with the effects it tells of."""
+    program = tmp_path / f"{page.stem}.py"
+    program.write_text(script(page) + EFFECTS[page.name])
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_pages_with_code():
+    """The parser finds the code; a page without any needs no effects."""
+    assert {page.name for page in PAGES if blocks(page, "python")} == set(EFFECTS)
+
+
+@pytest.mark.parametrize("name", ["digits", "tests"])
+def test_readme_commands_are_one_line_and_set_themselves_up(name):
+    command = marked(name)
+    assert command in commands(README)
+    make, install, run = command.split(" && ")
+    assert make == "python3 -m venv .venv"
+    assert install.startswith(".venv/bin/pip install ")
+    assert run.startswith(".venv/bin/python ")
+
+
+def test_ci_calls_the_readmes_test_command():
+    done = subprocess.run(
+        [ROOT / ".ci" / "run", "--test-command"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == marked("tests")
+    assert re.search(r'^stage tests "\$test_command"$', ci_script(), re.MULTILINE)
+
+
+def ci_script() -> str:
+    return (ROOT / ".ci" / "run").read_text()
+
+
+def is_run_by_ci(command: str) -> bool:
+    stages = re.findall(r'^stage \w+ "(.*)"$', ci_script(), re.MULTILINE)
+    # The set-up is what precedes the last && of the test command.
+    return command in [*stages, marked("tests"), marked("tests").rpartition(" && ")[0]]
+
+
+def is_a_selection_of_tests(command: str) -> bool:
+    """Whether a command is the README's test command on a marker of setup.cfg."""
+    run = marked("tests").rpartition(" && ")[2]
+    return command == f'{run} -m "not slow"' and "\n    slow: " in (ROOT / "setup.cfg").read_text()
+
+
+def runs_the_tested_example(command: str) -> bool:
+    """Whether a command is the README's, on the script that tests/examples runs."""
+    tested = (ROOT / "tests" / "examples" / "test_digits.py").read_text()
+    path = pathlib.PurePath(shlex.split(command)[-1])
+    parts = ", ".join(f'"{part}"' for part in path.parts)
+    return command == marked("digits") and f"joinpath({parts})" in tested
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_every_command_is_run_somewhere(page):
+    unknown = [
+        command
+        for command in commands(page)
+        if command != ".ci/run"
+        and not is_run_by_ci(command)
+        and not is_a_selection_of_tests(command)
+        and not runs_the_tested_example(command)
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)]+)\)", page.read_text())
+    local = [target for target in targets if not target.startswith("http")]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_readme_opens_with_the_theory():
+    """The same sentence as in the package's docstring."""
+    paragraph = README.read_text().split("\n\n")[1]
+    [theory] = re.findall(r"in one sentence: (.*?)\n\n", tpu_estimator_compat.__doc__, re.DOTALL)
+    plain = re.sub(r"[`*]", "", paragraph)
+    assert plain.split() == re.sub(r"[`*]", "", theory[0].upper() + theory[1:]).split()
+
+
+def named_in_table() -> set[str]:
+    """The new names in the guide's table, such as `tpu.RunConfig`."""
+    rows = re.findall(r"^\| `tf\..* \| (.*) \|$", (GUIDE / "index.md").read_text(), re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+
+
+def test_table_has_all_public_names():
+    """Those of the two namespaces; `ModeKeys` and `WarmStartSettings` are in the package too."""
+    submodules = {"estimator.tpu"}
+    public = {f"tpu.{name}" for name in tpu.__all__}
+    public |= {f"estimator.{name}" for name in estimator.__all__} - submodules
+    assert named_in_table() == public | {"layers", "tpu.ModeKeys", "tpu.WarmStartSettings"}
+
+
+def test_names_in_table_exist():
+    """`tpu` there is the package itself."""
+    for name in named_in_table() - {"layers"}:
+        namespace, _, attribute = name.partition(".")
+        module = {"tpu": tpu_estimator_compat, "estimator": estimator}[namespace]
+        assert hasattr(module, attribute), name
+    assert importlib.util.find_spec("tpu_estimator_compat.layers")
+
+
+def test_layers_in_contributing_exist():
+    text = (GUIDE / "contributing.md").read_text()
+    rows = re.findall(r"^\| (`.*`) \|", text, re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert len(names) > 10
+    missing = [n for n in names if not importlib.util.find_spec(f"tpu_estimator_compat.{n}")]
+    assert missing == []
