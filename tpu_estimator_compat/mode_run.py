@@ -128,10 +128,23 @@ def prepare(
         lambda element: call_model_fn(*model_arguments(element, mode)),
         element_spec,
         seed=config.tf_random_seed,
-        shards=topology.num_replicas if topology.tpu_semantics else None,
+        replicas=topology.num_replicas,
+        tpu_semantics=topology.tpu_semantics,
     )
     captured.replica_ops = {op.name for op in _device_ops(captured.spec)}
-    return ModeRun(mode, config, topology, captured, store or VariableStore(topology.strategy))
+    store = store or VariableStore(topology.strategy)
+    if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
+        store.average_on_read(_averaged(captured.graph))
+    return ModeRun(mode, config, topology, captured, store)
+
+
+def _averaged(graph: tf.Graph) -> list[str]:
+    return [
+        v.op.name
+        for v in graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+        if v.synchronization == tf.VariableSynchronization.ON_READ
+        and v.aggregation == tf.VariableAggregation.MEAN
+    ]
 
 
 def _device_ops(spec: Spec) -> Sequence[tf.Operation]:

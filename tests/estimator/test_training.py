@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from legacy_models import (
+    examples,
     finite_input_fn,
     logits_of,
     make_estimator,
@@ -270,6 +271,45 @@ def test_replicas_train_as_one_with_the_same_global_batch(tmp_path, strategy, re
         values[count] = {n: estimator.get_variable_value(n) for n in ("hidden", "output")}
     for name, value in values[1].items():
         np.testing.assert_allclose(values[replicas][name], value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_optimizers_average_over_a_strategy_off_tpu(tmp_path, strategy, wrapped):
+    def descend(loss, params):
+        optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+        if wrapped:
+            optimizer = tpu.CrossShardOptimizer(optimizer)
+        return optimizer.minimize(loss, global_step=tf.train.get_global_step())
+
+    one = make_estimator(tmp_path / "one", make_model_fn(descend), train_batch_size=32)
+    one.train(train_input_fn, steps=10)
+    two = make_estimator(
+        tmp_path / "two", make_model_fn(descend), train_distribute=strategy(2)
+    )  # a batch of 16 for each replica, as under the original
+    two.train(train_input_fn, steps=10)
+    for name in ("hidden", "output", "output/Momentum"):
+        np.testing.assert_allclose(
+            one.get_variable_value(name), two.get_variable_value(name), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_moving_averages_are_averaged_over_a_strategy_off_tpu(tmp_path, strategy):
+    def model_fn(features, labels, mode, params):
+        from tpu_estimator_compat import layers
+
+        normal = layers.batch_normalization(features, momentum=0.5, training=True)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(normal))
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        return tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=tf.group(_gradient_descent(loss), updates)
+        )
+
+    estimator = make_estimator(tmp_path, model_fn, train_distribute=strategy(2))
+    estimator.train(train_input_fn, steps=1)
+    x, _ = examples()
+    expected = 0.5 * (x[:16].mean(axis=0) + x[16:32].mean(axis=0)) / 2
+    found = estimator.get_variable_value("batch_normalization/moving_mean")
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_cross_replica_sum_honours_subgroups(tmp_path, strategy):

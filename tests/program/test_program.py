@@ -109,10 +109,13 @@ def test_tensor_eval_in_a_default_session(graph, session):
 
 
 def test_stages_end_at_collectives(graph):
+    from tensorflow.python.tpu import tpu_function
+
     x = tf.placeholder(tf.float32, [2])
-    once = tf.tpu.cross_replica_sum(x * 2)
-    twice = tf.tpu.cross_replica_sum(once + 1)
-    other = tf.tpu.cross_replica_sum(x * 3)
+    with tpu_function.tpu_shard_context(2):
+        once = tf.tpu.cross_replica_sum(x * 2)
+        twice = tf.tpu.cross_replica_sum(once + 1)
+        other = tf.tpu.cross_replica_sum(x * 3)
     program = ReplicaProgram(graph, [x], [twice + other], replicas=2)
     assert [len(stage.collectives) for stage in program.stages] == [2, 1, 0]
     alone = ReplicaProgram(graph, [x], [twice + other], replicas=1)

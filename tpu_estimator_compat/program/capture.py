@@ -15,6 +15,7 @@ import tensorflow as tf
 from tensorflow.python.tpu import tpu_function
 
 from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.mirrored import exchanging_optimizers
 from tpu_estimator_compat.program.prune import Key, key
 
 Structure = Any
@@ -115,7 +116,8 @@ def capture(
     element_spec: Structure,
     *,
     seed: int | None,
-    shards: int | None,
+    replicas: int,
+    tpu_semantics: bool,
 ) -> CapturedGraph:
     """Runs `call` in a new graph on placeholders for one replica's input element.
 
@@ -123,7 +125,8 @@ def capture(
       call: takes the element, calls the user's model_fn, returns its spec.
       element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
       seed: the graph-level random seed, or None.
-      shards: number of replicas that CrossShardOptimizer is to see; None off TPU.
+      replicas: how many replicas will run the graph.
+      tpu_semantics: whether CrossShardOptimizer is to see them; else every TF1 optimizer does.
 
     Returns:
       The captured graph; its default-graph context has been left.
@@ -134,11 +137,9 @@ def capture(
         tf.compat.v1.train.create_global_step(graph)
         element, feeds = placeholders(element_spec)
         captured = CapturedGraph(graph, element_spec, feeds)
-        if shards is None:
+        exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
+        with exchange(replicas):
             captured.spec = call(element)
-        else:
-            with tpu_function.tpu_shard_context(shards):
-                captured.spec = call(element)
     return captured
 
 

@@ -54,11 +54,13 @@ class HostFunction:
         store.prepare(program.handles, replicated=False)
         self._store = store
         self._written = [op for op in program.written_handles() if op.name in store]
+        self._read = {op.name for op in program.handles} - {op.name for op in self._written}
         self._function = eager.function(lambda *values: program(values, store.host_handle))
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[Any]:
         with eager.eager_mode(), tf.device("/cpu:0"):
-            results = self._function(*values)
+            with self._store.host_view(self._read):
+                results = self._function(*values)
             self._store.broadcast(self._written)
         return [as_numpy(r) for r in results]
 
@@ -208,7 +210,7 @@ class GraphSession(tf_session.SessionInterface):
         variable = self.variable_behind(tensor)
         if variable is None:
             return None
-        with eager.eager_mode():
+        with eager.eager_mode(), self.store.host_view([variable.name[:-2]]):
             if not variable.is_initialized():
                 raise tf.errors.FailedPreconditionError(
                     None, None, f"Attempting to use uninitialized value {variable.name[:-2]}"

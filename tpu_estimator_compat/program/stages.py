@@ -60,7 +60,14 @@ def cut(
 
 
 def _is_collective(op: tf.Operation, exchange: bool) -> bool:
-    return exchange and op.type == prune.COLLECTIVE
+    """Whether replicas exchange values here.
+
+    Outside a TPU shard context TensorFlow assumes one shard, and asks for a sum over replica 0.
+    """
+    if not exchange or op.type != prune.COLLECTIVE:
+        return False
+    assignment = tf.get_static_value(op.inputs[1])
+    return assignment is None or assignment.tolist() != [[0]]
 
 
 def _levels(

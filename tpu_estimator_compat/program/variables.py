@@ -8,6 +8,7 @@ checkpoint gives it one, and reading it before that is an error.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 import tensorflow as tf
@@ -29,6 +30,7 @@ class VariableStore:
         self.strategy = strategy
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
+        self._averaged: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._variables
@@ -111,6 +113,31 @@ class VariableStore:
         if isinstance(self.strategy, tf.distribute.TPUStrategy):
             return variable.handle
         return variable._get().handle
+
+    def average_on_read(self, names: Iterable[str]) -> None:
+        """Marks variables that mean, to the host, the average over the replicas' own values.
+
+        That is what `synchronization=ON_READ` with `aggregation=MEAN` says, for example of the
+        moving averages of batch normalisation.
+        """
+        self._averaged.update(names)
+
+    @contextlib.contextmanager
+    def host_view(self, names: Iterable[str]) -> Iterator[None]:
+        """While host code reads variables `names`, puts averages in place of first components."""
+        kept = []
+        for name in self._averaged.intersection(names):
+            first, *others = components(self._variables[name])
+            if others and first.is_initialized():
+                kept.append((first, first.read_value()))
+                first.assign(
+                    tf.add_n([first, *(tf.identity(o) for o in others)]) / (1 + len(others))
+                )
+        try:
+            yield
+        finally:
+            for first, value in kept:
+                first.assign(value)
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
         """Copies the first component of every named variable to the other replicas."""
