@@ -272,3 +272,35 @@ def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
     other.train(train_input_fn, steps=2)
     plain.train(input_fn, max_steps=45)
     assert int(plain.get_variable_value("global_step")) == 45
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(tmp_path):
+    """The limit on file sizes stands for the disk: a write fails half-way."""
+    import subprocess
+    import sys
+
+    code = f"""
+import os, resource, signal, sys
+sys.path[:0] = {[os.path.dirname(__file__)]!r}
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+import tensorflow.compat.v1 as tf
+from legacy_models import *
+def big(features, labels, mode, params):
+    spec = make_model_fn()(features, labels, mode, params)
+    tf.get_variable("big", [1000, 1000], initializer=tf.zeros_initializer())
+    return spec
+class Fill(tf.train.SessionRunHook):
+    def after_run(self, context, values):
+        if context.session.run(tf.train.get_global_step()) >= 5:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+make_estimator({str(tmp_path)!r}, big, save_checkpoints_steps=4).train(
+    train_input_fn, hooks=[Fill()], steps=20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr[-2000:]
+    assert "Could not write a checkpoint; those written before are intact" in done.stderr
+    estimator = make_estimator(tmp_path)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-4")
+    assert int(estimator.get_variable_value("global_step")) == 4
+    assert estimator.get_variable_value("big").shape == (1000, 1000)

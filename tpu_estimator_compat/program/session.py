@@ -6,7 +6,8 @@ tf.function once, and calls that. Variables are the store's; nothing else is kep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,15 +55,34 @@ class HostFunction:
         store.prepare(program.handles, replicated=False)
         self._store = store
         self._written = [op for op in program.written_handles() if op.name in store]
+        self._saves = any(op.type == "SaveV2" for op in program.ops)
         self._read = {op.name for op in program.handles} - {op.name for op in self._written}
         self._function = eager.function(lambda *values: program(values, store.host_handle))
 
+    @contextlib.contextmanager
+    def _file_errors(self) -> Iterator[None]:
+        """A file that cannot grow is OutOfRange too, which a loop would take for end of data."""
+        try:
+            yield
+        except tf.errors.OutOfRangeError as error:
+            if not self._saves:
+                raise
+            raise _could_not_write(error) from None
+
     def __call__(self, values: Sequence[np.ndarray]) -> list[Any]:
         with eager.eager_mode(), tf.device("/cpu:0"):
-            with self._store.host_view(self._read):
+            with self._store.host_view(self._read), self._file_errors():
                 results = self._function(*values)
             self._store.broadcast(self._written)
         return [as_numpy(r) for r in results]
+
+
+def _could_not_write(error: tf.errors.OpError) -> tf.errors.OpError:
+    return tf.errors.ResourceExhaustedError(
+        error.node_def,
+        error.op,
+        f"Could not write a checkpoint; those written before are intact. {error.message}",
+    )
 
 
 def as_numpy(value: tf.Tensor) -> Any:

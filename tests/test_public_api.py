@@ -1,0 +1,129 @@
+"""The public names, pinned: this fails when one appears or goes; and importing changes nothing."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import tpu_estimator_compat
+from tpu_estimator_compat import estimator, tpu
+
+TPU_NAMES = {
+    "CrossShardOptimizer",
+    "ExportSavedModelApiVersion",
+    "InputPipelineConfig",
+    "RunConfig",
+    "TPUConfig",
+    "TPUEstimator",
+    "TPUEstimatorSpec",
+}
+ESTIMATOR_NAMES = {
+    "Estimator",
+    "EstimatorSpec",
+    "ModeKeys",
+    "RunConfig",
+    "VocabInfo",
+    "WarmStartSettings",
+    "tpu",
+}
+
+
+def test_names():
+    assert set(tpu.__all__) == TPU_NAMES
+    assert set(estimator.__all__) == ESTIMATOR_NAMES
+    assert set(estimator.tpu.__all__) == TPU_NAMES
+    package = TPU_NAMES | {"ModeKeys", "WarmStartSettings", "estimator", "tpu"}
+    assert set(tpu_estimator_compat.__all__) == package
+    for module in (tpu_estimator_compat, tpu, estimator, estimator.tpu):
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+
+
+def test_the_same_object_under_every_name():
+    for name in TPU_NAMES:
+        assert getattr(tpu, name) is getattr(estimator.tpu, name)
+        assert getattr(tpu, name) is getattr(tpu_estimator_compat, name)
+    assert issubclass(tpu.RunConfig, estimator.RunConfig)
+    assert tpu.RunConfig is not estimator.RunConfig
+    assert issubclass(tpu.TPUEstimator, estimator.Estimator)
+
+
+SIGNATURES = {
+    tpu.TPUEstimator: [
+        "model_fn model_dir config params use_tpu train_batch_size eval_batch_size",
+        "predict_batch_size batch_axis eval_on_tpu export_to_tpu export_to_cpu warm_start_from",
+        "embedding_config_spec export_saved_model_api_version",
+    ],
+    estimator.Estimator: ["model_fn model_dir config params warm_start_from"],
+    tpu.TPUEstimator.train: ["self input_fn hooks steps max_steps saving_listeners"],
+    tpu.TPUEstimator.evaluate: ["self input_fn steps hooks checkpoint_path name"],
+    tpu.TPUEstimator.predict: [
+        "self input_fn predict_keys hooks checkpoint_path yield_single_examples"
+    ],
+}
+
+
+@pytest.mark.parametrize("function", SIGNATURES, ids=lambda f: f.__qualname__)
+def test_arguments_in_the_order_of_the_reference(function):
+    expected = " ".join(SIGNATURES[function]).split()
+    assert list(inspect.signature(function).parameters) == expected
+
+
+def test_public_things_are_documented():
+    for name in TPU_NAMES - {"CrossShardOptimizer"}:
+        assert inspect.getdoc(getattr(tpu, name)), name
+    for name, member in inspect.getmembers(estimator.Estimator):
+        if not name.startswith("_"):
+            assert inspect.getdoc(member), name
+
+
+def test_importing_changes_nothing_in_tensorflow():
+    code = """
+import tensorflow as tf
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import control_flow_util, resource_variables_toggle
+from tensorflow.python.training import optimizer
+def state():
+    return (
+        sorted(dir(tf)), sorted(dir(tf.compat.v1)), sorted(dir(tf.compat.v1.train)),
+        tf.executing_eagerly(), control_flow_util.ENABLE_CONTROL_FLOW_V2,
+        resource_variables_toggle._DEFAULT_USE_RESOURCE,
+        vars(optimizer.Optimizer).copy(), ops.get_default_graph(),
+    )
+dir(tf.compat.v1.train)
+before = state()
+import tpu_estimator_compat
+assert state() == before
+import sys
+assert "tf_keras" not in sys.modules, "tf_keras takes seconds and few scripts need it"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_what_capture_switches_is_switched_back(tmp_path):
+    from tensorflow.python.ops import control_flow_util
+    from tensorflow.python.training import optimizer
+
+    compute, apply = optimizer.Optimizer.compute_gradients, optimizer.Optimizer.apply_gradients
+
+    def model_fn(features, mode):
+        raise RuntimeError("inside model_fn")
+
+    def input_fn():
+        import tensorflow as tf
+
+        return tf.data.Dataset.from_tensors([1.0])
+
+    import tensorflow as tf
+
+    config = estimator.RunConfig(
+        model_dir=str(tmp_path), train_distribute=tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+    )
+    with pytest.raises(RuntimeError, match="inside model_fn"):
+        estimator.Estimator(model_fn, config=config).train(input_fn, steps=1)
+    assert optimizer.Optimizer.compute_gradients is compute
+    assert optimizer.Optimizer.apply_gradients is apply
+    assert control_flow_util.ENABLE_CONTROL_FLOW_V2
+    assert tf.executing_eagerly()
