@@ -9,6 +9,7 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -42,6 +43,8 @@ def run_in_terminal(tmp_path: pathlib.Path, *arguments: str) -> str:
         command(tmp_path, *arguments), cwd=tmp_path, stdout=theirs, stderr=subprocess.DEVNULL
     ) as process:
         os.close(theirs)
+        watchdog = threading.Timer(300, process.kill)
+        watchdog.start()
         received = b""
         while True:
             try:
@@ -52,7 +55,8 @@ def run_in_terminal(tmp_path: pathlib.Path, *arguments: str) -> str:
                 break
             received += part
         os.close(ours)
-        assert process.wait(timeout=300) == 0
+        assert process.wait() == 0
+        watchdog.cancel()
     return received.decode()
 
 
