@@ -12,6 +12,7 @@ Samples = dict[str, list[float]]
 """One number per round, by variant."""
 
 _FOR_MODEL = {
+    "small": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
     "mlp": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
     "convnet": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
     "encoder": [
@@ -27,8 +28,8 @@ _FOR_MODEL = {
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
 _STARTS = ["bare", "keras", "original", "ours"]
-_BLOCK_STEPS = {"mlp": 2000, "convnet": 100, "encoder": 100}
-_CALL_EXAMPLES = {"mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
+_BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100}
+_CALL_EXAMPLES = {"small": 16 * 800, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Target:
 TARGETS = [
     Target("steps", "ours", "bare", 0.97),
     Target("steps", "ours_tpu", "bare", 0.97),
-    Target("steps", "ours", "original", 2.5, models=("mlp",)),
+    Target("steps", "ours", "original", 2.5, models=("small", "mlp")),
     Target("steps", "ours", "original", 1.15, models=("convnet",)),
     Target("steps", "ours", "original", 1.05, models=("encoder",)),
     Target("steps", "ours_jit", "original", 1.35, models=("encoder",)),

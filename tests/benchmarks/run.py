@@ -23,7 +23,7 @@ from parity import environment
 
 from benchmarks import large_model, measures, report
 
-MODELS = ("mlp", "convnet", "encoder")
+MODELS = ("small", "mlp", "convnet", "encoder")
 WHAT = ("steps", "memory", "first_step", "evaluate", "predict", "growth", "large")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-NAMES = ("mlp", "convnet", "encoder")
+NAMES = ("small", "mlp", "convnet", "encoder")
 _STORED_EXAMPLES = 2048
 _NUMPY: dict[str, Any] = {}
 
