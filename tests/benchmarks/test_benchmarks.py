@@ -29,7 +29,7 @@ def median_ratio(samples: measures.Samples, other: str) -> float:
 def test_small_steps_cost_far_less_than_the_originals(plan):
     found = measures.steps(plan, "small")["steps"]
     assert median_ratio(found, "original") > 1.5, found
-    assert median_ratio(found, "bare") > 0.7, found
+    assert median_ratio(found, "bare") > 0.5, found
 
 
 def test_training_neither_slows_nor_grows(plan):
