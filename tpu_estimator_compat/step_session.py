@@ -121,15 +121,18 @@ class StepSession(GraphSession):
         others = names - self._target_names
         late = [t for t in fetches if not self._is_loss(t)]
         if main and self._loss is not None and not others and not self._in_step(late):
-            # A hook that gets control around every step reads what variables were before it, as
-            # reads without dependencies did; after a longer run only the values of now make sense.
+            # After a run of many steps only the values of now make sense.
             before = self._plain_reads(late) if steps == 1 else {}
             return self._with_loss(fetches, self._run_loop(steps), before)
         if main and steps > 1:
             self._run_loop(steps - 1)
-        values = self._run_single(fetches, targets)
+        # A hook that gets control around every step reads what variables were before it, as TF1's
+        # reads without dependencies did.
+        read = self._plain_reads(fetches)
+        within = [t for t in fetches if key(t) not in read]
+        read.update(zip(map(key, within), self._run_single(within, targets), strict=True))
         self.steps_last_run = steps if main else self.steps_last_run
-        return values
+        return [read[key(t)] for t in fetches]
 
     def _is_loss(self, tensor: tf.Tensor) -> bool:
         return self._loss is not None and key(tensor) == key(self._loss)

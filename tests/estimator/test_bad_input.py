@@ -114,7 +114,7 @@ def test_limits_on_tpu(tmp_path):
     [
         ({"train_batch_size": 9}, "train", "train batch size 9 must be divisible by number of rep"),
         ({"eval_batch_size": 9}, "evaluate", "eval batch size 9 must be divisible by number of"),
-        ({"eval_batch_size": None}, "evaluate", "eval_batch_size in TPUEstimator constructor cann"),
+        ({"eval_batch_size": None}, "evaluate", "eval_batch_size in TPUEstimator constructor"),
         ({"predict_batch_size": 9}, "predict", "predict batch size 9 must be divisible by number"),
         ({"predict_batch_size": None}, "predict", "predict_batch_size in TPUEstimator constructo"),
     ],

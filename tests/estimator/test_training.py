@@ -199,6 +199,51 @@ def test_with_tpu_semantics_hooks_are_called_once_per_loop(tmp_path, strategy):
     assert len(recorder.losses) == 3
 
 
+@pytest.mark.parametrize("summaries", [0, 4])
+def test_a_hook_reads_variables_as_they_were_before_the_step(tmp_path, summaries):
+    class Steps(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(tf.train.get_global_step())
+
+        def after_run(self, run_context, run_values):
+            seen.append(int(run_values.results))
+
+    seen = []
+
+    def model_fn(features, labels, mode, params):
+        tf.summary.scalar("mean", tf.reduce_mean(features))
+        return make_model_fn()(features, labels, mode, params)
+
+    estimator = make_estimator(tmp_path, model_fn, save_summary_steps=summaries)
+    estimator.train(train_input_fn, hooks=[Steps()], steps=12)
+    assert seen == list(range(12))
+
+
+@pytest.mark.parametrize("library", ["keras", "tf1"])
+def test_the_seed_reaches_the_first_values_of_layers(tmp_path, library):
+    import random
+
+    import keras
+
+    from tpu_estimator_compat import layers
+
+    def model_fn(features, labels, mode, params):
+        dense = keras.layers.Dense(3) if library == "keras" else layers.Dense(3)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, dense(features))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
+
+    def first_values(name, seed):
+        estimator = make_estimator(tmp_path / name, model_fn, tf_random_seed=seed)
+        estimator.train(train_input_fn, steps=1)
+        return tf2.train.load_variable(str(tmp_path / name / "model.ckpt-0"), "dense/kernel")
+
+    before = random.getstate()
+    one, again, other = first_values("a", 3), first_values("b", 3), first_values("c", 4)
+    assert random.getstate() == before
+    np.testing.assert_array_equal(one, again)
+    assert not np.allclose(one, other)
+
+
 def test_hooks_that_tell_when_they_need_control_leave_the_loop_alone(tmp_path):
     class Every(LossRecorder):
         def steps_until_control(self, global_step):

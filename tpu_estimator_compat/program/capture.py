@@ -138,7 +138,7 @@ def capture(
         element, feeds = placeholders(element_spec)
         captured = CapturedGraph(graph, element_spec, feeds)
         exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
-        with exchange(replicas):
+        with exchange(replicas), eager.seeded_initializers(seed):
             captured.spec = call(element)
     return captured
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -57,6 +58,23 @@ def register_functions(graph_def: Any) -> None:
     for function in graph_def.library.function:
         if not context.context().has_function(function.signature.name):
             context.context().add_function_def(function)
+
+
+@contextlib.contextmanager
+def seeded_initializers(seed: int | None) -> Iterator[None]:
+    """Lets a graph-level seed reach Keras initializers, which draw theirs from Python's random.
+
+    The state of Python's generator is put back afterwards.
+    """
+    if seed is None:
+        yield
+        return
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
 
 
 @contextlib.contextmanager

@@ -71,6 +71,8 @@ class HostFunction:
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[Any]:
         with eager.eager_mode(), tf.device("/cpu:0"):
+            if self._saves:
+                self._store.share_reads(self._read)
             with self._store.host_view(self._read), self._file_errors():
                 results = self._function(*values)
             self._store.broadcast(self._written)

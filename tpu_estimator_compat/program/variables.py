@@ -139,6 +139,16 @@ class VariableStore:
             for first, value in kept:
                 first.assign(value)
 
+    def share_reads(self, names: Iterable[str]) -> None:
+        """Lets the next reads of variables `names` share their buffers instead of copying them.
+
+        A variable that ever had a sparse update copies itself for every reader; a checkpoint reads
+        all variables at once, and would hold the model twice. The next sparse update turns copying
+        on again.
+        """
+        for variable in (self._variables[name] for name in names if name in self._variables):
+            tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
+
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
         """Copies the first component of every named variable to the other replicas."""
         with eager.eager_mode():
