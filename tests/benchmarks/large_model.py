@@ -3,7 +3,8 @@
 Four matrices of equal size, each used by a lookup of a few rows, with momentum: as many bytes of
 slots as of variables. Gradients are a few rows, so the peak counts variables, slots, their initial
 values, the checkpoint's writing, and what the process and its imports take; not activations.
-Variables with sparse updates are TensorFlow's hard case: every read of one makes a copy.
+Variables with sparse updates are TensorFlow's hard case: every read of one makes a copy,
+unless copying is switched off first.
 """
 
 from __future__ import annotations
