@@ -17,6 +17,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import diagnosis, latest
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.loop import DeviceLoop
 from tpu_estimator_compat.metrics import metric_pairs
 from tpu_estimator_compat.mode_run import ModeRun
@@ -116,8 +117,13 @@ class LiveModes:
             scaffold.finalize()
             session = GraphSession(run.graph, self.store)
             is_loop = mode != ModeKeys.PREDICT
-            stop = mode == ModeKeys.TRAIN
-            loop = DeviceLoop(program, run.spec.loss.dtype, stop_on_nan=stop) if is_loop else None
+            loop = None
+            if is_loop:
+                executors = ExecutorChoice(program.is_flat)
+                stop = mode == ModeKeys.TRAIN
+                loop = DeviceLoop(
+                    program, run.spec.loss.dtype, stop_on_nan=stop, executors=executors
+                )
             built = LiveMode(run, program, session, scaffold, loop, values)
             self._initialize(built)
         self._modes[mode] = built

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.program import eager
 
 Step = Callable[[Any], list[tf.Tensor]]
@@ -41,10 +43,14 @@ class DeviceLoop:
       loss_dtype: dtype of the loss.
       stop_on_nan: end the loop after a step whose loss is NaN, where the original's NaN hook, which
         looked at every step, stopped too.
+      executors: chooses what runs the steps.
     """
 
-    def __init__(self, step: Step, loss_dtype: tf.DType, *, stop_on_nan: bool):
+    def __init__(
+        self, step: Step, loss_dtype: tf.DType, *, stop_on_nan: bool, executors: ExecutorChoice
+    ):
         self._step = step
+        self._executors = executors
         self._stop_on_nan = stop_on_nan
         self._loss_dtype = loss_dtype
         with eager.eager_mode(), tf.device("/cpu:0"):
@@ -95,10 +101,15 @@ class DeviceLoop:
         with eager.eager_mode():
             self._done.assign(0)
             self._sum.assign(0.0)
+            executor = self._executors.next(steps)
+            started = time.perf_counter()
             try:
-                done, loss, total = self._run(iterator, tf.constant(steps, tf.int64))
+                with eager.call_options(executor=executor):
+                    done, loss, total = self._run(iterator, tf.constant(steps, tf.int64))
             except (tf.errors.OutOfRangeError, StopIteration):
                 return LoopResult(
                     int(self._done), self._loss.read_value(), self._sum.read_value(), True
                 )
-            return LoopResult(int(done), loss, total, False)
+            done = int(done)
+            self._executors.record(executor, done, time.perf_counter() - started)
+            return LoopResult(done, loss, total, False)

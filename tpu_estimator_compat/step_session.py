@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.loop import DeviceLoop, LoopResult
 from tpu_estimator_compat.program import eager, prune
@@ -174,7 +175,12 @@ class StepSession(GraphSession):
 
     def _run_loop(self, steps: int) -> LoopResult:
         if self._loop is None:
-            self._loop = DeviceLoop(self._program, self._loss.dtype, stop_on_nan=self._stop_on_nan)
+            self._loop = DeviceLoop(
+                self._program,
+                self._loss.dtype,
+                stop_on_nan=self._stop_on_nan,
+                executors=ExecutorChoice(self._program.is_flat),
+            )
         result = self._loop(self.iterator(), steps)
         if result.exhausted:
             self._exhausted = True

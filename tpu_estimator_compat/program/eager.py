@@ -50,6 +50,27 @@ def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
     return made
 
 
+@contextlib.contextmanager
+def call_options(*, executor: str = "", optimize: bool = True) -> Iterator[None]:
+    """How functions called within run.
+
+    Args:
+      executor: name of TensorFlow's executor; empty for the default.
+      optimize: whether Grappler rewrites a function before its first call. For a function that
+        runs once it costs more than it saves, and folds large zeros into constants that stay.
+    """
+    current = context.context()
+    before = current.function_call_options
+    config = tf.compat.v1.ConfigProto.FromString(before.config_proto_serialized)
+    if not optimize:
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+    current.function_call_options = context.FunctionCallOptions(executor, config)
+    try:
+        yield
+    finally:
+        current.function_call_options = before
+
+
 def register_functions(graph_def: Any) -> None:
     """Makes the library functions of `graph_def` known to the runtime.
 

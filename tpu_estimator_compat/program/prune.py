@@ -222,6 +222,11 @@ def _rename_functions(node: tf.compat.v1.NodeDef, names: set[str]) -> None:
                 func.name += _ONE_REPLICA
 
 
+def calls_functions(op: tf.Operation) -> bool:
+    """Whether `op` runs functions of the graph's library: a branch, a loop, a call."""
+    return any(attr.type in ("func", "list(func)") for attr in op.op_def.attr)
+
+
 def functions_with_collectives(graph: tf.Graph, ops: Collection[tf.Operation]) -> list[str]:
     """Names of functions that `ops` call and that hold a CrossReplicaSum."""
     source = _nodes_of(graph)

@@ -73,7 +73,8 @@ class HostFunction:
         with eager.eager_mode(), tf.device("/cpu:0"):
             if self._saves:
                 self._store.share_reads(self._read)
-            with self._store.host_view(self._read), self._file_errors():
+            run_once = eager.call_options(optimize=False)
+            with self._store.host_view(self._read), self._file_errors(), run_once:
                 results = self._function(*values)
             self._store.broadcast(self._written)
         return [as_numpy(r) for r in results]

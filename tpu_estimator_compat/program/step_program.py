@@ -42,6 +42,7 @@ class StepProgram:
     ):
         self.captured, self.store, self.strategy = captured, store, store.strategy
         self.fetches = list(fetches)
+        self._jit_compile = jit_compile
         self._mean = {key(t) for t in mean}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
         self._host = self._host_program(host_fetches, targets)
@@ -60,6 +61,13 @@ class StepProgram:
         store.prepare(self._host.handles, replicated=False)
         step = self.on_replica
         self._step = eager.function(step, jit_compile=True) if jit_compile else step
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
+        one = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
+        ops = [*self._replica.ops, *self._host.ops]
+        return one and not any(map(prune.calls_functions, ops))
 
     def _is_host(self, op: tf.Operation) -> bool:
         if op.name in self.captured.depends_on_stand_ins():

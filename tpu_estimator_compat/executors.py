@@ -1,0 +1,55 @@
+"""Chooses TensorFlow's executor for a loop of steps by timing both on the steps themselves.
+
+The default executor hands every op to a pool of threads: right for large ops, and most of the cost
+of a step made of small ones. The single-threaded executor runs them one after the other. Both run
+the same kernels in an order that the graph allows, so the numbers are the same.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+DEFAULT = ""
+SINGLE_THREADED = "SINGLE_THREADED_EXECUTOR"
+
+_SAMPLES = 3
+_FEWEST_STEPS = 8  # of shorter runs Python takes the larger part of the time
+_SLOW_STEP = 2e-3  # seconds; such steps are busy with ops, not with scheduling them
+
+
+class ExecutorChoice:
+    """The executor of the next run, until one is found to be faster.
+
+    Args:
+      may_choose: whether the single-threaded executor can run the steps: one device, and no
+        functions (branches, loops) in them.
+    """
+
+    def __init__(self, may_choose: bool):
+        self._chosen = None if may_choose else DEFAULT
+        self._seconds: dict[str, list[float]] = {DEFAULT: [], SINGLE_THREADED: []}
+        self._compiled: set[str] = set()
+
+    def next(self, steps: int) -> str:
+        """The executor for a run of `steps` steps."""
+        if self._chosen is not None:
+            return self._chosen
+        tried = len(self._seconds[DEFAULT]) >= _SAMPLES
+        return SINGLE_THREADED if tried and steps >= _FEWEST_STEPS else DEFAULT
+
+    def record(self, executor: str, steps: int, seconds: float) -> None:
+        """Takes note of a run of `steps` steps that took `seconds`."""
+        if self._chosen is not None:
+            return
+        if executor not in self._compiled:  # the first run traces and compiles
+            self._compiled.add(executor)
+            return
+        if steps < _FEWEST_STEPS:
+            return
+        self._seconds[executor].append(seconds / steps)
+        default, single = (self._seconds[e] for e in (DEFAULT, SINGLE_THREADED))
+        if len(default) >= _SAMPLES and statistics.median(default) > _SLOW_STEP:
+            self._chosen = DEFAULT
+        elif len(single) >= _SAMPLES:
+            faster = statistics.median(single) < statistics.median(default)
+            self._chosen = SINGLE_THREADED if faster else DEFAULT
