@@ -14,6 +14,7 @@ SINGLE_THREADED = "SINGLE_THREADED_EXECUTOR"
 
 _SAMPLES = 3
 _FEWEST_STEPS = 8  # of shorter runs Python takes the larger part of the time
+_PIECE = 0.05  # seconds that a run takes while both are being timed
 _SLOW_STEP = 2e-3  # seconds; such steps are busy with ops, not with scheduling them
 
 
@@ -29,6 +30,14 @@ class ExecutorChoice:
         self._chosen = None if may_choose else DEFAULT
         self._seconds: dict[str, list[float]] = {DEFAULT: [], SINGLE_THREADED: []}
         self._compiled: set[str] = set()
+
+    def piece(self, steps: int) -> int:
+        """How many of `steps` steps to run at once: all, once the choice is made."""
+        if self._chosen is not None:
+            return steps
+        seconds = self._seconds[DEFAULT]
+        size = int(_PIECE / min(seconds)) if seconds else 2 * _FEWEST_STEPS
+        return min(steps, max(_FEWEST_STEPS, size))
 
     def next(self, steps: int) -> str:
         """The executor for a run of `steps` steps."""

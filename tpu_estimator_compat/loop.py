@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.executors import ExecutorChoice
@@ -22,13 +23,13 @@ class LoopResult:
     Attributes:
       steps: how many steps ran; fewer than asked for where the data ended or the loss was NaN.
       loss: the last step's loss, a scalar tensor.
-      loss_sum: the sum of the steps' losses, float64.
+      loss_sum: the sum of the steps' losses.
       exhausted: whether the data ended.
     """
 
     steps: int
     loss: tf.Tensor
-    loss_sum: tf.Tensor
+    loss_sum: float
     exhausted: bool
 
 
@@ -57,7 +58,7 @@ class DeviceLoop:
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
-        self._run = eager.function(self._build, reduce_retracing=True)
+        self._functions: dict[str, Any] = {}
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
         def unfinished(i, loss, total):
@@ -98,18 +99,100 @@ class DeviceLoop:
         Raises:
           tf.errors.OpError: whatever a step raised, the end of the data excepted.
         """
+        done, total, loss = 0, 0.0, self._loss
         with eager.eager_mode():
-            self._done.assign(0)
-            self._sum.assign(0.0)
-            executor = self._executors.next(steps)
-            started = time.perf_counter()
-            try:
-                with eager.call_options(executor=executor):
-                    done, loss, total = self._run(iterator, tf.constant(steps, tf.int64))
-            except (tf.errors.OutOfRangeError, StopIteration):
-                return LoopResult(
-                    int(self._done), self._loss.read_value(), self._sum.read_value(), True
-                )
-            done = int(done)
-            self._executors.record(executor, done, time.perf_counter() - started)
+            while done < steps:
+                piece = self._executors.piece(steps - done)
+                result = self._run(iterator, piece)
+                done, total, loss = done + result.steps, total + result.loss_sum, result.loss
+                if result.exhausted or self._is_nan(loss):
+                    return LoopResult(done, loss, total, result.exhausted)
             return LoopResult(done, loss, total, False)
+
+    def _is_nan(self, loss: tf.Tensor) -> bool:
+        return self._stop_on_nan and bool(tf.math.is_nan(loss))
+
+    def _run(self, iterator: Iterator, steps: int) -> LoopResult:
+        self._done.assign(0)
+        self._sum.assign(0.0)
+        executor = self._executors.next(steps)
+        # A function is traced for its executor: only the default one takes loops apart.
+        if executor not in self._functions:
+            self._functions[executor] = eager.function(self._build, reduce_retracing=True)
+        function = self._functions[executor]
+        started = time.perf_counter()
+        try:
+            with eager.call_options(executor=executor):
+                done, loss, total = function(iterator, tf.constant(steps, tf.int64))
+        except (tf.errors.OutOfRangeError, StopIteration):
+            total = float(self._sum.read_value())
+            return LoopResult(int(self._done), self._loss.read_value(), total, True)
+        self._executors.record(executor, int(done), time.perf_counter() - started)
+        return LoopResult(int(done), loss, float(total), False)
+
+
+class CollectLoop:
+    """Runs a step on several input elements in one call and keeps all its outputs.
+
+    For prediction: what Python costs per call is shared by many batches.
+
+    Args:
+      step: builds one step into the function under construction.
+      outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
+    """
+
+    def __init__(self, step: Step, outputs: Sequence[tuple[tf.DType, int]]):
+        self._step = step
+        self._outputs = list(outputs)
+        self._run = eager.function(self._build, reduce_retracing=True)
+
+    def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:
+            return [tf.TensorArray(d, size=0, dynamic_size=True, infer_shape=False) for d in dtypes]
+
+        def body(i, more, rows, kept):
+            del more
+            element = iterator.get_next_as_optional()
+
+            def with_element():
+                values = self._step(element.get_value())
+                sizes = tf.stack([tf.shape(v)[0] for v in values])
+                return (
+                    i + 1,
+                    True,
+                    rows.write(i, sizes),
+                    [a.write(i, v) for a, v in zip(kept, values, strict=True)],
+                )
+
+            return tf.cond(element.has_value(), with_element, lambda: (i, False, rows, kept))
+
+        [rows] = arrays([tf.int32])
+        kept = arrays([dtype for dtype, _ in self._outputs])
+        count, _, rows, kept = tf.while_loop(
+            lambda i, more, *_: tf.logical_and(i < most, more), body, (0, True, rows, kept)
+        )
+        width = len(self._outputs)
+        sizes = tf.cond(count > 0, rows.stack, lambda: tf.zeros([0, width], tf.int32))
+        values = [
+            tf.cond(count > 0, a.concat, lambda d=dtype, r=rank: tf.zeros([0] * r, d))
+            for a, (dtype, rank) in zip(kept, self._outputs, strict=True)
+        ]
+        return sizes, values
+
+    def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
+        """Runs up to `most` steps.
+
+        Args:
+          iterator: gives one input element per step.
+          most: how many steps to run at most.
+
+        Returns:
+          One list of outputs per step; fewer than `most` where the data ended.
+        """
+        with eager.eager_mode():
+            sizes, values = self._run(iterator, tf.constant(most, tf.int32))
+            ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
+            if not len(sizes):
+                return []
+            parts = [np.split(v.numpy(), ends[:, i]) for i, v in enumerate(values)]
+            return [list(step) for step in zip(*parts, strict=True)]

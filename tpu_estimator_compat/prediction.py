@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from tpu_estimator_compat.step_session import StepSession
 from tpu_estimator_compat.training import host_call_targets, scaffold_of
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
+_MOST = 32  # batches to a call
+_QUICK = 0.1  # seconds: calls of more than that share Python's cost well enough
 Predictions = Any  # a tensor, or a dict of tensors
 
 
@@ -64,16 +68,73 @@ def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
             tf.compat.v1.train.warm_start(*request.warm_start)
         predictions = _wanted(run.spec.predictions, request.predict_keys)
         fetches = _fetches(run, predictions)
-        monitored = _session(run, feed, request, fetches)
-    try:
-        while (batch := _next_batch(run, monitored, fetches)) is not None:
+        creator = _creator(run, feed, request, fetches)
+    hooks = [*request.hooks, *(run.spec.prediction_hooks or [])]
+    if hooks or fetches["host_call"]:
+        values = _one_by_one(run, creator, hooks, fetches)
+    else:
+        values = _many_at_once(run, creator, fetches)
+    with contextlib.closing(values):
+        for batch in map(_without_padding, values):
             if request.yield_single_examples:
                 yield from _examples(batch)
             else:
                 yield batch
+
+
+def _one_by_one(
+    run: ModeRun, creator: StepSessionCreator, hooks: Sequence[Hook], fetches: dict[str, Any]
+) -> Generator[dict[str, Any], None, None]:
+    """Values of `fetches` for every input element, hooks called for each."""
+    with run.in_graph():
+        monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
+    try:
+        while True:
+            with run.in_graph():
+                if monitored.should_stop():
+                    return
+                try:
+                    values = monitored.run(fetches)
+                except tf.errors.OutOfRangeError:
+                    return
+            yield values
     finally:
         with run.in_graph():
             monitored.close()
+
+
+def _many_at_once(
+    run: ModeRun, creator: StepSessionCreator, fetches: dict[str, Any]
+) -> Generator[dict[str, Any], None, None]:
+    """Values of `fetches` for every input element, several elements to a call if that is quick."""
+    wanted = {k: v for k, v in fetches.items() if k != "host_call"}
+    flat = tf.nest.flatten(wanted)
+    with run.in_graph():
+        session = creator.create_session()
+    if not session.can_collect(flat):
+        with contextlib.closing(_one_by_one(run, _Ready(session), [], fetches)) as values:
+            yield from values
+        return
+    most = 1
+    while True:
+        started = time.perf_counter()
+        steps = session.collect(flat, most)
+        for values in steps:
+            yield tf.nest.pack_sequence_as(wanted, values)
+        if len(steps) < most:
+            return
+        if time.perf_counter() - started < _QUICK:
+            most = min(2 * most, _MOST)
+
+
+class _Ready(tf.compat.v1.train.SessionCreator):
+    """A creator of a session that exists."""
+
+    def __init__(self, session: StepSession):
+        self._session = session
+
+    def create_session(self) -> StepSession:
+        return self._session
 
 
 def _wanted(predictions: Predictions, keys: Sequence[str] | None) -> Predictions:
@@ -108,32 +169,23 @@ def _element(run: ModeRun) -> Any:
     )
 
 
-def _session(run: ModeRun, feed: Feed, request: PredictRequest, fetches: dict[str, Any]):
-    creator = StepSessionCreator(
+def _creator(
+    run: ModeRun, feed: Feed, request: PredictRequest, fetches: dict[str, Any]
+) -> StepSessionCreator:
+    return StepSessionCreator(
         lambda: StepSession(
             run.captured, run.store, feed, loss=None, fetches=tf.nest.flatten(fetches)
         ),
         scaffold_of(run),
         checkpoint_filename_with_path=request.checkpoint_path,
     )
-    hooks = [*request.hooks, *(run.spec.prediction_hooks or [])]
-    return tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
 
 
-def _next_batch(run: ModeRun, monitored, fetches: dict[str, Any]) -> Any:
-    with run.in_graph():
-        if monitored.should_stop():
-            return None
-        try:
-            values = monitored.run(fetches)
-        except tf.errors.OutOfRangeError:
-            return None
+def _without_padding(values: dict[str, Any]) -> Any:
     predictions = values["predictions"]
     if "is_padding" not in values:
         return predictions
     real = values["is_padding"] == 0
-    if not real.any():
-        return None
     if real.all():
         return predictions
     return tf.nest.map_structure(lambda v: v[real], predictions)

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.inputs import Feed
-from tpu_estimator_compat.loop import DeviceLoop, LoopResult
+from tpu_estimator_compat.loop import CollectLoop, DeviceLoop, LoopResult
 from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.capture import CapturedGraph
 from tpu_estimator_compat.program.prune import Key, key
@@ -67,6 +67,7 @@ class StepSession(GraphSession):
         self._iterator: Iterator | None = None
         self._exhausted = False
         self._loop: DeviceLoop | None = None
+        self._collect: CollectLoop | None = None
         self._single: dict[tuple[Names, Names], Any] = {}
         # Made at once: it creates the variables that steps use, one component per replica, before
         # an initialiser or a restore looks for them.
@@ -172,6 +173,27 @@ class StepSession(GraphSession):
         if self._iterator is None:
             self._iterator = iter(self._feed)
         return self._iterator
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """Whether `collect` can serve `fetches`."""
+        ranks = [t.shape.rank for t in fetches]
+        one = self.store.strategy.num_replicas_in_sync == 1
+        return one and self._feed.reads_ahead and all(ranks)
+
+    def collect(self, fetches: Sequence[tf.Tensor], most: int) -> list[list[np.ndarray]]:
+        """Evaluates `fetches` for up to `most` input elements in one call.
+
+        Args:
+          fetches: tensors of this graph, the same in every call, each with a batch dimension.
+          most: how many elements.
+
+        Returns:
+          One list of values per element; fewer than `most` at the end of the data.
+        """
+        if self._collect is None:
+            program = self._step_program(fetches, [], jit=False)
+            self._collect = CollectLoop(program, [(t.dtype, t.shape.rank) for t in fetches])
+        return self._collect(self.iterator(), most)
 
     def _run_loop(self, steps: int) -> LoopResult:
         if self._loop is None:

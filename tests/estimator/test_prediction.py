@@ -115,6 +115,38 @@ def test_predictions_of_unequal_length_are_refused(tmp_path):
         list(make_estimator(tmp_path, model_fn).predict(finite_input_fn(8)))
 
 
+def test_an_input_that_waits_for_predictions_is_not_read_ahead(tmp_path):
+    import queue
+
+    requests: queue.Queue = queue.Queue()
+
+    def served():
+        while (number := requests.get(timeout=60)) is not None:
+            yield np.full([4], number, np.float32)
+
+    def input_fn(params):
+        return tf.data.Dataset.from_generator(served, tf.float32, [4]).batch(1)
+
+    found = make_estimator(tmp_path).predict(input_fn)
+    for number in range(5):
+        requests.put(number)
+        assert next(found)["features"][0] == number
+    requests.put(None)
+    assert list(found) == []
+
+
+def test_hooks_are_called_for_every_batch(tmp_path):
+    class Counter(tf.train.SessionRunHook):
+        calls = 0
+
+        def after_run(self, run_context, run_values):
+            self.calls += 1
+
+    counter = Counter()
+    found = list(make_estimator(tmp_path).predict(finite_input_fn(40), hooks=[counter]))
+    assert (len(found), counter.calls) == (40, 3)
+
+
 def test_strings_and_checkpoint_path(tmp_path):
     def model_fn(features, labels, mode, params):
         logits = logits_of(features)

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.ops import dataset_ops
 
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
@@ -24,6 +24,9 @@ _QUEUE_RUNNERS = (
     "consider converting your input pipeline to use `tf.data` instead (see "
     "https://www.tensorflow.org/guide/datasets for instructions. Queues cannot be run here."
 )
+
+
+_PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 
 
 def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Dataset:
@@ -60,6 +63,12 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
         dataset = _from_tensors(result, graph, store)
     dataset._legacy_source = (session, result)  # what the dataset refers to must outlive it
     return dataset
+
+
+def runs_python(dataset: tf.data.Dataset) -> bool:
+    """Whether Python code, such as a generator, makes elements of a dataset of `call_input_fn`."""
+    session, _ = dataset._legacy_source
+    return not prune.op_types(session.graph).isdisjoint(_PYTHON_OPS)
 
 
 def _check(result: Any, graph: tf.Graph) -> None:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding
+from tpu_estimator_compat.inputs.calling import runs_python
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
@@ -25,10 +26,13 @@ class Feed:
     Attributes:
       dataset: one element per replica and step, dealt to the replicas in turn.
       strategy: the replicas.
+      reads_ahead: whether elements may be read before they are needed. Not where Python makes the
+        elements of a prediction: it may wait for earlier predictions before it gives the next.
     """
 
     dataset: tf.data.Dataset
     strategy: tf.distribute.Strategy
+    reads_ahead: bool = True
 
     @property
     def element_spec(self) -> Structure:
@@ -37,7 +41,9 @@ class Feed:
 
     def __iter__(self) -> Iterator:
         with eager.eager_mode(), tf.device("/cpu:0"):
-            dataset = self.dataset.prefetch(tf.data.AUTOTUNE)
+            dataset = self.dataset
+            if self.reads_ahead:
+                dataset = dataset.prefetch(tf.data.AUTOTUNE)
             if self.strategy.num_replicas_in_sync == 1:
                 return iter(dataset)
             return iter(self.strategy.distribute_datasets_from_function(lambda _: dataset))
@@ -65,9 +71,10 @@ def feed(
     Returns:
       The feed. In PREDICT on TPU its elements are `padding.Padded`.
     """
+    reads_ahead = mode != ModeKeys.PREDICT or not any(map(runs_python, datasets))
     with eager.eager_mode(), tf.device("/cpu:0"):
         if not topology.tpu_semantics or tpu_config is None:
-            return Feed(datasets[0], topology.strategy)
+            return Feed(datasets[0], topology.strategy, reads_ahead)
         dataset = _one_dataset(datasets)
         if mode == ModeKeys.PREDICT and predict_batch_size is not None:
             dataset = padding.pad(dataset, predict_batch_size)
@@ -76,7 +83,7 @@ def feed(
         dataset = split(dataset)
         if mode == ModeKeys.PREDICT and topology_lib.is_per_host_v2(tpu_config):
             dataset = padding.fill_last_step(dataset, topology.num_replicas)
-        return Feed(dataset, topology.strategy)
+        return Feed(dataset, topology.strategy, reads_ahead)
 
 
 def _one_dataset(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:

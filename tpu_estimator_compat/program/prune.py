@@ -222,6 +222,13 @@ def _rename_functions(node: tf.compat.v1.NodeDef, names: set[str]) -> None:
                 func.name += _ONE_REPLICA
 
 
+def op_types(graph: tf.Graph) -> set[str]:
+    """Types of all ops of `graph`, those in functions of its library included."""
+    source = _nodes_of(graph)
+    in_functions = {node.op for f in source.library.function for node in f.node_def}
+    return {node.op for node in source.nodes.values()} | in_functions
+
+
 def calls_functions(op: tf.Operation) -> bool:
     """Whether `op` runs functions of the graph's library: a branch, a loop, a call."""
     return any(attr.type in ("func", "list(func)") for attr in op.op_def.attr)
