@@ -21,6 +21,12 @@ class _SessionManager(session_manager.SessionManager):
         super().__init__(**kwargs)
         self._make_session = make_session
 
+    def _model_ready(self, sess):
+        ready, message = super()._model_ready(sess)
+        if ready and (missing := sess.uninitialized()):
+            return False, f"Variables not initialized: {', '.join(missing)}"
+        return ready, message
+
     def _restore_checkpoint(
         self,
         master,
@@ -73,6 +79,18 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
             checkpoint_filename_with_path=checkpoint_filename_with_path,
         )
         self._make_session = make_session
+
+    def create_session(self):
+        """A ready session, as TF's own creator makes it."""
+        keys = tf.compat.v1.GraphKeys
+        for field, key in (
+            ("_ready_op", keys.READY_OP),
+            ("_ready_for_local_init_op", keys.READY_FOR_LOCAL_INIT_OP),
+        ):
+            # TF's defaults ask every variable in the graph; the session knows without.
+            if getattr(self._scaffold, field) is None and not tf.compat.v1.get_collection(key):
+                setattr(self._scaffold, field, tf.constant([], tf.string))
+        return super().create_session()
 
     def _get_session_manager(self):
         if self._session_manager is None:

@@ -66,8 +66,11 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
 
 
 def runs_python(dataset: tf.data.Dataset) -> bool:
-    """Whether Python code, such as a generator, makes elements of a dataset of `call_input_fn`."""
-    session, _ = dataset._legacy_source
+    """Whether Python code, such as a generator, makes elements of what `call_input_fn` gave."""
+    source = getattr(dataset, "_legacy_source", None)
+    if source is None:
+        return False
+    session, _ = source
     return not prune.op_types(session.graph).isdisjoint(_PYTHON_OPS)
 
 

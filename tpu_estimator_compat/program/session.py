@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.framework import stack
+from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY
 
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import as_operation
@@ -55,6 +56,7 @@ class HostFunction:
         store.prepare(program.handles, replicated=False)
         self._store = store
         self._written = [op for op in program.written_handles() if op.name in store]
+        self._does_nothing = not fetches and all(op.type == "NoOp" for op in program.ops)
         self._saves = any(op.type == "SaveV2" for op in program.ops)
         self._read = {op.name for op in program.handles} - {op.name for op in self._written}
         self._function = eager.function(lambda *values: program(values, store.host_handle))
@@ -70,6 +72,8 @@ class HostFunction:
             raise _could_not_write(error) from None
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[Any]:
+        if self._does_nothing:  # initialisers of what a model does not have
+            return []
         with eager.eager_mode(), tf.device("/cpu:0"):
             if self._saves:
                 self._store.share_reads(self._read)
@@ -212,6 +216,9 @@ class GraphSession(tf_session.SessionInterface):
 
     def variable_behind(self, tensor: tf.Tensor) -> tf.Variable | None:
         """The live variable whose plain value `tensor` is, if it is one."""
+        # TF's hooks fetch the step through a branch that guards against reading it too early.
+        if any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY)):
+            tensor = tf.compat.v1.train.get_global_step(self._graph)._graph_element
         op = tensor.op
         while op.type in _ALIASES:
             if op.control_inputs:  # a read that has to wait for something, such as an assignment
@@ -228,6 +235,18 @@ class GraphSession(tf_session.SessionInterface):
             return 0
         with eager.eager_mode():
             return int(components(self.store[step.op.name])[0].read_value())
+
+    def uninitialized(self) -> list[str]:
+        """Names of global and local variables without a value."""
+        keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
+        variables = [v for k in keys for v in self._graph.get_collection(k)]
+        self.store.prepare([v.op for v in variables], replicated=False)
+        with eager.eager_mode():
+            return [
+                v.op.name
+                for v in variables
+                if not components(self.store[v.op.name])[0].is_initialized()
+            ]
 
     def _direct_read(self, tensor: tf.Tensor) -> Any:
         variable = self.variable_behind(tensor)
