@@ -141,9 +141,10 @@ class StepSession(GraphSession):
 
     def _in_step(self, fetches: Sequence[tf.Tensor]) -> bool:
         """Whether any of `fetches` needs more of the step than its loss."""
-        stops = {key(self._loss)}
-        needed = prune.ancestors([t.op for t in fetches], stops)
-        return any(self._needs_input(op) and op.type != "NoOp" for op in needed)
+        needed = prune.ancestors([t.op for t in fetches], {key(self._loss)})
+        roots = {t.op.name for t in self.captured.feeds} | self.captured.replica_ops
+        roots |= {name for name, _ in self.captured.stand_ins}
+        return any(op.name in roots for op in needed)
 
     def _plain_reads(self, fetches: Sequence[tf.Tensor]) -> dict[Key, Any]:
         return {
