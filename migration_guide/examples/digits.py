@@ -212,9 +212,6 @@ def set_up_logs() -> None:
 
 
 def make_estimator(model_dir: str, test_examples: int) -> tpu.TPUEstimator:
-    # tf_random_seed seeds the ops of the graph; tf.layers take the seeds of their first values from
-    # Python's generator.
-    keras.utils.set_random_seed(FLAGS.seed)
     config = tpu.RunConfig(
         model_dir=model_dir,
         tf_random_seed=FLAGS.seed,
