@@ -68,6 +68,7 @@ class StepSession(GraphSession):
         self._exhausted = False
         self._loop: DeviceLoop | None = None
         self._collect: CollectLoop | None = None
+        self._fetched_in_step: dict[Names, bool] = {}
         self._single: dict[tuple[Names, Names], Any] = {}
         # Made at once: it creates the variables that steps use, one component per replica, before
         # an initialiser or a restore looks for them.
@@ -141,10 +142,13 @@ class StepSession(GraphSession):
 
     def _in_step(self, fetches: Sequence[tf.Tensor]) -> bool:
         """Whether any of `fetches` needs more of the step than its loss."""
-        needed = prune.ancestors([t.op for t in fetches], {key(self._loss)})
-        roots = {t.op.name for t in self.captured.feeds} | self.captured.replica_ops
-        roots |= {name for name, _ in self.captured.stand_ins}
-        return any(op.name in roots for op in needed)
+        names = tuple(t.name for t in fetches)
+        if names not in self._fetched_in_step:
+            needed = prune.ancestors([t.op for t in fetches], {key(self._loss)})
+            roots = {t.op.name for t in self.captured.feeds} | self.captured.replica_ops
+            roots |= {name for name, _ in self.captured.stand_ins}
+            self._fetched_in_step[names] = any(op.name in roots for op in needed)
+        return self._fetched_in_step[names]
 
     def _plain_reads(self, fetches: Sequence[tf.Tensor]) -> dict[Key, Any]:
         return {
