@@ -13,6 +13,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.callbacks import Pacer
 from tpu_estimator_compat.callbacks.evaluation_events import write_results
 from tpu_estimator_compat.checkpoint import StepSessionCreator
+from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.metrics import metric_pairs, sum_over_replicas
 from tpu_estimator_compat.mode_run import ModeRun
@@ -92,7 +93,10 @@ def _run(
     )
     final = _Results(run, values)
     hooks = [*request.hooks, *(run.spec.evaluation_hooks or []), final]
-    pacer = Pacer(hooks, request.steps if run.topology.tpu_semantics else None)
+    loop = None
+    if run.topology.tpu_semantics and request.steps is not None:
+        loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
+    pacer = Pacer(hooks, loop)
     progress = _Progress(request.steps)
     with tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks) as monitored:
         while not monitored.should_stop() and progress.left():

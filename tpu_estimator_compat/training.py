@@ -18,6 +18,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.callbacks import Pacer
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.checkpoint import StepSessionCreator, latest
+from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.program.capture import as_operation
@@ -40,7 +41,7 @@ class TrainRequest:
       steps: how many steps to add; None for no such limit.
       max_steps: the global step to stop at; None for no such limit.
       warm_start: where to take first values from, if model_dir has no checkpoint.
-      steps_per_loop: with TPU semantics the length of a loop; else None.
+      loop: with TPU semantics the length of a loop; else None.
       batch_size: examples per step over all replicas, for the log; None if unknown.
     """
 
@@ -49,7 +50,7 @@ class TrainRequest:
     steps: int | None
     max_steps: int | None
     warm_start: WarmStartSettings | None
-    steps_per_loop: int | None
+    loop: IterationsPerLoopCounter | None
     batch_size: int | None
 
 
@@ -91,7 +92,7 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
 
 
 def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
-    pacer = Pacer(hooks, request.steps_per_loop)
+    pacer = Pacer(hooks, request.loop)
     loss = None
     with tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks) as monitored:
         while not monitored.should_stop():
@@ -225,10 +226,17 @@ def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     every = run.config.log_step_count_steps
     if every is None:
         return []
-    loops = every if request.steps_per_loop is None else math.ceil(every / request.steps_per_loop)
+    loop = request.loop
+    in_calls: dict[str, Any] = {"every_n_iter": every}
+    in_steps: dict[str, Any] = {"every_n_steps": every}
+    if loop is not None and loop.unit == "seconds":
+        in_calls = {"every_n_secs": loop.value}
+        in_steps = {"every_n_steps": None, "every_n_secs": loop.value}
+    elif loop is not None:
+        in_calls = {"every_n_iter": math.ceil(every / loop.value)}  # one call per loop
     tensors = {"loss": run.spec.loss, "step": tf.compat.v1.train.get_global_step(run.graph)}
     output_dir = run.config.model_dir if run.config.save_summary_steps else None
     return [
-        tf.compat.v1.train.LoggingTensorHook(tensors, every_n_iter=loops),
-        ExamplesPerSecondHook(request.batch_size, every_n_steps=every, output_dir=output_dir),
+        tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls),
+        ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps),
     ]

@@ -244,6 +244,18 @@ def test_the_seed_reaches_the_first_values_of_layers(tmp_path, library):
     assert not np.allclose(one, other)
 
 
+def test_a_loop_may_be_given_in_seconds(tmp_path, strategy):
+    class Lengths(tf.train.SessionRunHook):
+        def after_run(self, run_context, run_values):
+            steps.append(int(run_context.session.run(tf.train.get_global_step())))
+
+    steps = []
+    estimator = make_estimator(tmp_path, use_tpu=True, loop="1s", train_distribute=strategy(1))
+    estimator.train(train_input_fn, hooks=[Lengths()], steps=5000)
+    assert steps[-1] == 5000
+    assert max(np.diff(steps)) > 50  # a second holds many of these steps
+
+
 def test_hooks_that_tell_when_they_need_control_leave_the_loop_alone(tmp_path):
     class Every(LossRecorder):
         def steps_until_control(self, global_step):

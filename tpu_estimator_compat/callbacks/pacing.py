@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from tpu_estimator_compat.callbacks import listeners
+from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.step_session import StepSession
 
 # Without TPU semantics nobody promised how long a loop is: return often enough for Ctrl-C, for
@@ -18,13 +19,13 @@ class Pacer:
 
     Args:
       hooks: everyone who listens.
-      steps_per_loop: with TPU semantics, the fixed length of a loop (`iterations_per_loop`), or
+      loop: with TPU semantics, the length of a loop (`iterations_per_loop`) in steps or seconds, or
         None to run as long as the hooks allow.
     """
 
-    def __init__(self, hooks: Sequence[listeners.Hook], steps_per_loop: int | None):
+    def __init__(self, hooks: Sequence[listeners.Hook], loop: IterationsPerLoopCounter | None):
         self._hooks = list(hooks)
-        self._steps_per_loop = steps_per_loop
+        self._loop = loop
         self._seconds_per_step: float | None = None
         self._step_increment = 1
         self._started = 0.0
@@ -47,22 +48,25 @@ class Pacer:
         else:
             self._seconds_per_step = (time.perf_counter() - self._started) / steps
         self._step_increment = max(1, (global_step - self._first_step) // steps)
-        if self._steps_per_loop is None:
+        if self._loop is None:
             for hook in self._hooks:
                 listeners.skipped(hook, steps - 1)
 
     def _plan(self, global_step: int) -> int:
         demands = [listeners.demand(hook, global_step) for hook in self._hooks]
-        if self._steps_per_loop is not None:
+        if self._loop is not None:
             limits = [
                 d.steps
                 for hook, d in zip(self._hooks, demands, strict=True)
                 if d.steps is not None and listeners.is_limit(hook)
             ]
-            return max(1, min([self._steps_per_loop, *(self._in_steps(n) for n in limits)]))
+            return max(1, min([self._steps_of(self._loop), *(self._in_steps(n) for n in limits)]))
         steps = [self._in_steps(d.steps) for d in demands if d.steps is not None]
         seconds = [d.seconds for d in demands if d.seconds is not None]
         return max(1, min([*steps, self._affordable(min([*seconds, _LONGEST_SECONDS]))]))
+
+    def _steps_of(self, loop: IterationsPerLoopCounter) -> int:
+        return loop.value if loop.unit == "count" else self._affordable(loop.value)
 
     def _in_steps(self, global_steps: int) -> int:
         """Steps of the loop that raise the global step by no more than `global_steps`."""

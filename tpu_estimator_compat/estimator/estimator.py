@@ -14,7 +14,12 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import evaluation, inputs, mode_run, prediction, topology, training
 from tpu_estimator_compat.checkpoint import check_available, global_step_in, latest
-from tpu_estimator_compat.config import RunConfig, TaskType, default_session_config
+from tpu_estimator_compat.config import (
+    IterationsPerLoopCounter,
+    RunConfig,
+    TaskType,
+    default_session_config,
+)
 from tpu_estimator_compat.model import ModelFnModel
 from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
 from tpu_estimator_compat.program import eager
@@ -165,7 +170,7 @@ class Estimator:
                 steps=steps,
                 max_steps=max_steps,
                 warm_start=self._warm_start_settings,
-                steps_per_loop=self._steps_per_loop(run.topology),
+                loop=self._loop(run.topology),
                 batch_size=self._batch_size_for_log(ModeKeys.TRAIN),
             )
             loss = training.train(run, feed, request)
@@ -262,6 +267,7 @@ class Estimator:
           A compiled model: optimizer, loss and metrics are model_fn's own.
         """
         where = self._topology(ModeKeys.TRAIN)
+        loop = self._loop(where)
         if input_fn is not None:
             spec = self._feed(input_fn, ModeKeys.TRAIN, where).element_spec
             self._element_specs[ModeKeys.TRAIN] = spec
@@ -276,7 +282,7 @@ class Estimator:
             where,
             self._config,
             warm_start=self._warm_start_settings,
-            steps_per_execution=self._steps_per_loop(where) or 1,
+            steps_per_execution=loop.value if loop and loop.unit == "count" else 1,
             train_spec=self._element_specs.get(ModeKeys.TRAIN),
         )
 
@@ -297,7 +303,7 @@ class Estimator:
     def _topology(self, mode: str) -> Topology:
         return topology.resolve(self._config, mode, tpu_semantics=False)
 
-    def _steps_per_loop(self, where: Topology) -> int | None:
+    def _loop(self, where: Topology) -> IterationsPerLoopCounter | None:
         del where
         return None
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tpu_estimator_compat import inputs, topology
 from tpu_estimator_compat.config import (
     InputPipelineConfig,
+    IterationsPerLoopCounter,
     TPURunConfig,
     check_positive_integer,
     parse_iterations_per_loop,
@@ -156,8 +157,8 @@ class TPUEstimator(Estimator):
         self._batch_sizes.check(mode, where, self._tpu_config)
         return where
 
-    def _steps_per_loop(self, where: Topology) -> int | None:
-        return self._loop_length.value if where.tpu_semantics else None
+    def _loop(self, where: Topology) -> IterationsPerLoopCounter | None:
+        return self._loop_length if where.tpu_semantics else None
 
     def _batch_size_for_log(self, mode: str) -> int | None:
         return self._batch_sizes.of(mode)
