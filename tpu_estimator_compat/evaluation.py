@@ -58,8 +58,7 @@ def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
     started = time.perf_counter()
     with run.in_graph():
         if not request.checkpoint_path and request.warm_start:
-            logging.info("Warm-starting with WarmStartSettings: %s", request.warm_start)
-            tf.compat.v1.train.warm_start(*request.warm_start)
+            run.warm_start(request.warm_start)
         pairs = metric_pairs(run)
         targets = [update for _, update in pairs.values()] + host_call_targets(run)
         values = {name: value for name, (value, _) in sorted(pairs.items())}

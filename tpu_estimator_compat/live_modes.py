@@ -22,6 +22,7 @@ from tpu_estimator_compat.loop import DeviceLoop
 from tpu_estimator_compat.metrics import metric_pairs
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore, components
@@ -109,16 +110,15 @@ class LiveModes:
         run = self._capture(mode, element_spec, self.store)
         with run.in_graph():
             if self._warm_start and not latest(self._config.model_dir):
-                tf.compat.v1.train.warm_start(*self._warm_start)
+                run.warm_start(self._warm_start)
             scaffold = scaffold_of(run)
             program, values = self._program(run)
             if mode == ModeKeys.TRAIN:
                 add_default_saver(run, scaffold)
             scaffold.finalize()
             session = GraphSession(run.graph, self.store)
-            is_loop = mode != ModeKeys.PREDICT
             loop = None
-            if is_loop:
+            if mode != ModeKeys.PREDICT:
                 executors = ExecutorChoice(program.is_flat)
                 stop = mode == ModeKeys.TRAIN
                 loop = DeviceLoop(
@@ -141,11 +141,13 @@ class LiveModes:
             pairs = metric_pairs(run)
             targets = [update for _, update in pairs.values()]
             values = {name: value for name, (value, _) in pairs.items() if name != "loss"}
-        jit = (
-            run.config.jit_compile and run.mode == ModeKeys.TRAIN and run.topology.num_replicas == 1
-        )
         program = StepProgram(
-            run.captured, self.store, [spec.loss], targets, mean=[spec.loss], jit_compile=jit
+            run.captured,
+            self.store,
+            [spec.loss],
+            targets,
+            mean=[spec.loss],
+            jit_compile=run.jit_compile,
         )
         return program, values
 
@@ -154,7 +156,8 @@ class LiveModes:
         session, graph = built.session, built.run.graph
         variables = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
         self.store.prepare([v.op for v in variables], replicated=True)
-        new = [v for v in variables if not self._has_value(v.op.name)]
+        without_value = set(session.uninitialized())
+        new = [v for v in variables if v.op.name in without_value]
         path = self._checkpoint or latest(self._config.model_dir)
         if new and path and len(new) == len(variables):
             with diagnosis.explained(graph, built.scaffold.saver, path):
@@ -172,16 +175,17 @@ class LiveModes:
         """Variables that a later mode added, such as slots: from the checkpoint where it can."""
         reader = tf.train.load_checkpoint(path)
         for variable in new:
-            name = variable.op.name
-            if reader.has_tensor(name):
-                for component in components(self.store[name]):
-                    component.assign(reader.get_tensor(name))
-            else:
+            if not self._take(reader, variable.op.name):
                 built.session.run(variable.initializer)
 
-    def _has_value(self, name: str) -> bool:
+    def _take(self, reader: Any, name: str) -> bool:
+        """Gives variable `name` its value in a checkpoint; False where it has none."""
+        if not reader.has_tensor(name):
+            return False
         with eager.eager_mode():
-            return bool(components(self.store[name])[0].is_initialized())
+            for component in components(self.store[name]):
+                component.assign(reader.get_tensor(name))
+        return True
 
     def follow_checkpoint(self) -> None:
         """Takes over the newest checkpoint, if someone else wrote one since."""
@@ -190,11 +194,8 @@ class LiveModes:
             return
         logging.info("Taking over newer checkpoint %s", path)
         reader = tf.train.load_checkpoint(path)
-        with eager.eager_mode():
-            for name in self.store:
-                if reader.has_tensor(name):
-                    for component in components(self.store[name]):
-                        component.assign(reader.get_tensor(name))
+        for name in self.store:
+            self._take(reader, name)
         self._checkpoint = path
 
     def save(self) -> str | None:
@@ -231,23 +232,6 @@ class LiveModes:
         return tf.nest.map_structure(
             lambda t: t[: tf.shape(t)[0] // replicas], self.predict([features], build)
         )
-
-
-def plain_element(data: Any) -> Any:
-    """What Keras calls data, as an input_fn's element: features, or (features, labels).
-
-    Raises:
-      ValueError: there are sample weights, which a model_fn knows nothing of.
-    """
-    if not isinstance(data, (tuple, list)):
-        return data
-    parts = [part for part in data if part is not None]
-    if len(parts) > 2:
-        raise ValueError(
-            "sample_weight is not supported: model_fn takes features and labels. Put the weights "
-            "into the features, and use them in model_fn."
-        )
-    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def as_iterator(iterator: Any) -> Any:

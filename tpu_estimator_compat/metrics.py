@@ -9,7 +9,7 @@ import tensorflow as tf
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import as_operation
-from tpu_estimator_compat.program.host_calls import call_on_host
+from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.variables import components
 from tpu_estimator_compat.spec import EstimatorSpec, is_keras_metric, keras_metric_pair
 
@@ -51,7 +51,9 @@ def _own_pairs(run: ModeRun) -> Pairs:
     elif spec.eval_metrics is None:
         metrics = {}
     else:
-        metrics = call_on_host(run.captured, run.topology.num_replicas, spec.eval_metrics)
+        metrics = call_over_replicas(
+            run.captured, run.topology.num_replicas, "eval_metrics", spec.eval_metrics
+        )
     if not isinstance(metrics, dict):
         raise TypeError(f"metric_fn must return a dict of metrics, given: {metrics!r}")
     return {name: _pair(name, metric) for name, metric in metrics.items()}

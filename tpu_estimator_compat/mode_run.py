@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 
 Spec = EstimatorSpec | TPUEstimatorSpec
@@ -53,6 +54,17 @@ class ModeRun:
         """A context in which TF1 code can go on building the captured graph."""
         with eager.capture_semantics(), self.graph.as_default():
             yield
+
+    @property
+    def jit_compile(self) -> bool:
+        """Whether steps are compiled with XLA: training steps on one replica, if asked for."""
+        one = self.topology.num_replicas == 1
+        return self.mode == ModeKeys.TRAIN and one and self.config.jit_compile
+
+    def warm_start(self, settings: WarmStartSettings) -> None:
+        """Takes first values of variables from elsewhere; call it inside `in_graph()`."""
+        logging.info("Warm-starting with WarmStartSettings: %s", settings)
+        tf.compat.v1.train.warm_start(*settings)
 
     def over_replicas(self, tensor: tf.Tensor) -> tf.Tensor:
         """`tensor` concatenated over replicas, for the host."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import StepSessionCreator
 from tpu_estimator_compat.inputs import Feed
@@ -64,8 +63,7 @@ def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
     """
     with run.in_graph():
         if not request.checkpoint_path and request.warm_start:
-            logging.info("Warm-starting with WarmStartSettings: %s", request.warm_start)
-            tf.compat.v1.train.warm_start(*request.warm_start)
+            run.warm_start(request.warm_start)
         predictions = _wanted(run.spec.predictions, request.predict_keys)
         fetches = _fetches(run, predictions)
         creator = _creator(run, feed, request, fetches)

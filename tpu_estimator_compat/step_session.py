@@ -196,7 +196,9 @@ class StepSession(GraphSession):
           One list of values per element; fewer than `most` at the end of the data.
         """
         if self._collect is None:
-            program = self._step_program(fetches, [], jit=False)
+            program = self._program  # made for the same fetches, where a session predicts
+            if list(map(key, program.fetches)) != list(map(key, fetches)):
+                program = self._step_program(fetches, [], jit=False)
             self._collect = CollectLoop(program, [(t.dtype, t.shape.rank) for t in fetches])
         return self._collect(self.iterator(), most)
 

@@ -22,7 +22,7 @@ from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.program.capture import as_operation
-from tpu_estimator_compat.program.host_calls import call_on_host
+from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings
 from tpu_estimator_compat.step_session import StepSession
@@ -83,7 +83,7 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
                 loss=loss,
                 targets=targets,
                 stop_on_nan=True,
-                jit_compile=run.config.jit_compile and run.topology.num_replicas == 1,
+                jit_compile=run.jit_compile,
             ),
             scaffold,
             checkpoint_dir=run.config.model_dir,
@@ -109,8 +109,7 @@ def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.ge
 
 def _warm_start(run: ModeRun, request: TrainRequest) -> None:
     if request.warm_start and not latest(run.config.model_dir):
-        logging.info("Warm-starting with WarmStartSettings: %s", request.warm_start)
-        tf.compat.v1.train.warm_start(*request.warm_start)
+        run.warm_start(request.warm_start)
 
 
 def scaffold_of(run: ModeRun) -> tf.compat.v1.train.Scaffold:
@@ -133,7 +132,9 @@ def host_call_targets(run: ModeRun) -> list[tf.Operation]:
     """The ops of a TPUEstimatorSpec's host_call, on tensors concatenated over replicas."""
     if isinstance(run.spec, EstimatorSpec) or run.spec.host_call is None:
         return []
-    returned = call_on_host(run.captured, run.topology.num_replicas, run.spec.host_call)
+    returned = call_over_replicas(
+        run.captured, run.topology.num_replicas, "host_call", run.spec.host_call
+    )
     return [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
 
 

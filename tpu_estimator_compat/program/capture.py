@@ -165,3 +165,20 @@ def check_element(element: Structure, element_spec: Structure) -> None:
                 f"{spec.dtype.name} and shape {spec.shape}, got {tensor.dtype.name} and "
                 f"{tensor.shape}. Give batches of that signature, or make a new estimator."
             )
+
+
+def plain_element(data: Any) -> Any:
+    """What Keras calls data, as an input_fn's element: features, or (features, labels).
+
+    Raises:
+      ValueError: there are sample weights, which a model_fn knows nothing of.
+    """
+    if not isinstance(data, (tuple, list)) or hasattr(data, "_fields"):
+        return data
+    parts = [part for part in data if part is not None]
+    if len(parts) > 2:
+        raise ValueError(
+            "sample_weight is not supported: model_fn takes features and labels. Put the weights "
+            "into the features, and use them in model_fn."
+        )
+    return parts[0] if len(parts) == 1 else tuple(parts)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tpu_estimator_compat.program.capture import CapturedGraph
+from tpu_estimator_compat.spec.tpu_estimator_spec import call_on_host
 
 
-def call_on_host(captured: CapturedGraph, replicas: int, host_call: tuple) -> Any:
+def call_over_replicas(captured: CapturedGraph, replicas: int, name: str, host_call: tuple) -> Any:
     """What `function` returns for `tensors` concatenated over replicas along dimension 0.
 
     Call it with the captured graph as default graph.
@@ -15,6 +16,7 @@ def call_on_host(captured: CapturedGraph, replicas: int, host_call: tuple) -> An
     Args:
       captured: the captured graph.
       replicas: how many replicas there are.
+      name: the field of the spec, for messages: `eval_metrics` or `host_call`.
       host_call: `(function, tensors)`; a list is passed by position, a dict by name.
 
     Returns:
@@ -24,6 +26,9 @@ def call_on_host(captured: CapturedGraph, replicas: int, host_call: tuple) -> An
       RuntimeError: one of the tensors is a scalar.
     """
     function, tensors = host_call
+    stand_ins: Any
     if isinstance(tensors, dict):
-        return function(**{k: captured.stand_in(t, replicas) for k, t in tensors.items()})
-    return function(*(captured.stand_in(t, replicas) for t in tensors))
+        stand_ins = {k: captured.stand_in(t, replicas) for k, t in tensors.items()}
+    else:
+        stand_ins = [captured.stand_in(t, replicas) for t in tensors]
+    return call_on_host(name, (function, stand_ins))

@@ -11,7 +11,12 @@ from collections.abc import Iterable, Sequence
 import tensorflow as tf
 
 from tpu_estimator_compat.program import eager, prune
-from tpu_estimator_compat.program.capture import CapturedGraph, Structure, check_element
+from tpu_estimator_compat.program.capture import (
+    CapturedGraph,
+    Structure,
+    check_element,
+    plain_element,
+)
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
@@ -98,7 +103,7 @@ class StepProgram:
         Returns:
           The replicas' share: fetches of theirs, then tensors that the host's share wants.
         """
-        data = _without_none(data)
+        data = plain_element(data)
         check_element(data, self.captured.element_spec)
         values = tf.nest.flatten(data, expand_composites=True)
         return self._replica(values, self.store.replica_handle)
@@ -131,11 +136,3 @@ class StepProgram:
         if k in self._mean:
             return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
         return self.strategy.experimental_local_results(value)[0]
-
-
-def _without_none(data: Structure) -> Structure:
-    """Keras passes labels and weights that are not there as None, or a tuple of one."""
-    if not isinstance(data, tuple) or hasattr(data, "_fields"):
-        return data
-    parts = tuple(part for part in data if part is not None)
-    return parts[0] if len(parts) == 1 else parts
