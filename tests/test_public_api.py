@@ -17,6 +17,7 @@ TPU_NAMES = {
     "TPUConfig",
     "TPUEstimator",
     "TPUEstimatorSpec",
+    "TPUStrategy",
 }
 ESTIMATOR_NAMES = {
     "Estimator",

@@ -19,6 +19,7 @@ from tpu_estimator_compat.tpu import (
     TPUConfig,
     TPUEstimator,
     TPUEstimatorSpec,
+    TPUStrategy,
 )
 
 __version__ = "0.1.0"
@@ -32,6 +33,7 @@ __all__ = [
     "TPUConfig",
     "TPUEstimator",
     "TPUEstimatorSpec",
+    "TPUStrategy",
     "WarmStartSettings",
     "estimator",
     "tpu",

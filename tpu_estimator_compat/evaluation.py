@@ -18,8 +18,7 @@ from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.metrics import metric_pairs, sum_over_replicas
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.spec import WarmStartSettings
-from tpu_estimator_compat.step_session import StepSession
-from tpu_estimator_compat.training import host_call_targets, scaffold_of
+from tpu_estimator_compat.training import host_call_targets, leaving_together, scaffold_of
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
@@ -66,7 +65,8 @@ def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
         results = _run(run, feed, request, targets, values)
     logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
     logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
-    write_results(request.output_dir, results, request.checkpoint_path)
+    if run.writes_files:
+        write_results(request.output_dir, results, request.checkpoint_path)
     return results
 
 
@@ -79,14 +79,7 @@ def _run(
 ) -> dict[str, Any]:
     scaffold = scaffold_of(run)
     creator = StepSessionCreator(
-        lambda: StepSession(
-            run.captured,
-            run.store,
-            feed,
-            loss=run.spec.loss,
-            targets=targets,
-            jit_compile=False,
-        ),
+        lambda: run.step_session(feed, loss=run.spec.loss, targets=targets),
         scaffold,
         checkpoint_filename_with_path=request.checkpoint_path,
     )
@@ -97,7 +90,8 @@ def _run(
         loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
     pacer = Pacer(hooks, loop)
     progress = _Progress(request.steps)
-    with tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks) as monitored:
+    monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
+    with leaving_together(monitored), monitored:
         while not monitored.should_stop() and progress.left():
             session = monitored._tf_sess()
             pacer.before_run(session, progress.done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.executors import ExecutorChoice
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.executors import DEFAULT, ExecutorChoice
+from tpu_estimator_compat.program import eager, machines
+from tpu_estimator_compat.program.machines import Machines, State
 
 Step = Callable[[Any], list[tf.Tensor]]
 
@@ -129,6 +131,89 @@ class DeviceLoop:
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
         self._executors.record(executor, int(done), time.perf_counter() - started)
         return LoopResult(int(done), loss, float(total), False)
+
+
+class MachinesLoop(DeviceLoop):
+    """Runs a step n times together with other machines, each of which has data of its own.
+
+    Before each step the machines tell each other whether they can make it. So no machine waits in
+    an exchange for another that has no more data, or that a hook has stopped.
+
+    Attributes:
+      states: what the machines said when the loop ended early; None before that.
+
+    Args:
+      several: the machines.
+      step: builds one step into the function under construction; its first output is the loss.
+      loss_dtype: dtype of the loss.
+      stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
+    """
+
+    def __init__(self, several: Machines, step: Step, loss_dtype: tf.DType, *, stop_on_nan: bool):
+        super().__init__(
+            step, loss_dtype, stop_on_nan=stop_on_nan, executors=ExecutorChoice(may_choose=False)
+        )
+        self.states: np.ndarray | None = None
+        self._several = several
+        self._turn = machines.isolated(self._together)
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            self._said = tf.Variable(
+                tf.zeros([several.count], tf.int32), trainable=False, name="states_of_machines"
+            )
+
+    def _together(self, element: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Whether all machines were ready, and then the loss of the step that they made."""
+        states = self._several.states(tf.where(element.has_value(), State.READY, State.OUT_OF_DATA))
+        ready = tf.reduce_all(tf.equal(states, State.READY))
+        with tf.control_dependencies([self._said.assign(states)]):
+            loss = tf.cond(
+                ready,
+                lambda: tf.reshape(self._step(element.get_value())[0], []),
+                lambda: tf.zeros([], self._loss_dtype),
+            )
+        return ready, loss
+
+    def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def unfinished(i, ready, loss, total):
+            del total
+            more = tf.logical_and(i < steps, ready)
+            if self._stop_on_nan:
+                more = tf.logical_and(more, tf.logical_not(tf.math.is_nan(loss)))
+            return more
+
+        def body(i, ready, loss, total):
+            ready, new = self._turn(iterator.get_next_as_optional())
+            loss = tf.where(ready, new, loss)
+            total += tf.where(ready, tf.cast(new, tf.float64), 0.0)
+            return i + tf.cast(ready, tf.int64), ready, loss, total
+
+        start = (
+            tf.constant(0, tf.int64),
+            tf.constant(True),
+            tf.zeros([], self._loss_dtype),
+            tf.constant(0.0, tf.float64),
+        )
+        return tf.while_loop(unfinished, body, start)
+
+    def _run(self, iterator: Iterator, steps: int) -> LoopResult:
+        if DEFAULT not in self._functions:
+            self._functions[DEFAULT] = eager.function(self._build, reduce_retracing=True)
+        done, ready, loss, total = self._functions[DEFAULT](iterator, tf.constant(steps, tf.int64))
+        if not bool(ready):
+            self.states = self._said.numpy()
+        return LoopResult(int(done), loss, float(total), not bool(ready))
+
+    def ready(self, element: Any) -> bool:
+        """Tells the others whether there is an `element` (an optional); True if all have one."""
+        state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
+        states = self._tell(tf.constant(state, tf.int32)).numpy()
+        if states.any():
+            self.states = states
+        return not states.any()
+
+    @functools.cached_property
+    def _tell(self) -> Callable[[tf.Tensor], tf.Tensor]:
+        return eager.function(self._several.states)
 
 
 class CollectLoop:

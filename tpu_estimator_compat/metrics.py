@@ -90,3 +90,5 @@ def sum_over_replicas(run: ModeRun) -> None:
             for other in others:
                 first.assign_add(other.read_value())
                 other.assign(tf.zeros_like(other))
+            if several := run.topology.machines:
+                first.assign(several.sum_over_machines(first.read_value(), f"metric {name}"))

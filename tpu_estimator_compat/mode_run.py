@@ -10,12 +10,15 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.inputs.padding import Padded
+from tpu_estimator_compat.machines_session import MachinesSession
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
+from tpu_estimator_compat.step_session import StepSession
 from tpu_estimator_compat.topology import Topology
 
 Spec = EstimatorSpec | TPUEstimatorSpec
@@ -54,6 +57,22 @@ class ModeRun:
         """A context in which TF1 code can go on building the captured graph."""
         with eager.capture_semantics(), self.graph.as_default():
             yield
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether this process writes checkpoints and events: a chief or an evaluator does."""
+        if several := self.topology.machines:
+            return several.is_chief
+        return self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
+
+    def step_session(self, feed: Feed, **kwargs: Any) -> StepSession:
+        """A session that makes this mode's steps; `kwargs` are those of StepSession."""
+        if self.topology.machines is None:
+            return StepSession(self.captured, self.store, feed, **kwargs)
+        kwargs.pop("jit_compile", None)  # a function that exchanges cannot be compiled
+        return MachinesSession(
+            self.captured, self.store, feed, model_dir=self.config.model_dir, **kwargs
+        )
 
     @property
     def jit_compile(self) -> bool:

@@ -171,9 +171,7 @@ def _creator(
     run: ModeRun, feed: Feed, request: PredictRequest, fetches: dict[str, Any]
 ) -> StepSessionCreator:
     return StepSessionCreator(
-        lambda: StepSession(
-            run.captured, run.store, feed, loss=None, fetches=tf.nest.flatten(fetches)
-        ),
+        lambda: run.step_session(feed, loss=None, fetches=tf.nest.flatten(fetches)),
         scaffold_of(run),
         checkpoint_filename_with_path=request.checkpoint_path,
     )

@@ -204,12 +204,7 @@ class StepSession(GraphSession):
 
     def _run_loop(self, steps: int) -> LoopResult:
         if self._loop is None:
-            self._loop = DeviceLoop(
-                self._program,
-                self._loss.dtype,
-                stop_on_nan=self._stop_on_nan,
-                executors=ExecutorChoice(self._program.is_flat),
-            )
+            self._loop = self._make_loop()
         result = self._loop(self.iterator(), steps)
         if result.exhausted:
             self._exhausted = True
@@ -217,6 +212,14 @@ class StepSession(GraphSession):
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         self.steps_last_run = result.steps
         return result
+
+    def _make_loop(self) -> DeviceLoop:
+        return DeviceLoop(
+            self._program,
+            self._loss.dtype,
+            stop_on_nan=self._stop_on_nan,
+            executors=ExecutorChoice(self._program.is_flat),
+        )
 
     def _run_single(
         self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]

@@ -6,9 +6,10 @@ of it may make many steps.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,16 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.callbacks import Pacer
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
-from tpu_estimator_compat.checkpoint import StepSessionCreator, latest
+from tpu_estimator_compat.checkpoint import StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.machines_session import MachinesSession, uneven_data
 from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.program import machines
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings
-from tpu_estimator_compat.step_session import StepSession
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys
@@ -76,17 +78,12 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
         add_default_saver(run, scaffold)
         hooks = _all_hooks(run, request, scaffold)
         creator = StepSessionCreator(
-            lambda: StepSession(
-                run.captured,
-                run.store,
-                feed,
-                loss=loss,
-                targets=targets,
-                stop_on_nan=True,
-                jit_compile=run.jit_compile,
+            lambda: run.step_session(
+                feed, loss=loss, targets=targets, stop_on_nan=True, jit_compile=run.jit_compile
             ),
             scaffold,
-            checkpoint_dir=run.config.model_dir,
+            # Other machines take over what the chief has restored.
+            checkpoint_dir=run.config.model_dir if run.writes_files else None,
         )
         return _loop(run, creator, hooks, request, [*targets, loss])
 
@@ -94,7 +91,8 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
 def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
     pacer = Pacer(hooks, request.loop)
     loss = None
-    with tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks) as monitored:
+    monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
+    with leaving_together(monitored), monitored:
         while not monitored.should_stop():
             session = monitored._tf_sess()
             pacer.before_run(session, session.global_step())
@@ -105,6 +103,36 @@ def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.ge
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
         )
     return loss
+
+
+@contextlib.contextmanager
+def leaving_together(monitored: tf.compat.v1.train.MonitoredSession) -> Iterator[None]:
+    """Lets other machines know when this one has made its last step.
+
+    Raises:
+      MachineLostError: another machine has failed.
+      ValueError: the data of some machines ended while others had more.
+    """
+    session = monitored._tf_sess()
+    if not isinstance(session, MachinesSession):
+        yield
+        return
+    try:
+        yield
+    except BaseException:
+        session.leave(failed=True)
+        raise
+    session.leave(failed=False)
+    if session.states is not None and (message := uneven_data(session.states)):
+        raise ValueError(message)
+
+
+def steps_of_chief(model_dir: str | None, strategy: tf.distribute.Strategy) -> int:
+    """The global step from which the next training goes on, as the chief's checkpoints say."""
+    step = global_step_in(model_dir)
+    if several := machines.of(strategy):
+        step = int(several.tell(step, "global step"))
+    return step
 
 
 def _warm_start(run: ModeRun, request: TrainRequest) -> None:
@@ -135,7 +163,9 @@ def host_call_targets(run: ModeRun) -> list[tf.Operation]:
     returned = call_over_replicas(
         run.captured, run.topology.num_replicas, "host_call", run.spec.host_call
     )
-    return [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
+    targets = [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
+    run.captured.chief_ops.update(op.name for op in targets)
+    return targets
 
 
 def train_targets(run: ModeRun) -> list[tf.Operation]:
@@ -162,10 +192,34 @@ def add_default_saver(run: ModeRun, scaffold: tf.compat.v1.train.Scaffold) -> No
 
 def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
     """Everyone who listens, in the original's order: the chief's own first."""
+    spec = run.spec
+    training_hooks = list(spec.training_hooks or [])
+    chief_hooks = _chief_hooks(run, request, scaffold) if run.writes_files else []
+    stop = []
+    if request.steps is not None or request.max_steps is not None:
+        stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
+    nan = tf.compat.v1.train.NanTensorHook(spec.loss)
+    nan.steps_until_control = lambda step: None  # the inner loop stops at a NaN by itself
+    writers = []
+    has_host_call = not isinstance(spec, EstimatorSpec) and spec.host_call is not None
+    if has_host_call and run.writes_files:
+        writers = [HostCallHook([])]
+    return [
+        *chief_hooks,
+        *request.hooks,
+        *stop,
+        nan,
+        *_log_hooks(run, request),
+        *writers,
+        *training_hooks,
+    ]
+
+
+def _chief_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
+    """Those who write files, and those of the spec that only the chief has."""
     spec, config = run.spec, run.config
     chief_hooks = list(getattr(spec, "training_chief_hooks", None) or [])
-    training_hooks = list(spec.training_hooks or [])
-    user_hooks = [*request.hooks, *training_hooks, *chief_hooks]
+    user_hooks = [*request.hooks, *(spec.training_hooks or []), *chief_hooks]
     savers = [h for h in user_hooks if isinstance(h, tf.compat.v1.train.CheckpointSaverHook)]
     own_saver = []
     if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
@@ -179,25 +233,7 @@ def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
             )
         ]
     _add_listeners(savers, request.saving_listeners)
-    stop = []
-    if request.steps is not None or request.max_steps is not None:
-        stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
-    nan = tf.compat.v1.train.NanTensorHook(spec.loss)
-    nan.steps_until_control = lambda step: None  # the inner loop stops at a NaN by itself
-    writers = []
-    if not isinstance(spec, EstimatorSpec) and spec.host_call is not None:
-        writers = [HostCallHook([])]
-    return [
-        *own_saver,
-        *chief_hooks,
-        *_summary_hooks(run, scaffold),
-        *request.hooks,
-        *stop,
-        nan,
-        *_log_hooks(run, request),
-        *writers,
-        *training_hooks,
-    ]
+    return [*own_saver, *chief_hooks, *_summary_hooks(run, scaffold)]
 
 
 def _add_listeners(savers, listeners) -> None:
@@ -236,7 +272,8 @@ def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     elif loop is not None:
         in_calls = {"every_n_iter": math.ceil(every / loop.value)}  # one call per loop
     tensors = {"loss": run.spec.loss, "step": tf.compat.v1.train.get_global_step(run.graph)}
-    output_dir = run.config.model_dir if run.config.save_summary_steps else None
+    writes = run.config.save_summary_steps and run.writes_files
+    output_dir = run.config.model_dir if writes else None
     return [
         tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls),
         ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps),

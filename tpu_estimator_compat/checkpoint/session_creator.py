@@ -90,7 +90,9 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
             # TF's defaults ask every variable in the graph; the session knows without.
             if getattr(self._scaffold, field) is None and not tf.compat.v1.get_collection(key):
                 setattr(self._scaffold, field, tf.constant([], tf.string))
-        return super().create_session()
+        session = super().create_session()
+        session.start()
+        return session
 
     def _get_session_manager(self):
         if self._session_manager is None:

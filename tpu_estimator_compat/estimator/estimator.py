@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import evaluation, inputs, mode_run, prediction, topology, training
-from tpu_estimator_compat.checkpoint import check_available, global_step_in, latest
+from tpu_estimator_compat.checkpoint import check_available, latest
 from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
     RunConfig,
@@ -70,6 +71,7 @@ class Estimator:
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
         self._element_specs: dict[str, Any] = {}
+        topology.join_cluster(self._config, tpu_semantics=self._wants_tpu)
         self._warm_start_settings = default_warm_start_settings(warm_start_from)
 
     @property
@@ -159,11 +161,14 @@ class Estimator:
         self._check_train_limits(steps, max_steps)
         request_hooks = _checked_hooks(hooks)
         listeners = _checked_listeners(saving_listeners)
-        if max_steps is not None and max_steps <= global_step_in(self._model_dir):
+        where = self._topology(ModeKeys.TRAIN)
+        if max_steps is not None and max_steps <= training.steps_of_chief(
+            self._model_dir, where.strategy
+        ):
             logging.info("Skipping training since max_steps has already saved.")
             return self
         with eager.eager_mode():
-            run, feed = self._prepare(input_fn, ModeKeys.TRAIN)
+            run, feed = self._prepare(input_fn, ModeKeys.TRAIN, where)
             request = training.TrainRequest(
                 hooks=request_hooks,
                 saving_listeners=listeners,
@@ -205,7 +210,8 @@ class Estimator:
         request_hooks = _checked_hooks(hooks)
         path = self._checkpoint_for("evaluate", checkpoint_path)
         with eager.eager_mode():
-            run, feed = self._prepare(input_fn, ModeKeys.EVAL)
+            where = self._topology(ModeKeys.EVAL)
+            run, feed = self._prepare(input_fn, ModeKeys.EVAL, where)
             request = evaluation.EvalRequest(
                 hooks=request_hooks,
                 steps=steps,
@@ -242,7 +248,8 @@ class Estimator:
         request_hooks = _checked_hooks(hooks)
         path = self._checkpoint_for("predict", checkpoint_path)
         with eager.eager_mode():
-            run, feed = self._prepare(input_fn, ModeKeys.PREDICT)
+            where = self._topology(ModeKeys.PREDICT)
+            run, feed = self._prepare(input_fn, ModeKeys.PREDICT, where)
         request = prediction.PredictRequest(
             hooks=request_hooks,
             predict_keys=predict_keys,
@@ -288,6 +295,8 @@ class Estimator:
 
     # What TPUEstimator does otherwise.
 
+    _wants_tpu = False
+
     def _check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
         if steps is not None and max_steps is not None:
             raise ValueError("Can not provide both steps and max_steps.")
@@ -305,6 +314,8 @@ class Estimator:
 
     def _loop(self, where: Topology) -> IterationsPerLoopCounter | None:
         del where
+        if isinstance(self._config.train_distribute, topology.TPUStrategy):
+            return IterationsPerLoopCounter(self._config.train_distribute.steps_per_run, "count")
         return None
 
     def _batch_size_for_log(self, mode: str) -> int | None:
@@ -312,12 +323,18 @@ class Estimator:
         return None
 
     def _feed(self, input_fn: InputFn, mode: str, where: Topology) -> inputs.Feed:
-        offered = {"mode": mode, "params": self.params, "config": self.config}
-        dataset = inputs.call_input_fn(
-            lambda: input_fn(**declared_arguments(input_fn, offered)),
-            seed=self._config.tf_random_seed,
-        )
-        return inputs.feed([dataset], mode, where, None)
+        datasets = []
+        for call in topology.invocations(mode, where, None):
+            offered = {
+                "mode": mode,
+                "params": self.params,
+                "config": self.config,
+                "input_context": inputs.context(where, call.host),
+            }
+            arguments = declared_arguments(input_fn, offered)
+            make = functools.partial(input_fn, **arguments)
+            datasets.append(inputs.call_input_fn(make, seed=self._config.tf_random_seed))
+        return inputs.feed(datasets, mode, where, None)
 
     def _call_model_fn(
         self, features: Any, labels: Any, mode: str, where: Topology, check_shapes: bool = True
@@ -332,8 +349,9 @@ class Estimator:
             )
         return spec
 
-    def _prepare(self, input_fn: InputFn, mode: str) -> tuple[mode_run.ModeRun, inputs.Feed]:
-        where = self._topology(mode)
+    def _prepare(
+        self, input_fn: InputFn, mode: str, where: Topology
+    ) -> tuple[mode_run.ModeRun, inputs.Feed]:
         feed = self._feed(input_fn, mode, where)
         self._element_specs[mode] = feed.element_spec
         return self._capture(mode, where, feed.element_spec), feed

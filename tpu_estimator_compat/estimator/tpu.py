@@ -6,6 +6,7 @@ from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
 from tpu_estimator_compat.config import TPURunConfig as RunConfig
 from tpu_estimator_compat.estimator.tpu_estimator import ExportSavedModelApiVersion, TPUEstimator
 from tpu_estimator_compat.spec import TPUEstimatorSpec
+from tpu_estimator_compat.topology import TPUStrategy
 
 CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
 
@@ -17,4 +18,5 @@ __all__ = [
     "TPUConfig",
     "TPUEstimator",
     "TPUEstimatorSpec",
+    "TPUStrategy",
 ]

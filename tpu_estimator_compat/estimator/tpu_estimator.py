@@ -107,6 +107,7 @@ class TPUEstimator(Estimator):
                 "here. Look the embeddings up in model_fn with tf.nn.embedding_lookup."
             )
         check_model_fn(model_fn, params)
+        self._wants_tpu = use_tpu
         super().__init__(
             model_fn,
             model_dir=model_dir,
@@ -169,10 +170,10 @@ class TPUEstimator(Estimator):
                 "Invalid TPUConfig `eval_training_input_configuration` value. SLICED mode only "
                 "works on use_tpu = True."
             )
-        calls = where.replicas_per_host if topology.is_per_core(mode, self._tpu_config) else 1
-        if not where.tpu_semantics:
-            calls = 1
-        datasets = [self._dataset(input_fn, mode, where, index) for index in range(calls)]
+        datasets = [
+            self._dataset(input_fn, mode, where, call)
+            for call in topology.invocations(mode, where, self._tpu_config)
+        ]
         return inputs.feed(
             datasets,
             mode,
@@ -183,20 +184,20 @@ class TPUEstimator(Estimator):
         )
 
     def _dataset(
-        self, input_fn: InputFn, mode: str, where: Topology, index: int
+        self, input_fn: InputFn, mode: str, where: Topology, call: topology.Invocation
     ) -> tf.data.Dataset:
         params = self.params
         size = self._batch_sizes.for_input_fn(mode, where, self._tpu_config)
         if size is not None:
             set_param(params, BATCH_SIZE_KEY, size)
         if where.tpu_semantics:
-            context = TPUContext(mode, where, self._tpu_config, invocation_index=index, host=0)
+            context = TPUContext(mode, where, self._tpu_config, call.index, call.host)
             set_param(params, CONTEXT_KEY, context)
         offered = {
             "params": params,
             "config": self.config,
             "mode": mode,
-            "input_context": None,
+            "input_context": inputs.context(where, call.host),
         }
         arguments = declared_arguments(input_fn, offered)
         if "params" not in arguments:

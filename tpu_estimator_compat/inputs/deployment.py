@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding
 from tpu_estimator_compat.inputs.calling import runs_python
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program import eager, machines
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
@@ -24,29 +26,53 @@ class Feed:
     """Elements for the replicas.
 
     Attributes:
-      dataset: one element per replica and step, dealt to the replicas in turn.
+      datasets: one per host that this process feeds; one element per replica of that host and step,
+        dealt to the replicas in turn.
       strategy: the replicas.
       reads_ahead: whether elements may be read before they are needed. Not where Python makes the
         elements of a prediction: it may wait for earlier predictions before it gives the next.
+      sleep_secs: how long to wait before the first element.
     """
 
-    dataset: tf.data.Dataset
+    datasets: Sequence[tf.data.Dataset]
     strategy: tf.distribute.Strategy
     reads_ahead: bool = True
+    sleep_secs: float = 0
 
     @property
     def element_spec(self) -> Structure:
         """What one replica is fed: structure of `tf.TypeSpec`s."""
-        return self.dataset.element_spec
+        return self.datasets[0].element_spec
 
     def __iter__(self) -> Iterator:
+        if self.sleep_secs:
+            logging.info("Infeed thread sleeping for %d seconds.", self.sleep_secs)
+            time.sleep(self.sleep_secs)
         with eager.eager_mode(), tf.device("/cpu:0"):
-            dataset = self.dataset
+            datasets = list(self.datasets)
             if self.reads_ahead:
-                dataset = dataset.prefetch(tf.data.AUTOTUNE)
-            if self.strategy.num_replicas_in_sync == 1:
-                return iter(dataset)
-            return iter(self.strategy.distribute_datasets_from_function(lambda _: dataset))
+                datasets = [dataset.prefetch(tf.data.AUTOTUNE) for dataset in datasets]
+            several = machines.of(self.strategy)
+            if self.strategy.num_replicas_in_sync == (several.count if several else 1):
+                return iter(datasets[0])
+            if several:
+                raise NotImplementedError(
+                    f"{self.strategy.num_replicas_in_sync} replicas on {several.count} machines: "
+                    "more than one replica on a machine is not supported. Start one process for "
+                    "each GPU, with its own task in TF_CONFIG and CUDA_VISIBLE_DEVICES."
+                )
+            return iter(
+                self.strategy.distribute_datasets_from_function(
+                    lambda context: datasets[context.input_pipeline_id]
+                )
+            )
+
+
+def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
+    """`input_context` of the input_fn that `host` calls; None on one device, as before."""
+    if topology.num_replicas == 1:
+        return None
+    return tf.distribute.InputContext(topology.num_hosts, host, topology.num_replicas)
 
 
 def feed(
@@ -61,7 +87,7 @@ def feed(
     """Elements for the replicas, out of the datasets of all input_fn calls.
 
     Args:
-      datasets: one per input_fn call on this host.
+      datasets: one per input_fn call of this process, in the order of `topology.invocations`.
       mode: a `ModeKeys` value.
       topology: the replicas.
       tpu_config: how input is deployed; None off TPU.
@@ -74,16 +100,39 @@ def feed(
     reads_ahead = mode != ModeKeys.PREDICT or not any(map(runs_python, datasets))
     with eager.eager_mode(), tf.device("/cpu:0"):
         if not topology.tpu_semantics or tpu_config is None:
-            return Feed(datasets[0], topology.strategy, reads_ahead)
-        dataset = _one_dataset(datasets)
-        if mode == ModeKeys.PREDICT and predict_batch_size is not None:
-            dataset = padding.pad(dataset, predict_batch_size)
-            batch_axis = None
-        split = _splitter(mode, topology, tpu_config, batch_axis)
-        dataset = split(dataset)
-        if mode == ModeKeys.PREDICT and topology_lib.is_per_host_v2(tpu_config):
-            dataset = padding.fill_last_step(dataset, topology.num_replicas)
-        return Feed(dataset, topology.strategy, reads_ahead)
+            return Feed(datasets, topology.strategy, reads_ahead)
+        sleep_secs = tpu_config.initial_infeed_sleep_secs or 0
+        made = [
+            _of_host(host, datasets, mode, topology, tpu_config, batch_axis, predict_batch_size)
+            for host in topology.hosts
+        ]
+        return Feed(made, topology.strategy, reads_ahead, sleep_secs)
+
+
+def _of_host(
+    host: int,
+    datasets: Sequence[tf.data.Dataset],
+    mode: str,
+    topology: Topology,
+    tpu_config: TPUConfig,
+    batch_axis: Sequence[int] | None,
+    predict_batch_size: int | None,
+) -> tf.data.Dataset:
+    """What the replicas of one host are fed in turn."""
+    calls = topology_lib.invocations(mode, topology, tpu_config)
+    mine = [d for d, call in zip(datasets, calls, strict=True) if call.host == host]
+    dataset = _one_dataset(mine or datasets[:1])  # the dataset of a broadcast is everyone's
+    if mode == ModeKeys.PREDICT and predict_batch_size is not None:
+        dataset = padding.pad(dataset, predict_batch_size)
+        batch_axis = None
+    if tpu_config.experimental_allow_per_host_v2_parallel_get_next:
+        options = tf.data.Options()
+        options.deterministic = False
+        dataset = dataset.with_options(options)
+    dataset = _splitter(host, mode, topology, tpu_config, batch_axis)(dataset)
+    if mode == ModeKeys.PREDICT and topology_lib.is_per_host_v2(tpu_config):
+        dataset = padding.fill_last_step(dataset, topology.num_replicas)
+    return dataset
 
 
 def _one_dataset(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:
@@ -94,20 +143,32 @@ def _one_dataset(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:
 
 
 def _splitter(
-    mode: str, topology: Topology, tpu_config: TPUConfig, batch_axis: Sequence[int] | None
+    host: int,
+    mode: str,
+    topology: Topology,
+    tpu_config: TPUConfig,
+    batch_axis: Sequence[int] | None,
 ) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+    """What makes one element per replica of `host` out of the elements of its input_fn."""
     replicas = topology.replicas_per_host
+    sliced = topology_lib.is_sliced(mode, tpu_config)
     per_replica = topology_lib.is_per_core(mode, tpu_config) or (
-        topology_lib.is_per_host_v2(tpu_config) and not topology_lib.is_sliced(mode, tpu_config)
+        topology_lib.is_per_host_v2(tpu_config) and not sliced
     )
-    if replicas == 1 or per_replica:
+    if per_replica:
         return lambda dataset: dataset
-    if topology_lib.is_broadcast(mode, tpu_config) and not topology_lib.is_sliced(mode, tpu_config):
+    if topology_lib.is_broadcast(mode, tpu_config) and not sliced:
+        if replicas == 1:
+            return lambda dataset: dataset
         return lambda dataset: dataset.flat_map(
             lambda *element: tf.data.Dataset.from_tensors(_single(element)).repeat(replicas)
         )
+    parts = topology.num_replicas if sliced else replicas  # slices go to all hosts
+    first = host * replicas if sliced else 0
+    if parts == 1:
+        return lambda dataset: dataset
     return lambda dataset: dataset.flat_map(
-        lambda *element: _slices(_single(element), replicas, batch_axis)
+        lambda *element: _slices(_single(element), parts, batch_axis).skip(first).take(replicas)
     )
 
 

@@ -31,6 +31,7 @@ class CapturedGraph:
       feeds: the placeholders that stand for that element, flattened, composites expanded.
       spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
       replica_ops: ops that belong to the replicas even if they ignore the input.
+      chief_ops: host ops that only the chief of several machines runs, such as writing events.
       stand_ins: host placeholders for tensors concatenated over replicas, by `key()`, each with the
         replicas' tensor that it stands for.
     """
@@ -40,6 +41,7 @@ class CapturedGraph:
     feeds: list[tf.Tensor]
     spec: Any = None
     replica_ops: set[str] = dataclasses.field(default_factory=set)
+    chief_ops: set[str] = dataclasses.field(default_factory=set)
     stand_ins: dict[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
     _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(default_factory=dict, repr=False)
 

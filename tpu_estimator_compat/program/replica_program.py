@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager, prune, stages
+from tpu_estimator_compat.program import eager, machines, prune, stages
 from tpu_estimator_compat.program.prune import Key, key
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
@@ -158,7 +158,8 @@ class ReplicaProgram:
             batches.setdefault(groups, []).append(op)
         for groups, ops in batches.items():
             values = [environment[key(op.inputs[0])] for op in ops]
-            for op, value in zip(ops, _sum_over(groups, values), strict=True):
+            name = " ".join(op.name for op in ops)
+            for op, value in zip(ops, _sum_over(groups, values, name), strict=True):
                 environment[op.name, 0] = value
 
 
@@ -184,23 +185,25 @@ def _seed_offset(replicas: int) -> int:
 
 
 def _sum_over(
-    groups: tuple[tuple[int, ...], ...], values: Sequence[tf.Tensor]
+    groups: tuple[tuple[int, ...], ...], values: Sequence[tf.Tensor], name: str
 ) -> Sequence[tf.Tensor]:
     context = tf.distribute.get_replica_context()
     if len(groups) == 1:
-        return _sum_over_all(values)
+        return _sum_over_all(values, name)
     replica = context.replica_id_in_sync_group
     totals: list[Sequence[tf.Tensor]] = []
     for group in groups:
         member = tf.reduce_any(tf.equal(replica, list(group)))
         shares = [tf.where(member, v, tf.zeros_like(v)) for v in values]
-        totals.append(_sum_over_all(shares))
+        totals.append(_sum_over_all(shares, f"{name} {group}"))
     mine = tf.argmax([tf.reduce_any(tf.equal(replica, list(group))) for group in groups])
     return [tf.stack(sums)[mine] for sums in zip(*totals, strict=True)]
 
 
-def _sum_over_all(values: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+def _sum_over_all(values: Sequence[tf.Tensor], name: str) -> Sequence[tf.Tensor]:
     context = tf.distribute.get_replica_context()
+    if several := machines.of(context.strategy):
+        return several.sum_over_replicas(values, name)
     devices = context.strategy.extended.worker_devices
     local = isinstance(context.strategy, tf.distribute.MirroredStrategy)
     if not local or not all("cpu" in d.lower() for d in devices):

@@ -127,6 +127,9 @@ class GraphSession(tf_session.SessionInterface):
         self._closed = True
         self._functions.clear()
 
+    def start(self) -> None:
+        """Called when all variables have their first values, before any step."""
+
     def __enter__(self) -> GraphSession:
         return self
 

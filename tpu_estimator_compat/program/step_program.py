@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program import eager, machines, prune
 from tpu_estimator_compat.program.capture import (
     CapturedGraph,
     Structure,
@@ -33,6 +33,10 @@ class StepProgram:
       mean: tensors to average over replicas; other fetches of the replicas' share are the first
         replica's.
       jit_compile: compile the replicas' share with XLA.
+      main: the program that the other machines may run instead of this one, where there are others.
+
+    Raises:
+      NotImplementedError: several machines, and this program exchanges what `main` does not.
     """
 
     def __init__(
@@ -44,28 +48,66 @@ class StepProgram:
         *,
         mean: Iterable[tf.Tensor] = (),
         jit_compile: bool = False,
+        main: StepProgram | None = None,
     ):
         self.captured, self.store, self.strategy = captured, store, store.strategy
+        self.machines = machines.of(store.strategy)
         self.fetches = list(fetches)
         self._jit_compile = jit_compile
         self._mean = {key(t) for t in mean}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
         self._host = self._host_program(host_fetches, targets)
-        own = [t for t in self.fetches if not self._is_host(t.op)]
-        behind = [captured.stand_ins[key(p)][1] for p in self._host.feeds]
-        self._outputs = list({key(t): t for t in own + behind}.values())
+        own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
+        self._own = list(own.values())
         self._replica = ReplicaProgram(
             captured.graph,
             captured.feeds,
-            self._outputs,
+            list({**own, **{key(t): t for t in self._behind}}.values()),
             [op for op in targets if not self._is_host(op)],
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=isinstance(self.strategy, tf.distribute.TPUStrategy),
         )
+        if self.machines and main:
+            self._check_exchanges(main)
+        if self.machines and not self.machines.is_chief:
+            self._host = self._without_chief_ops()
         store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
         store.prepare(self._host.handles, replicated=False)
         step = self.on_replica
         self._step = eager.function(step, jit_compile=True) if jit_compile else step
+
+    def exchanges(self) -> set[str]:
+        """Names of what replicas exchange in this step."""
+        sums = {op.name for stage in self._replica.stages for op in stage.collectives}
+        return sums | {f"over_replicas/{t.name}" for t in self._behind}
+
+    def replicated_variables(self) -> list[str]:
+        """Names of the variables that every replica has one of."""
+        names = [op.name for op in self._replica.handles]
+        return [name for name in names if name in self.store]
+
+    def _check_exchanges(self, main: StepProgram) -> None:
+        if more := sorted(self.exchanges() - main.exchanges()):
+            raise NotImplementedError(
+                f"A hook or a summary wants {', '.join(more)}, for which machines would have to "
+                "exchange values that the step does not exchange. Let train_op depend on it, or "
+                "look at it in host_call."
+            )
+
+    def _without_chief_ops(self) -> ReplicaProgram:
+        """The host's share on a machine that writes no events; it is fed the same tensors."""
+        whole = self._host
+        return ReplicaProgram(
+            whole.graph,
+            whole.feeds,
+            whole.fetches,
+            [op for op in whole.targets if op.name not in self.captured.chief_ops],
+        )
+
+    @property
+    def _behind(self) -> list[tf.Tensor]:
+        """The replicas' tensors that the host wants of all of them."""
+        return [self.captured.stand_ins[key(p)][1] for p in self._host.feeds]
 
     @property
     def is_flat(self) -> bool:
@@ -106,7 +148,21 @@ class StepProgram:
         data = plain_element(data)
         check_element(data, self.captured.element_spec)
         values = tf.nest.flatten(data, expand_composites=True)
-        return self._replica(values, self.store.replica_handle)
+        outputs = self._replica(values, self.store.replica_handle)
+        by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
+        own = [self._mean_over_machines(t, by_key[key(t)]) for t in self._own]
+        return own + [self._over_machines(t, by_key[key(t)]) for t in self._behind]
+
+    def _mean_over_machines(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        if self.machines is None or key(tensor) not in self._mean:
+            return value
+        [total] = self.machines.sum_over_replicas([value], f"mean/{tensor.name}")
+        return total / tf.cast(self.machines.replicas, value.dtype)
+
+    def _over_machines(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        if self.machines is None:
+            return value
+        return self.machines.concatenate(value, f"over_replicas/{tensor.name}")
 
     def __call__(self, data: Structure) -> list[tf.Tensor]:
         """Runs one step.
@@ -118,9 +174,8 @@ class StepProgram:
           One tensor per fetch.
         """
         outputs = self.strategy.run(self._step, args=(data,))
-        values = {key(t): out for t, out in zip(self._outputs, outputs, strict=True)}
-        behind = [self.captured.stand_ins[key(p)][1] for p in self._host.feeds]
-        over_replicas = [self._over_replicas(values[key(t)]) for t in behind]
+        values = {key(t): out for t, out in zip(self._own, outputs, strict=False)}
+        over_replicas = [self._over_replicas(v) for v in outputs[len(self._own) :]]
         host_values = self._host(over_replicas, self.store.host_handle)
         on_host = {key(t): v for t, v in zip(self._host.fetches, host_values, strict=True)}
         return [
@@ -130,9 +185,11 @@ class StepProgram:
 
     def _over_replicas(self, value) -> tf.Tensor:
         parts = self.strategy.experimental_local_results(value)
-        return parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)
+        if len(parts) == 1 or self.machines:
+            return parts[0]
+        return tf.concat(parts, axis=0)
 
     def _one(self, k: Key, value) -> tf.Tensor:
-        if k in self._mean:
+        if k in self._mean and self.machines is None:
             return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
         return self.strategy.experimental_local_results(value)[0]

@@ -9,13 +9,14 @@ checkpoint gives it one, and reading it before that is an error.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.ops import resource_variable_ops
 
 from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program.machines import Machines
 from tpu_estimator_compat.program.resources import Resource
 
 
@@ -148,6 +149,25 @@ class VariableStore:
         """
         for variable in (self._variables[name] for name in names if name in self._variables):
             tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
+
+    def take_from_chief(self, several: Machines, names: Sequence[str]) -> None:
+        """Gives the variables `names` of all machines, and all their replicas, the chief's values.
+
+        Args:
+          several: the machines; each of them calls this with the same names.
+          names: of variables that have a value here.
+        """
+        every = [components(self._variables[name]) for name in names]
+
+        def take() -> None:
+            for name, (first, *_) in zip(names, every, strict=True):
+                first.assign(several.from_chief(first.read_value(), f"first value of {name}"))
+
+        with eager.call_options(optimize=False):
+            eager.function(take)()
+        for first, *others in every:
+            for other in others:
+                other.assign(first.read_value())
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
         """Copies the first component of every named variable to the other replicas."""

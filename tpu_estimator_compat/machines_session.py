@@ -1,0 +1,150 @@
+"""The session of a mode that runs on several machines: they agree on every step."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.loop import MachinesLoop
+from tpu_estimator_compat.program import eager, machines
+from tpu_estimator_compat.program.capture import CapturedGraph
+from tpu_estimator_compat.program.machines import State
+from tpu_estimator_compat.program.session import as_numpy
+from tpu_estimator_compat.program.step_program import StepProgram
+from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.step_session import StepSession
+
+_BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
+
+
+class MachinesSession(StepSession):
+    """A StepSession on one of several machines.
+
+    Steps run only where all machines are ready. Each may ask for other fetches and have its own
+    loop lengths. Call `leave` before it is closed.
+
+    Args:
+      captured: the captured graph of the mode, the same on all machines.
+      store: its live variables.
+      *args: see `StepSession`.
+      model_dir: where the checkpoints are, for messages.
+      **kwargs: see `StepSession`.
+
+    Attributes:
+      states: what the machines said when they stopped; None before that.
+    """
+
+    def __init__(
+        self,
+        captured: CapturedGraph,
+        store: VariableStore,
+        *args: Any,
+        model_dir: str | None,
+        **kwargs: Any,
+    ):
+        several = machines.of(store.strategy)
+        assert several is not None
+        self._several = several
+        self._model_dir = model_dir
+        self.states: np.ndarray | None = None
+        self._agreeing: MachinesLoop | None = None
+        super().__init__(captured, store, *args, **kwargs)
+
+    def _step_program(
+        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation], jit: bool = True
+    ) -> StepProgram:
+        main = getattr(self, "_program", None)
+        if main is not None:  # the others exchange what it fetches, so this one must too
+            fetches = [*fetches, *main.fetches]
+        return StepProgram(
+            self.captured,
+            self.store,
+            fetches,
+            targets,
+            mean=[] if self._loss is None else [self._loss],
+            main=main,
+        )
+
+    def _make_loop(self) -> MachinesLoop:
+        if self._agreeing is None:
+            self._agreeing = MachinesLoop(
+                self._several, self._program, self._loss.dtype, stop_on_nan=self._stop_on_nan
+            )
+        return self._agreeing
+
+    def _run_steps(
+        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
+    ) -> list[Any]:
+        with self._no_retries():
+            try:
+                return super()._run_steps(fetches, targets)
+            finally:
+                self._note_states()
+
+    def _note_states(self) -> None:
+        if self._agreeing is None or self._agreeing.states is None:
+            return
+        self.states = self._agreeing.states
+        self._exhausted = True
+
+    @contextlib.contextmanager
+    def _no_retries(self) -> Iterator[None]:
+        """TF's monitored session starts anew after such errors; alone, that leads nowhere."""
+        try:
+            yield
+        except _BROKEN as error:
+            self.states = np.full([self._several.count], State.FAILED)
+            raise machines.lost(error, self._model_dir) from None
+
+    def _run_single(
+        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
+    ) -> list[Any]:
+        names = tuple(t.name for t in fetches), tuple(op.name for op in targets)
+        if names not in self._single:
+            self._single[names] = eager.function(self._step_program(fetches, targets))
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            iterator: Any = self.iterator()
+            element = iterator.get_next_as_optional()
+            if not self._make_loop().ready(element):
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+            values = self._single[names](element.get_value())
+        return [as_numpy(v) for v in values[: len(fetches)]]
+
+    def start(self) -> None:
+        """Takes over the chief's values of all variables.
+
+        Raises:
+          ValueError: the machines have built different graphs.
+        """
+        with self._no_retries(), eager.eager_mode(), tf.device("/cpu:0"):
+            names = self._program.replicated_variables()
+            self._several.check_same(" ".join(sorted(self._program.exchanges()) + names))
+            self.store.take_from_chief(self._several, names)
+
+    def leave(self, *, failed: bool) -> None:
+        """Tells the other machines that this one makes no more steps.
+
+        Raises:
+          MachineLostError: another machine has failed.
+        """
+        if self.states is None:
+            self._several.leave(State.FAILED if failed else State.LEAVING)
+        elif not failed:
+            machines.check_states(self.states)
+
+
+def uneven_data(states: np.ndarray) -> str | None:
+    """What to say where some machines had data left when that of others ended."""
+    ended = [i for i, state in enumerate(states) if state == State.OUT_OF_DATA]
+    going_on = [i for i, state in enumerate(states) if state == State.READY]
+    if not ended or not going_on:
+        return None
+    return (
+        f"The data of machine(s) {ended} ended while machine(s) {going_on} had more. All steps "
+        "until then are in the checkpoint. Give every machine the same number of batches, or "
+        "repeat() the data and limit training by steps or max_steps."
+    )

@@ -1,0 +1,206 @@
+"""Exchanges among the machines of a MultiWorkerMirroredStrategy, matched by name.
+
+TensorFlow matches the collective ops of different machines by numbers that count how many a process
+has built. That holds only while all machines build and run the very same functions in the same
+order. Here they need not: the chief alone writes summaries, loops may have different lengths. So
+every exchange is numbered by its name, which is the same everywhere because the graph is.
+
+An op's position in a loop is part of what is matched, too. So whatever exchanges must run in a
+function of its own: see `isolated`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import collective_ops
+
+from tpu_estimator_compat.program import eager
+
+# TensorFlow counts its own groups from 1.
+_REPLICAS_GROUP = 1 << 20
+_HOSTS_GROUP = 1 << 21
+_LONGEST_FAREWELL = 60.0  # seconds
+
+
+class State(enum.IntEnum):
+    """What a machine has to say before a step."""
+
+    READY = 0
+    OUT_OF_DATA = 1
+    LEAVING = 2
+    FAILED = 3
+
+
+class MachineLostError(RuntimeError):
+    """Another machine of the cluster failed, or cannot be reached any more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Machines:
+    """The machines that run a step together, one process each.
+
+    Attributes:
+      count: how many there are.
+      index: which of them this process is; 0 is the chief.
+      replicas: replicas on all of them together.
+    """
+
+    count: int
+    index: int
+    replicas: int
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes checkpoints and events."""
+        return self.index == 0
+
+    def sum_over_replicas(self, values: Sequence[tf.Tensor], name: str) -> list[tf.Tensor]:
+        """Sums over all replicas of all machines; call it on every replica.
+
+        Args:
+          values: tensors of shapes that are the same everywhere.
+          name: of this exchange, the same everywhere.
+
+        Returns:
+          The sums. Values of one dtype travel together.
+        """
+        sums: list[Any] = [None] * len(values)
+        for dtype in dict.fromkeys(v.dtype for v in values):
+            places = [i for i, v in enumerate(values) if v.dtype == dtype]
+            packed = tf.concat([tf.reshape(values[i], [-1]) for i in places], axis=0)
+            total = collective_ops.all_reduce_v2(
+                packed,
+                self.replicas,
+                _REPLICAS_GROUP,
+                _number(f"{name}/{dtype.name}"),
+                merge_op="Add",
+                final_op="Id",
+            )
+            sizes = [tf.size(values[i]) for i in places]
+            for i, part in zip(places, tf.split(total, sizes, num=len(places)), strict=True):
+                sums[i] = tf.reshape(part, tf.shape(values[i]))
+                sums[i].set_shape(values[i].shape)
+        return sums
+
+    def concatenate(self, value: tf.Tensor, name: str) -> tf.Tensor:
+        """`value` of every replica, in their order, along dimension 0; call it on every replica.
+
+        Args:
+          value: a tensor of rank 1 or more, of the same shape everywhere.
+          name: of this exchange, the same everywhere.
+
+        Returns:
+          A tensor of shape [replicas * batch, ...].
+        """
+        # There is no kernel for bools.
+        sent = tf.cast(value, tf.int32) if value.dtype == tf.bool else value
+        gathered = collective_ops.all_gather_v2(sent, self.replicas, _REPLICAS_GROUP, _number(name))
+        return tf.cast(gathered, value.dtype)
+
+    def from_chief(self, value: tf.Tensor, name: str) -> tf.Tensor:
+        """The chief's `value`, on every machine; call it once per machine, on the host."""
+        number = _number(name)
+        if self.is_chief:
+            return collective_ops.broadcast_send_v2(value, self.count, _HOSTS_GROUP, number)
+        return collective_ops.broadcast_recv_v2(
+            tf.shape(value), value.dtype, self.count, _HOSTS_GROUP, number
+        )
+
+    def sum_over_machines(self, value: tf.Tensor, name: str) -> tf.Tensor:
+        """`value` summed over the machines; call it once per machine, on the host."""
+
+        def total() -> tf.Tensor:
+            return collective_ops.all_reduce_v2(
+                value, self.count, _HOSTS_GROUP, _number(name), merge_op="Add", final_op="Id"
+            )
+
+        return eager.function(total)()
+
+    def tell(self, number: int, name: str) -> int:
+        """The chief's `number`, on every machine."""
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            mine = tf.constant(number, tf.int64)
+            return int(eager.function(lambda: self.from_chief(mine, name))())
+
+    def check_same(self, text: str) -> None:
+        """Raises ValueError where another machine calls this with another text."""
+        number = tf.constant(_number(text), tf.int32)
+        theirs = eager.function(lambda: self.from_chief(number, "graph"))()
+        same = bool(theirs == number)
+        states = eager.function(self.states)(tf.constant(not same, tf.int32)).numpy()
+        if states.any():
+            others = [i for i, differs in enumerate(states) if differs]
+            raise ValueError(
+                f"model_fn built another graph on machine(s) {others} than on the chief. Variables "
+                "and exchanges must have the same names in the same order everywhere: let neither "
+                "depend on the task in TF_CONFIG."
+            )
+
+    def states(self, state: Any, *, timeout: float = 0) -> tf.Tensor:
+        """Tells all machines this one's `state`, and returns theirs; int32 of shape [count]."""
+        mine = tf.cast(state, tf.int32) * tf.one_hot(self.index, self.count, dtype=tf.int32)
+        return collective_ops.all_reduce_v2(
+            mine,
+            self.count,
+            _HOSTS_GROUP,
+            _number("state before a step"),
+            merge_op="Add",
+            final_op="Id",
+            timeout=timeout,
+        )
+
+    def leave(self, state: State) -> None:
+        """Tells the others, in place of another step, why this machine makes none."""
+        try:
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                eager.function(lambda: self.states(state, timeout=_LONGEST_FAREWELL))()
+        except tf.errors.OpError:
+            if state != State.FAILED:  # what made it fail is better worth telling
+                raise
+
+
+def of(strategy: tf.distribute.Strategy) -> Machines | None:
+    """The machines of `strategy`; None where it has but this one."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return None
+    extended = strategy.extended
+    if extended._num_workers == 1:
+        return None
+    return Machines(extended._num_workers, extended._id_in_cluster, strategy.num_replicas_in_sync)
+
+
+def isolated(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` as a function that stays one, wherever it is called from."""
+    return eager.function(call, experimental_attributes={"_noinline": True})
+
+
+def lost(error: tf.errors.OpError, model_dir: str | None) -> MachineLostError:
+    """The error to raise where an exchange broke down with `error`."""
+    return MachineLostError(
+        "Another machine of the cluster failed or cannot be reached; no step can be made without "
+        "it. Start the script again on all machines: training goes on from the last checkpoint "
+        f"in {model_dir}. See the log of the machine that is named here: {error.message}"
+    )
+
+
+def check_states(states: np.ndarray) -> None:
+    """Raises MachineLostError where one of the machines failed."""
+    failed = [i for i, state in enumerate(states) if state == State.FAILED]
+    if failed:
+        raise MachineLostError(
+            f"Training stopped because machine {failed[0]} of {len(states)} failed. Its own log "
+            "says why. Start the script again on all machines: training goes on from the last "
+            "checkpoint."
+        )
+
+
+def _number(name: str) -> int:
+    """A number for a name, the same in every process."""
+    return zlib.crc32(name.encode()) & 0x7FFFFFFF

@@ -1,0 +1,26 @@
+"""The replicas of this machine: one per GPU, else one per logical CPU."""
+
+from __future__ import annotations
+
+import functools
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program import eager
+
+
+@functools.cache
+def strategy(limit: int | None = None) -> tf.distribute.Strategy:
+    """A strategy over this machine's replicas.
+
+    Args:
+      limit: how many to use at most; None for all.
+    """
+    with eager.eager_mode():
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        # In a cluster the list has the other workers' devices too, by full names.
+        mine = tf.constant(0).device.partition("/device:")[0]
+        names = [d.name for d in devices if d.name.startswith((mine, "/device:"))][:limit]
+        if len(names) == 1:
+            return tf.distribute.get_strategy()
+        return tf.distribute.MirroredStrategy(names)

@@ -1,0 +1,57 @@
+"""The replicas of one mode, and the hosts that feed them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program import machines
+from tpu_estimator_compat.program.machines import Machines
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    """The replicas of one mode.
+
+    Attributes:
+      strategy: runs the replicas.
+      tpu_semantics: whether the rules of TPU execution hold: per-replica batch sizes, static
+        shapes, one return to Python per loop.
+      num_hosts: machines that feed the replicas.
+      this_host: 0-based index of the one host that this process feeds; None where it feeds all.
+    """
+
+    strategy: tf.distribute.Strategy
+    tpu_semantics: bool
+    num_hosts: int = 1
+    this_host: int | None = None
+
+    @classmethod
+    def over(cls, strategy: tf.distribute.Strategy, tpu_semantics: bool) -> Topology:
+        """The topology whose hosts are those of `strategy`."""
+        if several := machines.of(strategy):
+            return cls(strategy, tpu_semantics, several.count, several.index)
+        if isinstance(strategy, tf.distribute.TPUStrategy):
+            return cls(strategy, tpu_semantics, strategy.extended.num_hosts)
+        return cls(strategy, tpu_semantics)
+
+    @property
+    def machines(self) -> Machines | None:
+        """The machines that run steps together, one process each; None for one process."""
+        return machines.of(self.strategy)
+
+    @property
+    def hosts(self) -> list[int]:
+        """0-based indices of the hosts that this process feeds."""
+        return list(range(self.num_hosts)) if self.this_host is None else [self.this_host]
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of replicas on all hosts."""
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def replicas_per_host(self) -> int:
+        """Replicas that each host feeds; 1 where replicas span hosts."""
+        return max(1, self.num_replicas // self.num_hosts)

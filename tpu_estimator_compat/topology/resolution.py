@@ -1,0 +1,105 @@
+"""Chooses the strategy of a mode. Most explicit first:
+
+1. `RunConfig.train_distribute`, `eval_distribute`;
+2. a TPU, if TPU execution is asked for: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
+   `evaluation_master`, `TPU_NAME` and its like, cores in this machine;
+3. the workers of `TF_CONFIG`, if there are several, for training;
+4. this machine's GPUs, else its logical CPUs, if TPU execution is asked for;
+5. one device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.program import machines
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.topology import cluster, local, tpu_system
+from tpu_estimator_compat.topology.replicas import Topology
+from tpu_estimator_compat.topology.tpu_strategy import TPUStrategy
+
+
+def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> None:
+    """Joins the other workers that `config` names, which must happen before TensorFlow is used.
+
+    Args:
+      config: the run configuration.
+      tpu_semantics: whether TPU execution is asked for: a TPU comes before workers.
+    """
+    if config.train_distribute is not None or not cluster.is_cluster(config):
+        return
+    if config.num_ps_replicas or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
+        return
+    cluster.strategy(config)
+
+
+def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
+    """The topology for `mode`.
+
+    Evaluation and prediction stay on this machine, unless `eval_distribute` names several: each
+    process then does all of it, and none waits for another.
+
+    Args:
+      config: the run configuration.
+      mode: a `ModeKeys` value.
+      tpu_semantics: whether this mode was asked to run on TPU.
+
+    Returns:
+      The topology. Without a TPU, TPU execution falls back to the local replicas; one log line says
+      so.
+
+    Raises:
+      ValueError: the cluster has parameter servers, or more cores are asked for than there are.
+      RuntimeError: a TPU or another worker cannot be reached.
+    """
+    explicit = _explicit(config, mode, tpu_semantics)
+    if explicit is not None:
+        return Topology.over(explicit, tpu_semantics)
+    if tpu_semantics and (resolver := tpu_system.find(config, mode)):
+        return Topology.over(tpu_system.strategy(resolver, _cores_per_replica(config)), True)
+    if mode == ModeKeys.TRAIN:
+        cluster.check_no_parameter_servers(config)
+        if cluster.is_cluster(config):
+            return Topology.over(cluster.strategy(config), tpu_semantics)
+    if not tpu_semantics:
+        return Topology(tf.distribute.get_strategy(), False)
+    topology = Topology(local.strategy(1 if _is_one_core(config) else None), True)
+    logging.info(
+        "No TPU: running %s with TPU semantics on %d local replica(s) of this machine.",
+        mode,
+        topology.num_replicas,
+    )
+    return topology
+
+
+def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribute.Strategy | None:
+    """The strategy that the config names for `mode`, if any."""
+    if mode == ModeKeys.EVAL and config.eval_distribute is not None:
+        return _unwrapped(config.eval_distribute)
+    train = _unwrapped(config.train_distribute)
+    if train is None or mode == ModeKeys.TRAIN:
+        return train
+    # A TPU evaluates and predicts where it trains.
+    if not tpu_semantics or _is_one_core(config) or machines.of(train):
+        return None
+    return train
+
+
+def _unwrapped(strategy: Any) -> tf.distribute.Strategy | None:
+    return strategy.strategy if isinstance(strategy, TPUStrategy) else strategy
+
+
+def _is_one_core(config: RunConfig) -> bool:
+    tpu_config = getattr(config, "tpu_config", None)
+    return tpu_config is not None and (
+        tpu_config.num_shards == 1 and tpu_config.num_cores_per_replica is None
+    )
+
+
+def _cores_per_replica(config: RunConfig) -> int | None:
+    tpu_config = getattr(config, "tpu_config", None)
+    return tpu_config.num_cores_per_replica if tpu_config is not None else None
