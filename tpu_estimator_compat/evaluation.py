@@ -15,10 +15,11 @@ from tpu_estimator_compat.callbacks.evaluation_events import write_results
 from tpu_estimator_compat.checkpoint import StepSessionCreator
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.machines_session import leaving_together
 from tpu_estimator_compat.metrics import metric_pairs, sum_over_replicas
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.spec import WarmStartSettings
-from tpu_estimator_compat.training import host_call_targets, leaving_together, scaffold_of
+from tpu_estimator_compat.training import host_call_targets, scaffold_of
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
@@ -90,8 +91,7 @@ def _run(
         loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
     pacer = Pacer(hooks, loop)
     progress = _Progress(request.steps)
-    monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
-    with leaving_together(monitored), monitored:
+    with leaving_together(creator, hooks) as monitored:
         while not monitored.should_stop() and progress.left():
             session = monitored._tf_sess()
             pacer.before_run(session, progress.done)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.checkpoint import StepSessionCreator
 from tpu_estimator_compat.loop import MachinesLoop
 from tpu_estimator_compat.program import eager, machines
 from tpu_estimator_compat.program.capture import CapturedGraph
@@ -18,6 +19,7 @@ from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.step_session import StepSession
 
+_AT_THE_START, _AT_THE_END = "at the start", "at the end"
 _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
 
 
@@ -25,7 +27,7 @@ class MachinesSession(StepSession):
     """A StepSession on one of several machines.
 
     Steps run only where all machines are ready. Each may ask for other fetches and have its own
-    loop lengths. Call `leave` before it is closed.
+    loop lengths. Call `leave` or `fail` in the end.
 
     Args:
       captured: the captured graph of the mode, the same on all machines.
@@ -52,6 +54,7 @@ class MachinesSession(StepSession):
         self._model_dir = model_dir
         self.states: np.ndarray | None = None
         self._agreeing: MachinesLoop | None = None
+        self._started = False
         super().__init__(captured, store, *args, **kwargs)
 
     def _step_program(
@@ -119,31 +122,74 @@ class MachinesSession(StepSession):
 
         Raises:
           ValueError: the machines have built different graphs.
+          MachineLostError: another machine could not start.
         """
         with self._no_retries(), eager.eager_mode(), tf.device("/cpu:0"):
+            self._several.check_all_ready(_AT_THE_START)
+            self._started = True
             names = self._program.replicated_variables()
             self._several.check_same(" ".join(sorted(self._program.exchanges()) + names))
             self.store.take_from_chief(self._several, names)
 
-    def leave(self, *, failed: bool) -> None:
-        """Tells the other machines that this one makes no more steps.
+    def leave(self) -> None:
+        """Waits until all machines have made their last step and have written their files.
 
         Raises:
           MachineLostError: another machine has failed.
         """
-        if self.states is None:
-            self._several.leave(State.FAILED if failed else State.LEAVING)
-        elif not failed:
+        with self._no_retries():
+            if self.states is None:
+                self.states = self._several.meet(State.LEAVING)
             machines.check_states(self.states)
+            self._several.check_all_ready(_AT_THE_END)
+
+    def fail(self) -> None:
+        """Tells the other machines, which wait for this one, that it has failed."""
+        if self.states is not None and (self.states == State.FAILED).any():
+            return
+        place = [] if self.states is None else [_AT_THE_END]
+        if not self._started:
+            place = [_AT_THE_START]
+        # What made it fail is better worth telling than that nobody could be told.
+        with contextlib.suppress(tf.errors.OpError):
+            self._several.meet(State.FAILED, *place)
 
 
-def uneven_data(states: np.ndarray) -> str | None:
-    """What to say where some machines had data left when that of others ended."""
+@contextlib.contextmanager
+def leaving_together(
+    creator: StepSessionCreator, hooks: Sequence[Any]
+) -> Iterator[tf.compat.v1.train.MonitoredSession]:
+    """A MonitoredSession; where there are other machines, they start and end together.
+
+    Args:
+      creator: makes the session.
+      hooks: called by the monitored session.
+
+    Raises:
+      MachineLostError: another machine has failed.
+      ValueError: the data of some machines ended while others had more.
+    """
+    try:
+        monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
+        with monitored:
+            yield monitored
+    except BaseException:
+        if isinstance(creator.session, MachinesSession):
+            creator.session.fail()
+        raise
+    if isinstance(creator.session, MachinesSession):
+        creator.session.leave()
+        if (states := creator.session.states) is not None:
+            _check_even_data(states)
+
+
+def _check_even_data(states: np.ndarray) -> None:
+    """Raises ValueError where some machines had data left when that of others ended."""
     ended = [i for i, state in enumerate(states) if state == State.OUT_OF_DATA]
     going_on = [i for i, state in enumerate(states) if state == State.READY]
     if not ended or not going_on:
-        return None
-    return (
+        return
+    raise ValueError(
         f"The data of machine(s) {ended} ended while machine(s) {going_on} had more. All steps "
         "until then are in the checkpoint. Give every machine the same number of batches, or "
         "repeat() the data and limit training by steps or max_steps."

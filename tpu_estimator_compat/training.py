@@ -6,10 +6,9 @@ of it may make many steps.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.checkpoint import StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
-from tpu_estimator_compat.machines_session import MachinesSession, uneven_data
+from tpu_estimator_compat.machines_session import leaving_together
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.program import machines
 from tpu_estimator_compat.program.capture import as_operation
@@ -91,8 +90,7 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
 def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
     pacer = Pacer(hooks, request.loop)
     loss = None
-    monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
-    with leaving_together(monitored), monitored:
+    with leaving_together(creator, hooks) as monitored:
         while not monitored.should_stop():
             session = monitored._tf_sess()
             pacer.before_run(session, session.global_step())
@@ -103,28 +101,6 @@ def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.ge
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
         )
     return loss
-
-
-@contextlib.contextmanager
-def leaving_together(monitored: tf.compat.v1.train.MonitoredSession) -> Iterator[None]:
-    """Lets other machines know when this one has made its last step.
-
-    Raises:
-      MachineLostError: another machine has failed.
-      ValueError: the data of some machines ended while others had more.
-    """
-    session = monitored._tf_sess()
-    if not isinstance(session, MachinesSession):
-        yield
-        return
-    try:
-        yield
-    except BaseException:
-        session.leave(failed=True)
-        raise
-    session.leave(failed=False)
-    if session.states is not None and (message := uneven_data(session.states)):
-        raise ValueError(message)
 
 
 def steps_of_chief(model_dir: str | None, strategy: tf.distribute.Strategy) -> int:

@@ -223,3 +223,12 @@ def test_ref_variables_are_refused_with_the_way_out(tmp_path):
 
     with pytest.raises(NotImplementedError, match="'old' is a ref variable"):
         make_estimator(tmp_path, model_fn).train(train_input_fn, steps=1)
+
+
+def test_parameter_servers_are_refused(tmp_path, monkeypatch):
+    cluster = '{"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "task": %s}'
+    monkeypatch.setenv("TF_CONFIG", cluster % '{"type": "worker", "index": 0}')
+    est = make_estimator(tmp_path)
+    with pytest.raises(ValueError, match=r"1 parameter server\(s\)"):
+        est.train(train_input_fn, steps=1)
+    assert not list(tmp_path.glob("model*"))

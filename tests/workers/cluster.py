@@ -68,6 +68,7 @@ class Cluster:
         self.directory = directory
         self.count = count
         self.processes: list[Process] = []
+        self.ports: list[int] = []
 
     def __enter__(self) -> Cluster:
         return self
@@ -80,8 +81,8 @@ class Cluster:
 
     def start(self, scenario: str, only: list[int] | None = None, **arguments: Any) -> None:
         """Starts the workers, or those with an index in `only`."""
-        ports = free_ports(self.count)
-        addresses = [f"localhost:{port}" for port in ports]
+        self.ports = free_ports(self.count)
+        addresses = [f"localhost:{port}" for port in self.ports]
         jobs = {"chief": addresses[:1], "worker": addresses[1:]}
         run = len(self.processes)
         for index in range(self.count) if only is None else only:

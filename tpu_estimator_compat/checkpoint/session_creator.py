@@ -63,6 +63,9 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
       scaffold: the mode's scaffold.
       checkpoint_dir: restore the newest checkpoint from here, if there is one.
       checkpoint_filename_with_path: restore this checkpoint.
+
+    Attributes:
+      session: the last session made, ready or not; None before that.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
             checkpoint_filename_with_path=checkpoint_filename_with_path,
         )
         self._make_session = make_session
+        self.session: GraphSession | None = None
 
     def create_session(self):
         """A ready session, as TF's own creator makes it."""
@@ -94,10 +98,14 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
         session.start()
         return session
 
+    def _remembered(self) -> GraphSession:
+        self.session = self._make_session()
+        return self.session
+
     def _get_session_manager(self):
         if self._session_manager is None:
             self._session_manager = _SessionManager(
-                self._make_session,
+                self._remembered,
                 local_init_op=self._scaffold.local_init_op,
                 local_init_feed_dict=self._scaffold.local_init_feed_dict,
                 ready_op=self._scaffold.ready_op,

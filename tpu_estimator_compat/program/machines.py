@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.ops import collective_ops
 
 from tpu_estimator_compat.program import eager
@@ -79,7 +80,7 @@ class Machines:
                 packed,
                 self.replicas,
                 _REPLICAS_GROUP,
-                _number(f"{name}/{dtype.name}"),
+                _number(name, packed),
                 merge_op="Add",
                 final_op="Id",
             )
@@ -101,12 +102,14 @@ class Machines:
         """
         # There is no kernel for bools.
         sent = tf.cast(value, tf.int32) if value.dtype == tf.bool else value
-        gathered = collective_ops.all_gather_v2(sent, self.replicas, _REPLICAS_GROUP, _number(name))
+        gathered = collective_ops.all_gather_v2(
+            sent, self.replicas, _REPLICAS_GROUP, _number(name, sent)
+        )
         return tf.cast(gathered, value.dtype)
 
     def from_chief(self, value: tf.Tensor, name: str) -> tf.Tensor:
         """The chief's `value`, on every machine; call it once per machine, on the host."""
-        number = _number(name)
+        number = _number(name, value)
         if self.is_chief:
             return collective_ops.broadcast_send_v2(value, self.count, _HOSTS_GROUP, number)
         return collective_ops.broadcast_recv_v2(
@@ -118,7 +121,7 @@ class Machines:
 
         def total() -> tf.Tensor:
             return collective_ops.all_reduce_v2(
-                value, self.count, _HOSTS_GROUP, _number(name), merge_op="Add", final_op="Id"
+                value, self.count, _HOSTS_GROUP, _number(name, value), merge_op="Add", final_op="Id"
             )
 
         return eager.function(total)()
@@ -129,11 +132,15 @@ class Machines:
             mine = tf.constant(number, tf.int64)
             return int(eager.function(lambda: self.from_chief(mine, name))())
 
+    def check_all_ready(self, name: str) -> None:
+        """Meets all machines; raises MachineLostError where one of them failed before."""
+        check_states(self.meet(State.READY, name))
+
     def check_same(self, text: str) -> None:
         """Raises ValueError where another machine calls this with another text."""
-        number = tf.constant(_number(text), tf.int32)
+        number = tf.constant(_hash(text), tf.int32)
         theirs = eager.function(lambda: self.from_chief(number, "graph"))()
-        same = bool(theirs == number)
+        same = bool(tf.equal(theirs, number))
         states = eager.function(self.states)(tf.constant(not same, tf.int32)).numpy()
         if states.any():
             others = [i for i, differs in enumerate(states) if differs]
@@ -143,35 +150,35 @@ class Machines:
                 "depend on the task in TF_CONFIG."
             )
 
-    def states(self, state: Any, *, timeout: float = 0) -> tf.Tensor:
+    def states(self, state: Any, name: str = "before a step", *, timeout: float = 0) -> tf.Tensor:
         """Tells all machines this one's `state`, and returns theirs; int32 of shape [count]."""
         mine = tf.cast(state, tf.int32) * tf.one_hot(self.index, self.count, dtype=tf.int32)
         return collective_ops.all_reduce_v2(
             mine,
             self.count,
             _HOSTS_GROUP,
-            _number("state before a step"),
+            _number(f"states {name}", mine),
             merge_op="Add",
             final_op="Id",
             timeout=timeout,
         )
 
-    def leave(self, state: State) -> None:
-        """Tells the others, in place of another step, why this machine makes none."""
-        try:
-            with eager.eager_mode(), tf.device("/cpu:0"):
-                eager.function(lambda: self.states(state, timeout=_LONGEST_FAREWELL))()
-        except tf.errors.OpError:
-            if state != State.FAILED:  # what made it fail is better worth telling
-                raise
+    def meet(self, state: State, name: str = "before a step") -> np.ndarray:
+        """The states of all machines, once each of them has come here with its own.
+
+        Args:
+          state: why this machine makes no further step.
+          name: of the place to meet; by default, where a step would begin.
+        """
+        timeout = _LONGEST_FAREWELL if state == State.FAILED else 0
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            return eager.function(lambda: self.states(state, name, timeout=timeout))().numpy()
 
 
 def of(strategy: tf.distribute.Strategy) -> Machines | None:
     """The machines of `strategy`; None where it has but this one."""
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return None
-    extended = strategy.extended
-    if extended._num_workers == 1:
+    extended = strategy.extended  # of one class for TF1's strategy and TF2's
+    if not isinstance(extended, CollectiveAllReduceExtended) or extended._num_workers == 1:
         return None
     return Machines(extended._num_workers, extended._id_in_cluster, strategy.num_replicas_in_sync)
 
@@ -201,6 +208,14 @@ def check_states(states: np.ndarray) -> None:
         )
 
 
-def _number(name: str) -> int:
-    """A number for a name, the same in every process."""
-    return zlib.crc32(name.encode()) & 0x7FFFFFFF
+def _number(name: str, value: tf.Tensor) -> int:
+    """A number for an exchange of `value`, the same in every process.
+
+    TensorFlow remembers what it first saw under a number: graphs of other modes or batch sizes may
+    use the same names for other things.
+    """
+    return _hash(f"{name} {value.dtype.name} {value.shape}")
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode()) & 0x7FFFFFFF

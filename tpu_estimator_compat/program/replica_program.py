@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
+from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from tpu_estimator_compat.program import eager, machines, prune, stages
 from tpu_estimator_compat.program.prune import Key, key
@@ -205,7 +206,7 @@ def _sum_over_all(values: Sequence[tf.Tensor], name: str) -> Sequence[tf.Tensor]
     if several := machines.of(context.strategy):
         return several.sum_over_replicas(values, name)
     devices = context.strategy.extended.worker_devices
-    local = isinstance(context.strategy, tf.distribute.MirroredStrategy)
+    local = isinstance(context.strategy.extended, MirroredExtended)
     if not local or not all("cpu" in d.lower() for d in devices):
         return context.all_reduce(tf.distribute.ReduceOp.SUM, list(values))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from typing import Any
 
 import tensorflow as tf
@@ -12,6 +11,8 @@ from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 from tensorflow.python.eager import context
 
 from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.topology import rendezvous
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}
 _DEFAULT_WAIT = 7200  # seconds, as RunConfig has it
@@ -77,41 +78,41 @@ def _joined(
         addresses,
         timeout_secs,
     )
-    started = time.monotonic()
-    try:
-        _configure_waiting(addresses, timeout_secs)
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec(addresses),
-            task_type=task_type,
-            task_id=task_id,
-            num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
-            rpc_layer=protocol,
-        )
-        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-    except RuntimeError as error:  # "Collective ops must be configured at program startup"
+    if context.context()._context_handle is not None:
         raise RuntimeError(
-            "This process cannot join the other workers, because TensorFlow is in use already: "
-            f"{error}. Make the estimator before anything else that runs TensorFlow eagerly."
-        ) from error
-    except tf.errors.OpError as error:
+            "This process cannot join the other workers, because TensorFlow is in use already. "
+            "Make the estimator before anything else runs TensorFlow eagerly or lists its devices."
+        )
+
+    everyone = [address for job in addresses for address in addresses[job]]
+    index = everyone.index(addresses[task_type][task_id])
+    try:
+        rendezvous.meet(everyone, index, timeout_secs)
+        with eager.eager_mode():
+            resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+                tf.train.ClusterSpec(addresses),
+                task_type=task_type,
+                task_id=task_id,
+                num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
+                rpc_layer=protocol,
+            )
+            _configure_heartbeats(addresses)
+            return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    except (rendezvous.Missing, OSError, tf.errors.OpError) as error:
         raise RuntimeError(
             f"{task_type} {task_id} could not join the other workers of {addresses} in "
-            f"{time.monotonic() - started:.0f} s. Start the script on all of them with the same "
-            "cluster in TF_CONFIG, check that their ports are free and can be reached, and set "
-            "RunConfig(session_creation_timeout_secs=...) to how long they may take to start. "
-            f"{error.message}"
+            f"{timeout_secs} s: {error} Start the script on all of them with the same cluster in "
+            "TF_CONFIG, check that their ports are free and can be reached, and set "
+            "RunConfig(session_creation_timeout_secs=...) to how long they may take to start."
         ) from error
 
 
-def _configure_waiting(addresses: dict[str, Any], timeout_secs: int) -> None:
-    """Says how long to wait for workers; without it, TensorFlow waits for an hour."""
-    if context.context()._context_handle is not None:
-        return  # joining will fail, and say why
+def _configure_heartbeats(addresses: dict[str, Any]) -> None:
+    """Says after how long without a sign of life a worker counts as lost."""
     leader_job = "chief" if "chief" in addresses else "worker"
     context.context().configure_coordination_service(
         service_type="standalone",
         service_leader=f"/job:{leader_job}/replica:0/task:0",
-        cluster_register_timeout_in_ms=timeout_secs * 1000,
         heartbeat_timeout_in_ms=_HEARTBEAT_TIMEOUT * 1000,
         coordinated_jobs=[
             coordination_config_pb2.CoordinatedJob(name=job, num_tasks=len(tasks))
