@@ -232,3 +232,37 @@ def test_parameter_servers_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"1 parameter server\(s\)"):
         est.train(train_input_fn, steps=1)
     assert not list(tmp_path.glob("model*"))
+
+
+def tensors_input_fn(params):
+    x = tf.random.normal([params["batch_size"], 4])
+    return x, tf.zeros([params["batch_size"]], tf.int32)
+
+
+def test_tensors_where_tpu_execution_wants_a_dataset(tmp_path):
+    per_host_v2 = tpu.TPUConfig(per_host_input_for_training=tpu.InputPipelineConfig.PER_HOST_V2)
+    est = make_estimator(tmp_path, use_tpu=True, tpu_config=per_host_v2)
+    with pytest.raises(TypeError, match="`input_fn` must return a `Dataset` for the PER_HOST_V2"):
+        est.train(tensors_input_fn, max_steps=1)
+    est = make_estimator(tmp_path, use_tpu=True)
+    with pytest.raises(TypeError, match="For mode PREDICT, `input_fn` must return `Dataset`"):
+        next(est.predict(tensors_input_fn))
+
+
+def test_a_batch_that_is_not_the_one_asked_for_is_named(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr(tf.logging, "warning", lambda text, *args: lines.append(text % args))
+    est = make_estimator(tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=1))
+    est.train(lambda params: train_input_fn({"batch_size": 8}), max_steps=1)
+    told = [line for line in lines if "was told params['batch_size'] = 16" in line]
+    assert told and "gives batches of [8]" in told[0]
+    lines.clear()
+    est.train(train_input_fn, max_steps=2)
+    assert not [line for line in lines if "was told" in line]
+
+
+def test_the_feed_hook_is_said_to_have_no_effect(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr(tf.logging, "warning", lambda text, *args: lines.append(text % args))
+    make_estimator(tmp_path, tpu_config=tpu.TPUConfig(experimental_feed_hook=object))
+    assert any("experimental_feed_hook=<class 'object'> has no effect" in line for line in lines)

@@ -1,5 +1,7 @@
 """How batches are dealt to replicas, in every mode."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -132,3 +134,55 @@ def test_more_rows_than_the_batch_size_are_refused(strategy):
         dealt(strategy, 1, [batches(8)], mode=ModeKeys.PREDICT, size=4)
     with pytest.raises(tf.errors.InvalidArgumentError, match="more rows than params"):
         dealt(strategy, 1, [tf.data.Dataset.range(8).batch(8)], mode=ModeKeys.PREDICT, size=4)
+
+
+SLICED = {
+    "per_host_input_for_training": Modes.PER_HOST_V2,
+    "eval_training_input_configuration": Modes.SLICED,
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "config", "given", "expected"),
+    [
+        (ModeKeys.TRAIN, {}, [[0, 1], [2, 3]], [[[0], [1]], [[2], [3]]]),
+        (
+            ModeKeys.TRAIN,
+            {"per_host_input_for_training": Modes.PER_HOST_V2},
+            [[0, 1], [2, 3]],
+            [[[0, 1]], [[2, 3]]],
+        ),
+        (
+            ModeKeys.TRAIN,
+            {"per_host_input_for_training": Modes.BROADCAST},
+            [[0, 1, 2, 3]],
+            [[[0, 1, 2, 3]] * 2] * 2,
+        ),
+        (ModeKeys.EVAL, SLICED, [[0, 1, 2, 3]], [[[0], [1]], [[2], [3]]]),
+    ],
+)
+def test_what_each_of_two_hosts_feeds(strategy, mode, config, given, expected):
+    """One process that feeds two hosts, as on a TPU pod: a dataset per host."""
+    where = Topology(strategy(4), tpu_semantics=True, num_hosts=2)
+    datasets = [tf.data.Dataset.from_tensors(batch) for batch in given]
+    found = feed(datasets, mode, where, tpu.TPUConfig(**config))
+    dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.datasets]
+    assert dealt_by_host == expected
+
+
+def test_waits_before_the_first_batch(strategy, monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    dealt(strategy, 1, [batches(8)], initial_infeed_sleep_secs=7)
+    assert slept == [7]
+
+
+def test_parallel_get_next_still_gives_every_batch(strategy):
+    found = dealt(
+        strategy,
+        2,
+        [batches(4)],
+        per_host_input_for_training=Modes.PER_HOST_V2,
+        experimental_allow_per_host_v2_parallel_get_next=True,
+    )
+    assert sorted(x for step in found for replica in step for x in replica[0]) == list(range(16))

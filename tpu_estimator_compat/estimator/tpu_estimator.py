@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat import inputs, topology
+from tpu_estimator_compat import inputs, mode_run, topology
 from tpu_estimator_compat.config import (
     InputPipelineConfig,
     IterationsPerLoopCounter,
@@ -28,6 +29,7 @@ from tpu_estimator_compat.model_fn_call import (
     declared_arguments,
     set_param,
 )
+from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 from tpu_estimator_compat.topology import BatchSizes, Topology
 from tpu_estimator_compat.tpu_context import TPUContext
@@ -98,6 +100,12 @@ class TPUEstimator(Estimator):
                 f"tpu_estimator_compat.RunConfig. Got {type(config).__name__}."
             )
         _check_params(params)
+        if config.tpu_config.experimental_feed_hook is not None:
+            logging.warning(
+                "experimental_feed_hook=%s has no effect: there is no infeed queue to hook into. "
+                "Input is read with tf.data within the loop of steps.",
+                config.tpu_config.experimental_feed_hook,
+            )
         if use_tpu:
             _check_batch_sizes(train_batch_size, eval_batch_size, predict_batch_size)
             _check_input_mode(config)
@@ -205,7 +213,40 @@ class TPUEstimator(Estimator):
                 f"input_fn ({input_fn}) does not include params argument, required by TPUEstimator "
                 'to pass batch size as params["batch_size"]'
             )
-        return inputs.call_input_fn(lambda: input_fn(**arguments), seed=self._config.tf_random_seed)
+        seed = self._config.tf_random_seed
+        dataset = inputs.call_input_fn(lambda: input_fn(**arguments), seed=seed)
+        if where.tpu_semantics:
+            per_host_v2 = topology.is_per_host_v2(self._tpu_config)
+            inputs.check_is_dataset(dataset, mode=mode, per_host_v2=per_host_v2)
+            if mode != ModeKeys.PREDICT:
+                inputs.warn_of_other_size(dataset, size, self._batch_axis)
+        return dataset
+
+    def _capture(
+        self,
+        mode: str,
+        where: Topology,
+        element_spec: Any,
+        store: VariableStore | None = None,
+        check_shapes: bool = True,
+    ) -> mode_run.ModeRun:
+        partition = self._partition(mode, where, element_spec)
+        run = super()._capture(mode, where, element_spec, store, check_shapes)
+        run.captured.partition = partition
+        return run
+
+    def _partition(self, mode: str, where: Topology, element_spec: Any) -> list[Any] | None:
+        """How the replicas' input is split over their cores: one entry per feed, or None."""
+        dims = self._tpu_config.input_partition_dims
+        if not where.tpu_semantics or dims is None:
+            return None
+        features, labels = mode_run.model_arguments(element_spec, mode)
+        cores = self._tpu_config.num_cores_per_replica
+        found = inputs.partition_dims(features, labels, dims, cores)
+        if not isinstance(where.strategy, tf.distribute.TPUStrategy):
+            inputs.log_fallback(mode)
+        flat = tf.nest.flatten(element_spec, expand_composites=True)
+        return found + [None] * (len(flat) - len(found))  # what marks the padding is not split
 
     def _call_model_fn(
         self, features: Any, labels: Any, mode: str, where: Topology, check_shapes: bool = True

@@ -1,6 +1,16 @@
 """From a legacy input_fn to the elements that replicas are fed."""
 
-from tpu_estimator_compat.inputs.calling import call_input_fn
-from tpu_estimator_compat.inputs.deployment import Feed, context, feed
+from tpu_estimator_compat.inputs.calling import call_input_fn, check_is_dataset
+from tpu_estimator_compat.inputs.deployment import Feed, context, feed, warn_of_other_size
+from tpu_estimator_compat.inputs.partitioning import log_fallback, partition_dims
 
-__all__ = ["Feed", "call_input_fn", "context", "feed"]
+__all__ = [
+    "Feed",
+    "call_input_fn",
+    "check_is_dataset",
+    "context",
+    "feed",
+    "log_fallback",
+    "partition_dims",
+    "warn_of_other_size",
+]

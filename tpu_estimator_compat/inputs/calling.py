@@ -18,6 +18,7 @@ from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.spec import ModeKeys
 
 _QUEUE_RUNNERS = (
     "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. Please "
@@ -63,6 +64,32 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
         dataset = _from_tensors(result, graph, store)
     dataset._legacy_source = (session, result)  # what the dataset refers to must outlive it
     return dataset
+
+
+def check_is_dataset(dataset: tf.data.Dataset, *, mode: str, per_host_v2: bool) -> None:
+    """Refuses tensors where TPU execution wants a Dataset.
+
+    Args:
+      dataset: what `call_input_fn` gave.
+      mode: a `ModeKeys` value.
+      per_host_v2: whether each host deals batches to its replicas.
+
+    Raises:
+      TypeError: input_fn returned tensors in PER_HOST_V2, or in PREDICT.
+    """
+    _, result = dataset._legacy_source
+    if isinstance(result, tf.data.Dataset):
+        return
+    if per_host_v2:
+        raise TypeError(
+            "`input_fn` must return a `Dataset` for the PER_HOST_V2 input pipeline configuration. "
+            f"Got {result}."
+        )
+    if mode == ModeKeys.PREDICT:
+        raise TypeError(
+            "For mode PREDICT, `input_fn` must return `Dataset` instead of `features` and "
+            f"`labels`. Got {result}."
+        )
 
 
 def runs_python(dataset: tf.data.Dataset) -> bool:

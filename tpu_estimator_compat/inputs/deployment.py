@@ -109,6 +109,33 @@ def feed(
         return Feed(made, topology.strategy, reads_ahead, sleep_secs)
 
 
+def warn_of_other_size(
+    dataset: tf.data.Dataset, batch_size: int | None, batch_axis: Sequence[int] | None
+) -> None:
+    """Warns where no tensor of a dataset has `params['batch_size']` along its batch dimension.
+
+    Args:
+      dataset: what an input_fn gave.
+      batch_size: what it was told; None if nothing.
+      batch_axis: per flat tensor, the batch dimension; None for 0 everywhere.
+    """
+    flat = tf.nest.flatten(dataset.element_spec)
+    axes = [0] * len(flat) if batch_axis is None else list(tf.nest.flatten(batch_axis))
+    sizes = {
+        spec.shape[axis]
+        for spec, axis in zip(flat, axes, strict=False)
+        if getattr(spec, "shape", None) is not None and spec.shape.rank
+    }
+    if batch_size is None or not sizes or sizes & {batch_size, None}:
+        return
+    logging.warning(
+        "input_fn was told params['batch_size'] = %d, but gives batches of %s. Batch by "
+        "params['batch_size']: train_batch_size and the others count examples of all replicas.",
+        batch_size,
+        sorted(sizes),
+    )
+
+
 def _of_host(
     host: int,
     datasets: Sequence[tf.data.Dataset],

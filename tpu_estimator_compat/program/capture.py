@@ -16,6 +16,7 @@ from tensorflow.python.tpu import tpu_function
 
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.mirrored import exchanging_optimizers
+from tpu_estimator_compat.program.partition import Dims
 from tpu_estimator_compat.program.prune import Key, key
 
 Structure = Any
@@ -32,6 +33,8 @@ class CapturedGraph:
       spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
       replica_ops: ops that belong to the replicas even if they ignore the input.
       chief_ops: host ops that only the chief of several machines runs, such as writing events.
+      partition: for every feed the partition counts of its dimensions, or None; None in all for no
+        partition.
       stand_ins: host placeholders for tensors concatenated over replicas, by `key()`, each with the
         replicas' tensor that it stands for.
     """
@@ -42,6 +45,7 @@ class CapturedGraph:
     spec: Any = None
     replica_ops: set[str] = dataclasses.field(default_factory=set)
     chief_ops: set[str] = dataclasses.field(default_factory=set)
+    partition: list[Dims] | None = None
     stand_ins: dict[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
     _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(default_factory=dict, repr=False)
 

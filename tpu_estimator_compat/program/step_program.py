@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager, machines, prune
+from tpu_estimator_compat.program import eager, machines, partition, prune
 from tpu_estimator_compat.program.capture import (
     CapturedGraph,
     Structure,
@@ -148,6 +148,8 @@ class StepProgram:
         data = plain_element(data)
         check_element(data, self.captured.element_spec)
         values = tf.nest.flatten(data, expand_composites=True)
+        if self.captured.partition and isinstance(self.strategy, tf.distribute.TPUStrategy):
+            values = partition.place(values, self.captured.partition, self.strategy)
         outputs = self._replica(values, self.store.replica_handle)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_machines(t, by_key[key(t)]) for t in self._own]
