@@ -21,10 +21,10 @@ if __name__ == "__main__":
 
 from parity import environment
 
-from benchmarks import large_model, measures, report
+from benchmarks import input_modes, large_model, measures, report
 
 MODELS = ("small", "mlp", "convnet", "encoder")
-WHAT = ("steps", "memory", "first_step", "evaluate", "predict", "growth", "large")
+WHAT = ("steps", "memory", "first_step", "evaluate", "predict", "growth", "large", "input")
 
 
 def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measures.Samples]:
@@ -72,13 +72,18 @@ def main() -> None:
     variants = args.variants.split(",") if args.variants else None
     plan = measures.Plan(environment.find_or_make(), args.rounds, variants)
     found: dict[str, Any] = {}
-    if set(what) - {"growth", "large"}:
+    if set(what) - {"growth", "large", "input"}:
         found = {model: measure(plan, model, what) for model in args.models.split(",")}
     if "growth" in what:
         found["growth"] = growth(plan)
     if "large" in what:
         found["large"] = large_model.run(gib=2.0)
         print(large_model.text(found["large"]))
+    if "input" in what:
+        for replicas in (1, 2):
+            samples = input_modes.run(args.rounds, replicas)
+            found[f"input_{replicas}"] = samples
+            print(input_modes.text(samples, replicas) + "\n")
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(found, indent=1))
 

@@ -6,6 +6,7 @@ import importlib.util
 import pathlib
 import re
 import shlex
+import socket
 import subprocess
 import sys
 
@@ -28,6 +29,16 @@ assert len(classes) == 300
 assert [int(c) for c in classes[:3]] == [0, 1, 2], classes[:3]
 assert len(history.history["loss"]) == 2
 assert estimator.latest_checkpoint() == "clouds/model.ckpt-410"
+""",
+    "distribution.md": """
+assert results["global_step"] == 100, results
+assert results["loss"] < 1e-3, results
+assert strategy.steps_per_run == 20
+assert strategy.cluster_resolver is None
+""",
+    "input_pipelines.md": """
+assert calls == [(0, 1, 32)], calls
+assert per_host_v2.get_variable_value("global_step") == 20
 """,
     "index.md": """
 assert hook.seen[-1] == 300
@@ -75,6 +86,33 @@ def test_code_runs(page, tmp_path):
         [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_the_cluster_of_the_guide(tmp_path):
+    """The page's script, started by the page's commands, on ports that are free."""
+    page = GUIDE / "distribution.md"
+    (tmp_path / "train.py").write_text(script(page) + EFFECTS[page.name])
+    [starts] = blocks(page, "sh")
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("localhost", 0))
+        second.bind(("localhost", 0))
+        ports = {"12345": first.getsockname()[1], "12346": second.getsockname()[1]}
+    for port, free in ports.items():
+        starts = starts.replace(port, str(free))
+    starts = re.sub(r"\bpython\b", sys.executable, starts)
+    # `wait` gives the exit code of the chief, which runs in the background.
+    command = f"set -e\n{starts}wait %1"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "sums" / "model.ckpt-100.index").exists()
+
+
+def starts_the_cluster(command: str) -> bool:
+    """Whether a command is in the block that `test_the_cluster_of_the_guide` runs."""
+    return command in commands(GUIDE / "distribution.md")
 
 
 def test_pages_with_code():
@@ -133,6 +171,7 @@ def test_every_command_is_run_somewhere(page):
         and not is_run_by_ci(command)
         and not is_a_selection_of_tests(command)
         and not runs_the_tested_example(command)
+        and not starts_the_cluster(command)
     ]
     assert unknown == []
 

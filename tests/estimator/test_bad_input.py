@@ -255,7 +255,8 @@ def test_a_batch_that_is_not_the_one_asked_for_is_named(tmp_path, monkeypatch):
     est = make_estimator(tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=1))
     est.train(lambda params: train_input_fn({"batch_size": 8}), max_steps=1)
     told = [line for line in lines if "was told params['batch_size'] = 16" in line]
-    assert told and "gives batches of [8]" in told[0]
+    assert len(told) == 1
+    assert "gives batches of [8]" in told[0]
     lines.clear()
     est.train(train_input_fn, max_steps=2)
     assert not [line for line in lines if "was told" in line]
