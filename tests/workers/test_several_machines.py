@@ -95,13 +95,15 @@ def test_the_end_of_everyones_data_ends_training(tmp_path):
         assert found["saved"].endswith("model.ckpt-7")
 
 
-def test_a_killed_worker(tmp_path):
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lost_worker(kill, tmp_path):
+    """Its process ended, or it gives no sign of life."""
     model = tmp_path / "model"
     with Cluster(tmp_path, 2) as cluster:
         cluster.start("long", model_dir=str(model))
         chief, worker = cluster.processes
         wait_for(lambda: list(model.glob("model.ckpt-100.index")))
-        worker.popen.send_signal(signal.SIGKILL)
+        worker.popen.send_signal(kill)
         started = time.monotonic()
         error = chief.result()["error"]
         assert time.monotonic() - started < 90
