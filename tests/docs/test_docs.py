@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import operator
 import pathlib
 import re
 import shlex
@@ -160,9 +161,12 @@ def named_in_table() -> set[str]:
 
 def test_table_has_all_public_names():
     """Those of the two namespaces; `ModeKeys` and `WarmStartSettings` are in the package too."""
-    submodules = {"estimator.tpu"}
+    submodules = {f"estimator.{name}" for name in ("tpu", "export", "experimental")}
     public = {f"tpu.{name}" for name in tpu.__all__}
     public |= {f"estimator.{name}" for name in estimator.__all__} - submodules
+    for submodule in (estimator.export, estimator.experimental):
+        prefix = submodule.__name__.partition(".")[2]
+        public |= {f"{prefix}.{name}" for name in submodule.__all__}
     assert named_in_table() == public | {"layers", "tpu.ModeKeys", "tpu.WarmStartSettings"}
 
 
@@ -171,7 +175,7 @@ def test_names_in_table_exist():
     for name in named_in_table() - {"layers"}:
         namespace, _, attribute = name.partition(".")
         module = {"tpu": tpu_estimator_compat, "estimator": estimator}[namespace]
-        assert hasattr(module, attribute), name
+        assert operator.attrgetter(attribute)(module), name
     assert importlib.util.find_spec("tpu_estimator_compat.layers")
 
 

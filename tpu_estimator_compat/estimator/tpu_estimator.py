@@ -262,16 +262,32 @@ class TPUEstimator(Estimator):
         set_param(params, USE_TPU_KEY, where.tpu_semantics)
         if where.tpu_semantics:
             set_param(params, CONTEXT_KEY, TPUContext(mode, where, self._tpu_config))
+        spec = self._call_with_params(features, labels, mode, params)
+        if where.tpu_semantics:
+            return _checked_tpu_spec(spec, mode, check_shapes)
+        return _as_estimator_spec(spec)
+
+    def _call_with_params(
+        self, features: Any, labels: Any, mode: str, params: Any
+    ) -> EstimatorSpec | TPUEstimatorSpec:
         offered = {"mode": mode, "params": params, "config": self.config}
         if "params" not in declared_arguments(self._model_fn, offered):
             raise ValueError(
                 f"model_fn ({self._model_fn}) does not include params argument, required by "
                 "TPUEstimator to pass batch size as params['batch_size']"
             )
-        spec = call_model_fn(self._model_fn, features, labels, offered)
-        if where.tpu_semantics:
-            return _checked_tpu_spec(spec, mode, check_shapes)
-        return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
+        return call_model_fn(self._model_fn, features, labels, offered)
+
+    def _call_model_fn_for_export(
+        self, features: Any, labels: Any, mode: str, use_tpu: bool = False
+    ) -> EstimatorSpec:
+        params = self.params
+        set_param(params, USE_TPU_KEY, use_tpu)
+        return _as_estimator_spec(self._call_with_params(features, labels, mode, params))
+
+
+def _as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:
+    return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 
 def _check_params(params: Any) -> None:
