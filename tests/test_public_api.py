@@ -10,6 +10,7 @@ import tpu_estimator_compat
 from tpu_estimator_compat import estimator, tpu
 
 TPU_NAMES = {
+    "BatchConfig",
     "CrossShardOptimizer",
     "ExportSavedModelApiVersion",
     "InputPipelineConfig",
@@ -18,6 +19,9 @@ TPU_NAMES = {
     "TPUEstimator",
     "TPUEstimatorSpec",
     "TPUStrategy",
+    "export_estimator_savedmodel",
+    "inference_on_tpu",
+    "model_fn_inference_on_tpu",
 }
 ESTIMATOR_NAMES = {
     "Estimator",
@@ -93,6 +97,18 @@ SIGNATURES = {
     ],
     tpu.TPUEstimator.experimental_export_all_saved_models: [
         "self export_dir_base input_receiver_fn_map assets_extra as_text checkpoint_path"
+    ],
+    tpu.BatchConfig: [
+        "num_batch_threads max_batch_size batch_timeout_micros allowed_batch_sizes",
+        "max_enqueued_batches",
+    ],
+    tpu.inference_on_tpu: [
+        "computation inputs_to_tpu num_batch_threads max_batch_size batch_timeout_micros",
+        "allowed_batch_sizes max_enqueued_batches",
+    ],
+    tpu.model_fn_inference_on_tpu: ["model_fn features labels config params batch_config"],
+    tpu.export_estimator_savedmodel: [
+        "estimator export_dir_base serving_input_receiver_fn assets_extra as_text checkpoint_path"
     ],
     estimator.export.ServingInputReceiver: [
         "features receiver_tensors receiver_tensors_alternatives"

@@ -30,7 +30,8 @@ class Case:
       requests: signature name to the inputs of a request.
       use_tpu_estimator: a TPUEstimator, else an Estimator.
       arguments: more arguments of the estimator.
-      served: whether there is a graph to serve.
+      served: whether there is a graph to serve without a TPU.
+      graphs: how many there are.
     """
 
     model_fn: Callable[..., Any]
@@ -40,6 +41,7 @@ class Case:
     use_tpu_estimator: bool = True
     arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
     served: bool = True
+    graphs: int = 1
 
 
 def points(count: int = 16) -> np.ndarray:
@@ -373,6 +375,97 @@ def convnet_model_fn(features, labels, mode, params):
     return spec_of(mode, labels, logits, {"logits": logits})
 
 
+# Graphs for TPU: what is written can be inspected, and its `serve` graph served.
+
+
+def tpu_model_fn(features, labels, mode, params):
+    """API version 1: the estimator puts all of it on the TPU, but for the outside compilation."""
+    logits = logits_of(features["x"])
+    scores = tf.nn.softmax(logits)
+    predictions = {"scores": scores, "told_tpu": tf.fill(tf.shape(scores)[:1], params["use_tpu"])}
+    outputs = None
+    if mode == estimator.ModeKeys.PREDICT:
+        outputs = {
+            "serving_default": estimator.export.PredictOutput({"logits": logits}),
+            "scores": estimator.export.ClassificationOutput(scores=scores),
+        }
+
+        def name_classes(logits):
+            outputs["names"] = estimator.export.PredictOutput(
+                {"names": tf.as_string(tf.argmax(logits, -1))}
+            )
+
+        tf.tpu.outside_compilation(name_classes, logits)
+    return spec_of(mode, labels, logits, predictions, outputs)
+
+
+def averaged_tpu_model_fn(features, labels, mode, params):
+    """Restores averages through a scaffold_fn, as image models of the time did."""
+    logits = logits_of(features["x"])
+    averages = tf.train.ExponentialMovingAverage(0.9)
+    if mode == estimator.ModeKeys.PREDICT:
+
+        def scaffold_fn():
+            return tf.train.Scaffold(saver=tf.train.Saver(averages.variables_to_restore()))
+
+        return spec_of(mode, labels, logits, logits, scaffold_fn=scaffold_fn)
+    spec = spec_of(mode, labels, logits, logits)
+    if mode == estimator.ModeKeys.TRAIN:
+        with tf.control_dependencies([spec.train_op]):
+            return spec._replace(train_op=averages.apply(tf.trainable_variables()))
+    return spec
+
+
+def wrapping_model_fn(features, labels, mode, params):
+    """API version 2: the model_fn itself puts parts on the TPU."""
+
+    def on_tpu(x):
+        return [logits_of(x)]
+
+    if params["use_tpu"]:
+        [logits] = tpu.inference_on_tpu(on_tpu, [features["x"]], 1, 8, 1000, [4, 8])
+        logits = tf.ensure_shape(logits, [None, CLASSES])
+    else:
+        [logits] = on_tpu(features["x"])
+    return spec_of(mode, labels, logits, {"logits": logits, "class": tf.argmax(logits, -1)})
+
+
+def nested_model_fn(features, labels, mode, params):
+    """API version 2: the model_fn puts a whole model_fn on the TPU, behind batching."""
+    if params["use_tpu"]:
+        config = tpu.BatchConfig(2, 8, 1000, [4, 8])
+        return tpu.model_fn_inference_on_tpu(
+            plain_model_fn, features, params=params, batch_config=config
+        )
+    return plain_model_fn(features, labels, mode, params)
+
+
+def unbatched_model_fn(features, labels, mode, params):
+    """API version 2 without batching."""
+    if params["use_tpu"]:
+        [logits] = tpu.inference_on_tpu(lambda x: [logits_of(x)], [features["x"]], 1, 0, 0)
+    else:
+        logits = logits_of(features["x"])
+    return spec_of(mode, labels, logits, {"logits": logits})
+
+
+def tpu_case(model_fn, version, export_to_cpu=True):
+    """A case with a graph for TPU."""
+    return Case(
+        model_fn,
+        dict_input_fn,
+        export_plain,
+        default_request,
+        arguments={
+            "export_to_tpu": True,
+            "export_to_cpu": export_to_cpu,
+            "export_saved_model_api_version": version,
+        },
+        served=export_to_cpu,
+        graphs=2 if export_to_cpu else 1,
+    )
+
+
 CASES = {
     "plain": Case(plain_model_fn, dict_input_fn, export_plain, default_request),
     "old_name": Case(plain_model_fn, dict_input_fn, export_old_name, default_request),
@@ -385,9 +478,15 @@ CASES = {
     ),
     "heads": Case(heads_model_fn, dict_input_fn, export_heads, heads_requests),
     "tables": Case(tables_model_fn, word_input_fn, export_tables, tables_requests),
-    "modes": Case(modes_model_fn, dict_input_fn, export_modes, default_request, False),
+    "modes": Case(modes_model_fn, dict_input_fn, export_modes, default_request, False, graphs=3),
     "eval_only": Case(modes_model_fn, dict_input_fn, export_eval, dict, False, served=False),
     "convnet": Case(convnet_model_fn, dict_input_fn, export_plain, default_request),
+    "tpu_1": tpu_case(tpu_model_fn, 1),
+    "tpu_averaged": tpu_case(averaged_tpu_model_fn, 1),
+    "tpu_only": tpu_case(plain_model_fn, 1, export_to_cpu=False),
+    "tpu_2": tpu_case(wrapping_model_fn, 2),
+    "tpu_2_nested": tpu_case(nested_model_fn, 2),
+    "tpu_2_unbatched": tpu_case(unbatched_model_fn, 2),
 }
 
 

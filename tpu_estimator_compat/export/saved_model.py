@@ -108,7 +108,7 @@ def _add_graph(builder: Any, request: ExportRequest, plan: GraphPlan, save_varia
             "strip_default_attrs": request.strip_default_attrs,
         }
         builder._add_train_op(spec.train_op)  # no public way; does nothing for None
-        with tf.compat.v1.Session(config=request.session_config) as session:
+        with tf.compat.v1.Session(config=_session_config(request.session_config)) as session:
             if plan.restore:
                 _restore(session, arguments["saver"], request.checkpoint_path, plan.mode)
             if save_variables:
@@ -189,6 +189,15 @@ def _saver(spec: EstimatorSpec) -> tf.compat.v1.train.Saver:
         objects = graph_view.ObjectGraphView(saver).frozen_saveable_objects()
         return tf.compat.v1.train.Saver(var_list=objects, sharded=True)
     return saver or tf.compat.v1.train.Saver(sharded=True)
+
+
+def _session_config(config: tf.compat.v1.ConfigProto | None) -> tf.compat.v1.ConfigProto:
+    """The estimator's, but ops that are not run need no kernel: those for TPU have none here."""
+    made = tf.compat.v1.ConfigProto()
+    if config is not None:
+        made.CopyFrom(config)
+    made.graph_options.place_pruned_graph = True
+    return made
 
 
 def _restore(session: Any, saver: tf.compat.v1.train.Saver, path: str, mode: str) -> None:
