@@ -32,6 +32,7 @@ class Case:
       arguments: more arguments of the estimator.
       served: whether there is a graph to serve without a TPU.
       graphs: how many there are.
+      own_ops: whether the ops are the model_fn's own, else Keras makes them.
     """
 
     model_fn: Callable[..., Any]
@@ -42,6 +43,7 @@ class Case:
     arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
     served: bool = True
     graphs: int = 1
+    own_ops: bool = True
 
 
 def points(count: int = 16) -> np.ndarray:
@@ -375,6 +377,17 @@ def convnet_model_fn(features, labels, mode, params):
     return spec_of(mode, labels, logits, {"logits": logits})
 
 
+# Keras layers, which are others in TensorFlow 2.21 than in the original's.
+
+
+def keras_model_fn(features, labels, mode, params):
+    training = mode == estimator.ModeKeys.TRAIN
+    x = tf.keras.layers.Dense(8, activation="relu")(features["x"])
+    x = tf.keras.layers.BatchNormalization()(x, training=training)
+    logits = tf.keras.layers.Dense(CLASSES)(x)
+    return spec_of(mode, labels, logits, {"logits": logits})
+
+
 # Graphs for TPU: what is written can be inspected, and its `serve` graph served.
 
 
@@ -481,6 +494,9 @@ CASES = {
     "modes": Case(modes_model_fn, dict_input_fn, export_modes, default_request, False, graphs=3),
     "eval_only": Case(modes_model_fn, dict_input_fn, export_eval, dict, False, served=False),
     "convnet": Case(convnet_model_fn, dict_input_fn, export_plain, default_request),
+    "keras_layers": Case(
+        keras_model_fn, dict_input_fn, export_plain, default_request, own_ops=False
+    ),
     "tpu_1": tpu_case(tpu_model_fn, 1),
     "tpu_averaged": tpu_case(averaged_tpu_model_fn, 1),
     "tpu_only": tpu_case(plain_model_fn, 1, export_to_cpu=False),

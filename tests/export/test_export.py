@@ -33,7 +33,9 @@ def test_exports_in_one_second_get_directories_of_their_own(trained, cases, tmp_
     assert len(paths) == 2
 
 
-@pytest.mark.parametrize("name", ["plain", "bare", "heads", "tables", "convnet", "modes"])
+@pytest.mark.parametrize(
+    "name", ["plain", "bare", "heads", "tables", "convnet", "modes", "keras_layers"]
+)
 def test_serves_what_predict_says(name, trained, cases, tmp_path):
     case = cases.CASES[name]
     path = case.export(trained(name), str(tmp_path)).decode()
@@ -43,7 +45,7 @@ def test_serves_what_predict_says(name, trained, cases, tmp_path):
     for signature, answers in by_session.items():
         for key, value in answers.items():
             np.testing.assert_array_equal(value, by_load[signature][key])
-    if name in ("plain", "convnet", "modes"):
+    if name in ("plain", "convnet", "modes", "keras_layers"):
         found = list(trained(name).predict(lambda params: {"x": cases.points(3)}, hooks=[Once()]))
         for key, value in by_session["serving_default"].items():
             np.testing.assert_allclose(value, [f[key] for f in found], rtol=1e-6)
