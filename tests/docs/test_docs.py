@@ -33,6 +33,27 @@ assert estimator.latest_checkpoint() == "clouds/model.ckpt-410"
     "index.md": """
 assert hook.seen[-1] == 300
 """,
+    "leaving.md": r"""
+import json
+found = json.loads(pathlib.Path("mapping.json").read_text())
+assert found == mapping
+[shown] = re.findall(r"```json\n(.*?)```", pathlib.Path(PAGE).read_text(), re.DOTALL)
+assert json.loads(shown) == found
+fresh = make_model()
+fresh.load_weights("new.weights.h5")
+for a, b in zip(fresh.weights, new.weights, strict=True):
+    np.testing.assert_array_equal(a.numpy(), b.numpy())
+""",
+    "serving.md": """
+import os
+assert set(colors) <= set(COLORS)
+assert len(colors) == 4
+assert scores.shape == (4, 3)
+assert os.path.dirname(path) == b"exports"
+assert sorted(os.listdir("exports")) == [os.path.basename(path).decode()]
+first = tf.train.load_variable("more_colors/model.ckpt-0", "weights")
+np.testing.assert_array_equal(first, model.get_variable_value("weights"))
+""",
 }
 """What must hold after a page's code."""
 
@@ -71,7 +92,8 @@ def script(page: pathlib.Path) -> str:
 def test_code_runs(page, tmp_path):
     """In an interpreter of its own, as a reader would run it, and with the effects it tells of."""
     program = tmp_path / f"{page.stem}.py"
-    program.write_text(script(page) + EFFECTS[page.name])
+    given = f"\nimport re\nPAGE = {str(page)!r}\n"
+    program.write_text(script(page) + given + EFFECTS[page.name])
     done = subprocess.run(
         [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 import time
 
 import describe_saved_model
@@ -254,3 +256,61 @@ def test_an_extra_asset_that_does_not_exist(trained, cases, tmp_path):
             str(tmp_path), cases.raw_receiver, assets_extra={"a": "/nowhere"}
         )
     assert os.listdir(tmp_path) == []
+
+
+SCRIPT = """
+import os, sys
+import tensorflow.compat.v1 as tf
+{before}
+sys.path.insert(0, {here!r})
+import export_driver
+export_driver.install_namespace("ours")
+import export_cases as cases
+case = cases.CASES[{name!r}]
+est = cases.make_estimator(case, {model_dir!r})
+{action}
+"""
+
+
+def run_script(name, model_dir, before="", action=""):
+    """Runs a script with a case's estimator in a process of its own."""
+    here = os.path.dirname(__file__)
+    code = SCRIPT.format(here=here, name=name, model_dir=model_dir, before=before, action=action)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_a_killed_export_leaves_nothing_that_a_server_sees(trained, tmp_path):
+    out = str(tmp_path / "out")
+    action = "tf.saved_model.Builder.save = lambda *unused: os._exit(9)\n"
+    done = run_script(
+        "plain", trained("plain").model_dir, action=f"{action}case.export(est, {out!r})"
+    )
+    assert done.returncode == 9, done.stderr[-2000:]
+    [left] = os.listdir(out)
+    assert left.startswith("temp-")
+
+
+@pytest.mark.slow
+def test_scripts_that_switch_v2_behavior_off(trained, cases, tmp_path):
+    """Control flow and variables are the same as without."""
+    out = str(tmp_path / "out")
+    done = run_script(
+        "modes",
+        trained("modes").model_dir,
+        before="tf.disable_v2_behavior()",
+        action=f"case.export(est, {out!r})",
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    [name] = os.listdir(out)
+    expected = cases.export_modes(trained("modes"), str(tmp_path / "expected")).decode()
+    found = describe_saved_model.graphs(os.path.join(out, name))
+    for tags, graph in describe_saved_model.graphs(expected).items():
+        ops = [node["op"] for node in describe_saved_model.nodes(graph).values()]
+        assert ops == [node["op"] for node in describe_saved_model.nodes(found[tags]).values()]
+        assert not {"VariableV2", "Switch", "Merge", "Enter"} & set(ops)
+    request = cases.default_request()
+    ours = serving_probe.answer_v1(os.path.join(out, name), request)["serving_default"]
+    theirs = serving_probe.answer_v1(expected, request)["serving_default"]
+    for key, value in theirs.items():
+        np.testing.assert_array_equal(ours[key], value)
