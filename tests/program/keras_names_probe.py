@@ -3,7 +3,6 @@
 As a script it prints them by model, as JSON.
 """
 
-import contextlib
 import json
 
 import tensorflow as tf
@@ -112,15 +111,21 @@ def attention(x):
     return layers.Dense(2)(layers.MultiHeadAttention(2, 2)(x, x))
 
 
+def recurrent(x):
+    x = layers.LSTM(3, dropout=0.1)(tf.reshape(x, [-1, 2, 2]), training=True)
+    return layers.Dense(2)(layers.Dropout(0.5)(x, training=True))
+
+
 MODELS = [several, normalized, scoped, shared, sequential, functional, blocks, scaled, stack]
-MODELS += [named, embedded, attention]
+MODELS += [named, embedded, attention, recurrent]
 
 
-def names_of(model, context=contextlib.nullcontext):
+def names_of(model, new_graph=lambda: tf.Graph().as_default()):
     """Names of a model's variables, in the order of their making."""
-    with tf.Graph().as_default(), context():
+    with new_graph():
         model(v1.placeholder(tf.float32, [3, 4]))
-        return [variable.op.name for variable in v1.global_variables()]
+        names = [variable.op.name for variable in v1.global_variables()]
+        return [name for name in names if name != "global_step"]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from tensorflow.python.saved_model.model_utils import export_utils
 
 from tpu_estimator_compat.checkpoint import diagnosis
 from tpu_estimator_compat.export import directories
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.capture import new_graph
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
 
 ReceiverFn = Callable[[], Any]
@@ -93,7 +93,7 @@ def export(request: ExportRequest) -> bytes:
 
 
 def _add_graph(builder: Any, request: ExportRequest, plan: GraphPlan, save_variables: bool) -> None:
-    with _graph(request.seed):
+    with new_graph(request.seed):
         receiver = _received(plan.receiver_fn)
         with _noted(receiver.features):
             spec = plan.call_model_fn(receiver.features, getattr(receiver, "labels", None))
@@ -115,17 +115,6 @@ def _add_graph(builder: Any, request: ExportRequest, plan: GraphPlan, save_varia
                 builder.add_meta_graph_and_variables(session, **arguments)
             else:
                 builder.add_meta_graph(**arguments)
-
-
-@contextlib.contextmanager
-def _graph(seed: int | None) -> Iterator[tf.Graph]:
-    """A new default graph with a global step, in which model_fn makes the names of training."""
-    graph = tf.Graph()
-    with eager.capture_semantics(), eager.fresh_keras_names(), graph.as_default():
-        tf.compat.v1.train.create_global_step(graph)
-        tf.compat.v1.set_random_seed(seed)
-        with eager.seeded_initializers(seed):
-            yield graph
 
 
 def _received(receiver_fn: ReceiverFn) -> Any:

@@ -13,7 +13,7 @@ from keras.src.backend.common import global_state
 from tensorflow.python.eager import context
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
-from tpu_estimator_compat.program.keras_scopes import one_scope_per_call
+from tpu_estimator_compat.program.keras_layers import one_scope_per_call
 
 
 @contextlib.contextmanager

@@ -1,9 +1,13 @@
-"""Name scopes of Keras layers in a graph: one for each call of a layer, as with Keras 2.
+"""Keras 3 layers in a model_fn's graph: names and saved variables as with Keras 2.
 
-Keras 3 opens a layer's scope twice for a call, to build it and to run it. In a graph the second one
-gets a name of its own: after `dense`, `dense_1` is taken, and the next layer, which is called so,
-would make its variables in `dense_1_1`, where no checkpoint of the original has them. And layers
-without a `build` are tried out on the side, and their variables made later, outside of all scopes.
+**Scopes.** Keras 3 opens a layer's scope twice for a call, to build it and to run it. In a graph
+the second one gets a name of its own: after `dense`, `dense_1` is taken, and the next layer, which
+is called so, would make its variables in `dense_1_1`, where no checkpoint of the original has them.
+And layers without a `build` are tried out on the side, and their variables made later, outside of
+all scopes.
+
+**Random generators.** Layers such as Dropout keep a generator's state in a variable; in Keras 2
+they had none. So it is a local variable: no checkpoint has it, and it starts from its seed.
 """
 
 from __future__ import annotations
@@ -39,6 +43,30 @@ def one_scope_per_call() -> Iterator[None]:
     finally:
         core.name_scope.__init__ = new_scope
         core.Variable._deferred_initialize = make_late
+
+
+@contextlib.contextmanager
+def generators_outside_checkpoints() -> Iterator[None]:
+    """Within, in the default graph, states of random generators become local variables."""
+
+    def create(next_creator: Any, **kwargs: Any) -> tf.Variable:
+        variable = next_creator(**kwargs)
+        if kwargs.get("name") == _GENERATOR_STATE:
+            _make_local(variable)
+        return variable
+
+    with tf.variable_creator_scope(create):
+        yield
+
+
+_GENERATOR_STATE = "seed_generator_state"
+
+
+def _make_local(variable: tf.Variable) -> None:
+    graph = variable.graph
+    saved = graph.get_collection_ref(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+    saved[:] = [v for v in saved if v is not variable]
+    graph.add_to_collection(tf.compat.v1.GraphKeys.LOCAL_VARIABLES, variable)
 
 
 def _scope_of(variable: Any) -> contextlib.AbstractContextManager[Any]:
