@@ -20,7 +20,9 @@ from export_data import (
     dict_input_fn,
     points,
     serialized,
+    sparse_input_fn,
     word_input_fn,
+    write_vocabulary,
 )
 from legacy_namespace import estimator, layers, tpu
 
@@ -202,6 +204,32 @@ def heads_requests():
     }
 
 
+# Sparse features.
+
+
+def sparse_model_fn(features, labels, mode, params):
+    table = tf.get_variable(
+        "table", [len(WORDS), CLASSES], initializer=tf.glorot_uniform_initializer(4)
+    )
+    hashed = tf.strings.to_hash_bucket_fast(features["word"].values, len(WORDS))
+    ids = tf.SparseTensor(features["word"].indices, hashed, features["word"].dense_shape)
+    logits = tf.nn.embedding_lookup_sparse(table, ids, None, combiner="sum")
+    return spec_of(mode, labels, logits, {"logits": logits})
+
+
+def sparse_receiver():
+    make = estimator.export.build_parsing_serving_input_receiver_fn
+    return make({"word": tf.VarLenFeature(tf.string)})()
+
+
+def export_sparse(est, base):
+    return est.export_saved_model(base, sparse_receiver)
+
+
+def sparse_requests():
+    return {"serving_default": {"examples": serialized()}}
+
+
 # Strings, a table from a vocabulary file (an asset), a table of constants, extra assets.
 
 
@@ -246,14 +274,6 @@ def export_tables(est, base):
 def tables_requests():
     words = np.array([b"The", b"fox", b"unknown"], object)
     return {"serving_default": {"word": words, "x": points(3)}}
-
-
-def write_vocabulary(directory):
-    """The vocabulary file of the tables case."""
-    path = os.path.join(directory, "words.txt")
-    with open(path, "w") as file:
-        file.write("\n".join(WORDS) + "\n")
-    return path
 
 
 # All modes of a plain Estimator; averaged weights through the scaffold's saver; control flow.
@@ -450,6 +470,7 @@ CASES = {
         lambda: {"serving_default": {"input": points(3)}},
     ),
     "heads": Case(heads_model_fn, dict_input_fn, export_heads, heads_requests),
+    "sparse": Case(sparse_model_fn, sparse_input_fn, export_sparse, sparse_requests),
     "tables": Case(tables_model_fn, word_input_fn, export_tables, tables_requests),
     "modes": Case(modes_model_fn, dict_input_fn, export_modes, default_request, False, graphs=3),
     "eval_only": Case(modes_model_fn, dict_input_fn, export_eval, dict, False, served=False),

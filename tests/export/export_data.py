@@ -1,5 +1,7 @@
 """The data of `export_cases.py`: points with labels, and words."""
 
+import os
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -54,3 +56,20 @@ def word_input_fn(params):
     words = np.array([WORDS[i % 5] for i in range(16)])
     dataset = tf.data.Dataset.from_tensor_slices(({"word": words, "x": points()}, classes()))
     return dataset.repeat().batch(8, drop_remainder=True)
+
+
+def sparse_input_fn(params):
+    """Endless batches of {"word": sparse strings}, labels."""
+
+    def as_sparse(features, labels):
+        return {"word": tf.sparse.from_dense(features["word"][:, None])}, labels
+
+    return word_input_fn(params).map(as_sparse)
+
+
+def write_vocabulary(directory):
+    """The vocabulary file of the tables case."""
+    path = os.path.join(directory, "words.txt")
+    with open(path, "w") as file:
+        file.write("\n".join(WORDS) + "\n")
+    return path

@@ -13,6 +13,7 @@ import serving_probe
 import tensorflow as tf
 
 from tpu_estimator_compat.estimator import export
+from tpu_estimator_compat.export import directories
 
 
 def test_path_layout_and_return_value(trained, cases, tmp_path):
@@ -35,8 +36,30 @@ def test_exports_in_one_second_get_directories_of_their_own(trained, cases, tmp_
     assert len(paths) == 2
 
 
+def test_two_processes_in_one_second(trained, cases, tmp_path):
+    others = {f"temp-{int(time.time()) + i}" for i in range(2)}
+    for name in others:
+        (tmp_path / name).mkdir()
+    path = trained("plain").export_saved_model(str(tmp_path), cases.raw_receiver).decode()
+    assert f"temp-{os.path.basename(path)}" not in others
+    assert set(os.listdir(tmp_path)) == {*others, os.path.basename(path)}
+
+
+def test_no_free_timestamp(trained, cases, tmp_path, monkeypatch):
+    (tmp_path / "temp-1").mkdir()
+    monkeypatch.setattr(
+        directories, "get_timestamped_export_dir", lambda base: f"{base}/1".encode()
+    )
+    monkeypatch.setattr(directories.time, "sleep", lambda seconds: None)
+    with pytest.raises(
+        RuntimeError, match="Failed to obtain a unique export directory name after 10"
+    ):
+        trained("plain").export_saved_model(str(tmp_path), cases.raw_receiver)
+    assert os.listdir(tmp_path) == ["temp-1"]
+
+
 @pytest.mark.parametrize(
-    "name", ["plain", "bare", "heads", "tables", "convnet", "modes", "keras_layers"]
+    "name", ["plain", "bare", "heads", "tables", "convnet", "modes", "keras_layers", "sparse"]
 )
 def test_serves_what_predict_says(name, trained, cases, tmp_path):
     case = cases.CASES[name]
@@ -144,6 +167,21 @@ def test_training_from_a_saved_model(trained, cases, tmp_path):
     est.train(case.input_fn, steps=1)
     first = tf.train.load_variable(str(tmp_path / "new" / "model.ckpt-0"), "tower/hidden")
     np.testing.assert_array_equal(first, source.get_variable_value("tower/hidden"))
+
+
+def test_exports_while_training_goes_on(cases, tmp_path):
+    """As listeners that export each checkpoint do."""
+    case = cases.CASES["keras_layers"]
+    est = cases.make_estimator(case, str(tmp_path / "model"))
+    paths = []
+
+    class Exporter(tf.compat.v1.train.CheckpointSaverListener):
+        def after_save(self, session, global_step_value):
+            paths.append(est.export_saved_model(str(tmp_path / "out"), cases.raw_receiver))
+
+    est.train(case.input_fn, steps=3, saving_listeners=[Exporter()])
+    steps = [describe_saved_model.variables(path.decode())["global_step"] for path in paths]
+    assert steps == [0, 3]
 
 
 # What is refused.

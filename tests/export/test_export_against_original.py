@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).parent
 ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 TOLERANCE = 1e-6
 NAMES = ["plain", "old_name", "as_text", "bare", "heads", "tables", "modes", "eval_only", "convnet"]
-NAMES += ["keras_layers"]
+NAMES += ["keras_layers", "sparse"]
 NAMES += ["tpu_1", "tpu_averaged", "tpu_2", "tpu_2_nested", "tpu_2_unbatched"]
 NOT_BY_THE_ORIGINAL = ["tpu_only"]  # it wanted a TPU, to write variables next to a graph for one
 

@@ -1,6 +1,7 @@
 """Graphs for TPU, inspected op by op: they can be written without a TPU, not run."""
 
 import describe_saved_model as describe
+import keras
 import pytest
 import tensorflow as tf
 
@@ -193,3 +194,5 @@ def test_a_graph_for_tpu_does_not_hinder_the_other_one(trained, cases, tmp_path)
     loaded = tf.saved_model.load(path, tags=["serve"])
     found = loaded.signatures["serving_default"](x=tf.constant(cases.points(2)))
     assert found["logits"].shape == (2, 3)
+    with pytest.raises(ValueError, match="requires a `tags=` argument"):
+        keras.layers.TFSMLayer(path, call_endpoint="serving_default")

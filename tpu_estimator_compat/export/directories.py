@@ -64,17 +64,30 @@ def _claim(base: str | bytes) -> ExportDirectory:
     for _ in range(MAX_DIRECTORY_CREATION_ATTEMPTS):
         final = get_timestamped_export_dir(base)
         temporary = get_temp_export_dir(final)
-        try:
-            tf.io.gfile.mkdir(temporary)  # fails if another process exports in the same second
-        except tf.errors.AlreadyExistsError:
-            logging.warning("%s: another export is at it; waiting", tf.compat.as_str(temporary))
-            time.sleep(1)
-            continue
-        return ExportDirectory(temporary, final)
+        if _made(temporary):
+            return ExportDirectory(temporary, final)
+        logging.warning("%s: another export is at it; waiting", tf.compat.as_str(temporary))
+        time.sleep(1)
     raise RuntimeError(
         "Failed to obtain a unique export directory name after "
         f"{MAX_DIRECTORY_CREATION_ATTEMPTS} attempts in {tf.compat.as_str(base)}."
     )
+
+
+def _made(path: bytes) -> bool:
+    """Makes a directory; False if it is there, made by another process in the same second."""
+    if tf.io.gfile.exists(path):
+        return False
+    if b"://" not in path:
+        try:
+            os.mkdir(path)  # gfile's does not tell whether somebody else was faster
+            return True
+        except FileExistsError:
+            return False
+        except OSError:
+            pass  # gfile says what is wrong as it does for other file systems
+    tf.io.gfile.mkdir(path)
+    return True
 
 
 @contextlib.contextmanager
