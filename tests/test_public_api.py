@@ -10,6 +10,7 @@ import tpu_estimator_compat
 from tpu_estimator_compat import estimator, tpu
 
 TPU_NAMES = {
+    "BatchConfig",
     "CrossShardOptimizer",
     "ExportSavedModelApiVersion",
     "InputPipelineConfig",
@@ -18,6 +19,9 @@ TPU_NAMES = {
     "TPUEstimator",
     "TPUEstimatorSpec",
     "TPUStrategy",
+    "export_estimator_savedmodel",
+    "inference_on_tpu",
+    "model_fn_inference_on_tpu",
 }
 ESTIMATOR_NAMES = {
     "Estimator",
@@ -26,7 +30,25 @@ ESTIMATOR_NAMES = {
     "RunConfig",
     "VocabInfo",
     "WarmStartSettings",
+    "experimental",
+    "export",
     "tpu",
+}
+EXPORT_NAMES = {
+    "ClassificationOutput",
+    "EvalOutput",
+    "ExportOutput",
+    "PredictOutput",
+    "RegressionOutput",
+    "ServingInputReceiver",
+    "SupervisedInputReceiver",
+    "TensorServingInputReceiver",
+    "TrainOutput",
+    "UnsupervisedInputReceiver",
+    "build_parsing_serving_input_receiver_fn",
+    "build_raw_serving_input_receiver_fn",
+    "build_raw_supervised_input_receiver_fn",
+    "build_supervised_input_receiver_fn_from_input_fn",
 }
 
 
@@ -34,9 +56,12 @@ def test_names():
     assert set(tpu.__all__) == TPU_NAMES
     assert set(estimator.__all__) == ESTIMATOR_NAMES
     assert set(estimator.tpu.__all__) == TPU_NAMES
+    assert set(estimator.export.__all__) == EXPORT_NAMES
+    assert set(estimator.experimental.__all__) == {"build_raw_supervised_input_receiver_fn"}
     package = TPU_NAMES | {"ModeKeys", "WarmStartSettings", "estimator", "tpu"}
     assert set(tpu_estimator_compat.__all__) == package
-    for module in (tpu_estimator_compat, tpu, estimator, estimator.tpu):
+    modules = (tpu_estimator_compat, tpu, estimator, estimator.tpu, estimator.export)
+    for module in (*modules, estimator.experimental):
         for name in module.__all__:
             assert getattr(module, name) is not None
 
@@ -62,6 +87,34 @@ SIGNATURES = {
     tpu.TPUEstimator.predict: [
         "self input_fn predict_keys hooks checkpoint_path yield_single_examples"
     ],
+    tpu.TPUEstimator.export_saved_model: [
+        "self export_dir_base serving_input_receiver_fn assets_extra as_text checkpoint_path",
+        "experimental_mode",
+    ],
+    tpu.TPUEstimator.export_savedmodel: [
+        "self export_dir_base serving_input_receiver_fn assets_extra as_text checkpoint_path",
+        "strip_default_attrs",
+    ],
+    tpu.TPUEstimator.experimental_export_all_saved_models: [
+        "self export_dir_base input_receiver_fn_map assets_extra as_text checkpoint_path"
+    ],
+    tpu.BatchConfig: [
+        "num_batch_threads max_batch_size batch_timeout_micros allowed_batch_sizes",
+        "max_enqueued_batches",
+    ],
+    tpu.inference_on_tpu: [
+        "computation inputs_to_tpu num_batch_threads max_batch_size batch_timeout_micros",
+        "allowed_batch_sizes max_enqueued_batches",
+    ],
+    tpu.model_fn_inference_on_tpu: ["model_fn features labels config params batch_config"],
+    tpu.export_estimator_savedmodel: [
+        "estimator export_dir_base serving_input_receiver_fn assets_extra as_text checkpoint_path"
+    ],
+    estimator.export.ServingInputReceiver: [
+        "features receiver_tensors receiver_tensors_alternatives"
+    ],
+    estimator.export.build_raw_serving_input_receiver_fn: ["features default_batch_size"],
+    estimator.export.build_parsing_serving_input_receiver_fn: ["feature_spec default_batch_size"],
 }
 
 
@@ -74,6 +127,8 @@ def test_arguments_in_the_order_of_the_reference(function):
 def test_public_things_are_documented():
     for name in TPU_NAMES - {"CrossShardOptimizer"}:
         assert inspect.getdoc(getattr(tpu, name)), name
+    for name in EXPORT_NAMES:
+        assert inspect.getdoc(getattr(estimator.export, name)), name
     for name, member in inspect.getmembers(estimator.Estimator):
         if not name.startswith("_"):
             assert inspect.getdoc(member), name

@@ -12,6 +12,7 @@ TensorFlow.
 from tpu_estimator_compat import estimator, tpu
 from tpu_estimator_compat.estimator import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.tpu import (
+    BatchConfig,
     CrossShardOptimizer,
     ExportSavedModelApiVersion,
     InputPipelineConfig,
@@ -20,11 +21,15 @@ from tpu_estimator_compat.tpu import (
     TPUEstimator,
     TPUEstimatorSpec,
     TPUStrategy,
+    export_estimator_savedmodel,
+    inference_on_tpu,
+    model_fn_inference_on_tpu,
 )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchConfig",
     "CrossShardOptimizer",
     "ExportSavedModelApiVersion",
     "InputPipelineConfig",
@@ -36,5 +41,8 @@ __all__ = [
     "TPUStrategy",
     "WarmStartSettings",
     "estimator",
+    "export_estimator_savedmodel",
+    "inference_on_tpu",
+    "model_fn_inference_on_tpu",
     "tpu",
 ]

@@ -145,6 +145,42 @@ class ModelFnModel(keras.Model):
             self.predict_function = lambda batches: self._live.predict(batches, self._build_mode)
         return self.predict_function
 
+    def save_own_variables(self, store: Any) -> None:
+        """Puts every variable in `store` by its TF1 name, with `:` for `/`; Keras calls this."""
+        for path, variable in self._variables_by_path().items():
+            store[_key(path)] = variable
+
+    def load_own_variables(self, store: Any) -> None:
+        """Takes the variables' values from `store`; Keras calls this.
+
+        Raises:
+          ValueError: a trainable variable is not in the file, or has another shape there, or there
+            are no variables yet.
+        """
+        variables = self._variables_by_path()
+        keys = set(store.keys())
+        missing = [path for path in variables if _key(path) not in keys]
+        trainable = {variable.path for variable in self.trainable_variables}
+        if lost := [path for path in missing if path in trainable]:
+            raise ValueError(
+                f"The weights file has no values for {lost}. It has "
+                f"{sorted(key.replace(':', '/') for key in keys)}."
+            )
+        if missing:
+            logging.warning("Not in the weights file, and left as they are: %s", missing)
+        for path, variable in variables.items():
+            if path not in missing:
+                variable.assign(store[_key(path)])
+
+    def _variables_by_path(self) -> dict[str, AdoptedVariable]:
+        found = {v.path: v for v in self.variables if isinstance(v, AdoptedVariable)}
+        if not found:
+            raise ValueError(
+                "This model has no variables yet. Make it with keras_model(input_fn), or let it "
+                "see data first, by predict or fit."
+            )
+        return found
+
     def _looping_function(self, mode: str) -> Callable[[Any], dict[str, Any]]:
         def function(iterator: Any) -> dict[str, Any]:
             iterator = live_modes.as_iterator(iterator)
@@ -201,6 +237,11 @@ class ModelFnModel(keras.Model):
         """Predicts as `keras.Model.predict` does."""
         self._live.follow_checkpoint()
         return super().predict(*args, **kwargs)
+
+
+def _key(path: str) -> str:
+    """A variable's name in a weights file, where `/` makes groups; TF1 names have no `:`."""
+    return path.replace("/", ":")
 
 
 _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"})

@@ -47,7 +47,7 @@ class Worker:
     Args:
       variant: a name of `VARIANTS`.
       model: a name of `benchmarks.models.NAMES`.
-      task: train, evaluate or predict.
+      task: train, evaluate, predict or export.
       loop: see `benchmarks.sides.Settings`.
       original: the interpreter that has the original.
 

@@ -27,6 +27,7 @@ _FOR_MODEL = {
     ],
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
+_EXPORTS = ["original", "ours"]
 _STARTS = ["bare", "keras", "original", "ours"]
 _BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100}
 _CALL_EXAMPLES = {"small": 16 * 800, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
@@ -99,6 +100,21 @@ def calls(plan: Plan, model: str, task: str) -> dict[str, Samples]:
                     rate = (examples - done["first"]) / (done["seconds"] - done["seconds_to_first"])
                     steady.setdefault(worker.variant, []).append(rate)
     return {task: whole, f"{task}_steady": steady}
+
+
+def exports(plan: Plan, model: str) -> dict[str, Samples]:
+    """Seconds of `export_saved_model`, after a first one, and KiB of what it wrote."""
+    seconds: Samples = {}
+    sizes: Samples = {}
+    with fleet(plan.choose(_EXPORTS), model, "export", plan.original) as workers:
+        for worker in workers:
+            worker.do(exports=1)
+        for turn in range(plan.rounds):
+            for worker in _turn(workers, turn):
+                done = worker.do(exports=1)
+                seconds.setdefault(worker.variant, []).append(done["seconds"])
+                sizes.setdefault(worker.variant, []).append(done["size"] / 2**10)
+    return {"export": seconds, "export_size": sizes}
 
 
 def growth(plan: Plan, model: str, blocks: int, block: int) -> dict[str, Any]:

@@ -45,6 +45,8 @@ TARGETS = [
     Target("predict_steady", "ours", "original", 2.0),
     Target("evaluate", "ours", "original", 1.0),
     Target("evaluate_steady", "ours", "original", 1.0),
+    Target("export", "ours", "original", 1.2, at_most=True),
+    Target("export_size", "ours", "original", 1.2, at_most=True),
 ]
 
 UNITS = {
@@ -52,6 +54,8 @@ UNITS = {
     "memory": "MiB at the peak",
     "first_step": "s from making the model to the end of step 1",
     "imports": "s of imports",
+    "export": "s of a call",
+    "export_size": "KiB of a SavedModel",
     "evaluate": "examples/s of whole calls",
     "evaluate_steady": "examples/s after the first batch",
     "predict": "examples/s of whole calls",

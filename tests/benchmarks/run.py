@@ -24,7 +24,18 @@ from parity import environment
 from benchmarks import input_modes, large_model, measures, report
 
 MODELS = ("small", "mlp", "convnet", "encoder")
-WHAT = ("steps", "memory", "first_step", "evaluate", "predict", "growth", "large", "input")
+EXPORTED = ("encoder",)  # the only one that takes features by name, as receivers give them
+WHAT = (
+    "steps",
+    "memory",
+    "first_step",
+    "evaluate",
+    "predict",
+    "export",
+    "growth",
+    "large",
+    "input",
+)
 
 
 def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measures.Samples]:
@@ -43,6 +54,8 @@ def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measu
     for task in ("evaluate", "predict"):
         if task in what:
             add(measures.calls(plan, model, task))
+    if "export" in what and model in EXPORTED:
+        add(measures.exports(plan, model))
     return found
 
 

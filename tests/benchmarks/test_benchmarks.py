@@ -45,3 +45,10 @@ def test_a_large_model_is_not_held_twice():
     # themselves would weigh too much: it is left out.
     found = large_model.run(gib=0.5)
     assert (found["peak"] - found["baseline"]) / found["state"] < 1.3, found
+
+
+def test_exports_take_no_more_time_and_room_than_the_originals(plan):
+    found = measures.exports(plan, "encoder")
+    # Ratios of 1.0 were seen, of both.
+    assert median_ratio(found["export"], "original") < 2.0, found
+    assert median_ratio(found["export_size"], "original") < 1.2, found

@@ -1,9 +1,9 @@
 """Worker: the process in which one side runs one model; talks JSON lines with the driver.
 
-    worker.py --side bare|keras|original|ours --model NAME --task train|evaluate|predict ...
+    worker.py --side bare|keras|original|ours --model NAME --task train|evaluate|predict|export
 
 It reports its imports first, then answers each command: `{"steps": n}` for a block of training
-steps, `{"examples": n}` for one call of evaluate or predict.
+steps, `{"examples": n}` for one call of evaluate or predict, `{"exports": 1}` for one export.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--side", required=True)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--task", choices=("train", "evaluate", "predict"), required=True)
+    parser.add_argument("--task", choices=("train", "evaluate", "predict", "export"), required=True)
     parser.add_argument("--model-dir", required=True)
     parser.add_argument("--loop", type=int, default=100)
     parser.add_argument("--use-tpu", action="store_true")
@@ -47,6 +47,10 @@ def main() -> None:
         side.train(model, Gate(channel), settings)
         return
     call = getattr(side, args.task)(model, settings)
+    while args.task == "export":
+        channel.receive()
+        seconds, size = call()
+        channel.send(seconds=seconds, size=size)
     while True:
         examples = channel.receive()["examples"]
         timing = call(examples)

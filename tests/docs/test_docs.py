@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import operator
 import pathlib
 import re
 import shlex
@@ -43,6 +44,27 @@ assert per_host_v2.get_variable_value("global_step") == 20
     "index.md": """
 assert hook.seen[-1] == 300
 """,
+    "leaving.md": r"""
+import json
+found = json.loads(pathlib.Path("mapping.json").read_text())
+assert found == mapping
+[shown] = re.findall(r"```json\n(.*?)```", pathlib.Path(PAGE).read_text(), re.DOTALL)
+assert json.loads(shown) == found
+fresh = make_model()
+fresh.load_weights("new.weights.h5")
+for a, b in zip(fresh.weights, new.weights, strict=True):
+    np.testing.assert_array_equal(a.numpy(), b.numpy())
+""",
+    "serving.md": """
+import os
+assert set(colors) <= set(COLORS)
+assert len(colors) == 4
+assert scores.shape == (4, 3)
+assert os.path.dirname(path) == b"exports"
+assert sorted(os.listdir("exports")) == [os.path.basename(path).decode()]
+first = tf.train.load_variable("more_colors/model.ckpt-0", "weights")
+np.testing.assert_array_equal(first, model.get_variable_value("weights"))
+""",
 }
 """What must hold after a page's code."""
 
@@ -81,7 +103,8 @@ def script(page: pathlib.Path) -> str:
 def test_code_runs(page, tmp_path):
     """In an interpreter of its own, as a reader would run it, and with the effects it tells of."""
     program = tmp_path / f"{page.stem}.py"
-    program.write_text(script(page) + EFFECTS[page.name])
+    given = f"\nimport re\nPAGE = {str(page)!r}\n"
+    program.write_text(script(page) + given + EFFECTS[page.name])
     done = subprocess.run(
         [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
@@ -193,15 +216,20 @@ def test_readme_opens_with_the_theory():
 
 def named_in_table() -> set[str]:
     """The new names in the guide's table, such as `tpu.RunConfig`."""
-    rows = re.findall(r"^\| `tf\..* \| (.*) \|$", (GUIDE / "index.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(?:tf|tpu_estimator)\b.* \| (.*) \|$", (GUIDE / "index.md").read_text(), re.MULTILINE
+    )
     return {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
 
 
 def test_table_has_all_public_names():
     """Those of the two namespaces; `ModeKeys` and `WarmStartSettings` are in the package too."""
-    submodules = {"estimator.tpu"}
+    submodules = {f"estimator.{name}" for name in ("tpu", "export", "experimental")}
     public = {f"tpu.{name}" for name in tpu.__all__}
     public |= {f"estimator.{name}" for name in estimator.__all__} - submodules
+    for submodule in (estimator.export, estimator.experimental):
+        prefix = submodule.__name__.partition(".")[2]
+        public |= {f"{prefix}.{name}" for name in submodule.__all__}
     assert named_in_table() == public | {"layers", "tpu.ModeKeys", "tpu.WarmStartSettings"}
 
 
@@ -210,7 +238,7 @@ def test_names_in_table_exist():
     for name in named_in_table() - {"layers"}:
         namespace, _, attribute = name.partition(".")
         module = {"tpu": tpu_estimator_compat, "estimator": estimator}[namespace]
-        assert hasattr(module, attribute), name
+        assert operator.attrgetter(attribute)(module), name
     assert importlib.util.find_spec("tpu_estimator_compat.layers")
 
 

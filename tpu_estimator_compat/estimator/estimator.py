@@ -21,6 +21,7 @@ from tpu_estimator_compat.config import (
     TaskType,
     default_session_config,
 )
+from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.model import ModelFnModel
 from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
 from tpu_estimator_compat.program import eager
@@ -39,8 +40,8 @@ ModelFn = Callable[..., Any]
 InputFn = Callable[..., Any]
 
 
-class Estimator:
-    """Trains, evaluates and predicts with a legacy model_fn.
+class Estimator(Exporting):
+    """Trains, evaluates, predicts and exports with a legacy model_fn.
 
     Args:
       model_fn: function of `features`, and of `labels`, `mode`, `params`, `config` where it
@@ -340,6 +341,9 @@ class Estimator:
         self, features: Any, labels: Any, mode: str, where: Topology, check_shapes: bool = True
     ) -> EstimatorSpec | TPUEstimatorSpec:
         del where, check_shapes
+        return self._call_model_fn_for_export(features, labels, mode)
+
+    def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
         offered = {"mode": mode, "params": self.params, "config": self.config}
         spec = call_model_fn(self._model_fn, features, labels, offered)
         if isinstance(spec, TPUEstimatorSpec):

@@ -4,13 +4,23 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
 from tpu_estimator_compat.config import TPURunConfig as RunConfig
-from tpu_estimator_compat.estimator.tpu_estimator import ExportSavedModelApiVersion, TPUEstimator
+from tpu_estimator_compat.estimator.tpu_estimator import (
+    ExportSavedModelApiVersion,
+    TPUEstimator,
+    export_estimator_savedmodel,
+)
+from tpu_estimator_compat.export.tpu_graph import (
+    BatchConfig,
+    inference_on_tpu,
+    model_fn_inference_on_tpu,
+)
 from tpu_estimator_compat.spec import TPUEstimatorSpec
 from tpu_estimator_compat.topology import TPUStrategy
 
 CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
 
 __all__ = [
+    "BatchConfig",
     "CrossShardOptimizer",
     "ExportSavedModelApiVersion",
     "InputPipelineConfig",
@@ -19,4 +29,7 @@ __all__ = [
     "TPUEstimator",
     "TPUEstimatorSpec",
     "TPUStrategy",
+    "export_estimator_savedmodel",
+    "inference_on_tpu",
+    "model_fn_inference_on_tpu",
 ]

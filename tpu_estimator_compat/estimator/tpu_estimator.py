@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -19,6 +19,9 @@ from tpu_estimator_compat.config import (
     parse_iterations_per_loop,
 )
 from tpu_estimator_compat.estimator.estimator import Estimator, InputFn, ModelFn
+from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
+from tpu_estimator_compat.export import tpu_graph
+from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.model_fn_call import (
     BATCH_SIZE_KEY,
     CONTEXT_KEY,
@@ -262,16 +265,95 @@ class TPUEstimator(Estimator):
         set_param(params, USE_TPU_KEY, where.tpu_semantics)
         if where.tpu_semantics:
             set_param(params, CONTEXT_KEY, TPUContext(mode, where, self._tpu_config))
+        spec = self._call_with_params(features, labels, mode, params)
+        if where.tpu_semantics:
+            return _checked_tpu_spec(spec, mode, check_shapes)
+        return _as_estimator_spec(spec)
+
+    def _call_with_params(
+        self, features: Any, labels: Any, mode: str, params: Any
+    ) -> EstimatorSpec | TPUEstimatorSpec:
         offered = {"mode": mode, "params": params, "config": self.config}
         if "params" not in declared_arguments(self._model_fn, offered):
             raise ValueError(
                 f"model_fn ({self._model_fn}) does not include params argument, required by "
                 "TPUEstimator to pass batch size as params['batch_size']"
             )
-        spec = call_model_fn(self._model_fn, features, labels, offered)
-        if where.tpu_semantics:
-            return _checked_tpu_spec(spec, mode, check_shapes)
-        return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
+        return call_model_fn(self._model_fn, features, labels, offered)
+
+    def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
+        params = self.params
+        set_param(params, USE_TPU_KEY, False)
+        return _as_estimator_spec(self._call_with_params(features, labels, mode, params))
+
+    def _call_model_fn_for_tpu_export(self, features: Any, labels: Any) -> EstimatorSpec:
+        wraps = self._export_saved_model_api_version == ExportSavedModelApiVersion.V1
+        params = self.params
+        # The original said so, though with version 1 the model is on TPU too.
+        set_param(params, USE_TPU_KEY, not wraps)
+
+        def call(features: Any) -> EstimatorSpec | TPUEstimatorSpec:
+            return self._call_with_params(features, labels, ModeKeys.PREDICT, params)
+
+        with tpu_graph.inference_context():
+            spec = tpu_graph.spec_on_tpu(call, features) if wraps else call(features)
+        return _as_estimator_spec(spec)
+
+    def _graph_plans(self, mode: str, receiver_fn: ReceiverFn) -> list[GraphPlan]:
+        if not self._export_to_cpu and not self._export_to_tpu:
+            raise ValueError(
+                "One of export_to_cpu and export_to_tpu must be true. Got False twice."
+            )
+        plans = super()._graph_plans(mode, receiver_fn) if self._export_to_cpu else []
+        if not self._export_to_tpu:
+            return plans
+        if mode != ModeKeys.PREDICT:
+            logging.warning(
+                "TPUEstimator only handles mode PREDICT for exporting when `export_to_tpu` is "
+                "`True`; Mode %s will be ignored for TPU.",
+                mode,
+            )
+            return plans
+        tags = [tf.saved_model.SERVING, tf.saved_model.TPU]
+        call, restore = self._call_model_fn_for_tpu_export, not self._export_to_cpu
+        return [*plans, GraphPlan(mode, tags, receiver_fn, call, restore)]
+
+
+def export_estimator_savedmodel(
+    estimator: Estimator,
+    export_dir_base: PathLike,
+    serving_input_receiver_fn: ReceiverFn,
+    assets_extra: Mapping[str, str] | None = None,
+    as_text: bool = False,
+    checkpoint_path: str | None = None,
+) -> bytes:
+    """Exports what an `Estimator` trained with graphs for CPU and TPU.
+
+    Args:
+      estimator: its model_fn must take `params`.
+      export_dir_base: as for `export_saved_model`.
+      serving_input_receiver_fn: as for `export_saved_model`.
+      assets_extra: as for `export_saved_model`.
+      as_text: as for `export_saved_model`.
+      checkpoint_path: as for `export_saved_model`.
+
+    Returns:
+      The path of the SavedModel, as bytes.
+    """
+    on_tpu = TPUEstimator(
+        estimator._model_fn,
+        config=TPURunConfig(model_dir=estimator.model_dir),
+        params=estimator.params,
+        use_tpu=True,
+        train_batch_size=1,  # nothing is trained
+    )
+    return on_tpu.export_saved_model(
+        export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path
+    )
+
+
+def _as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:
+    return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 
 def _check_params(params: Any) -> None:

@@ -7,14 +7,16 @@ one, with placeholders in place of the input pipeline.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.tpu import tpu_function
 
 from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program.keras_layers import generators_outside_checkpoints
 from tpu_estimator_compat.program.mirrored import exchanging_optimizers
 from tpu_estimator_compat.program.partition import Dims
 from tpu_estimator_compat.program.prune import Key, key
@@ -117,6 +119,21 @@ def placeholders(element_spec: Structure) -> tuple[Structure, list[tf.Tensor]]:
     return tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True), flat
 
 
+@contextlib.contextmanager
+def new_graph(seed: int | None) -> Iterator[tf.Graph]:
+    """A new default graph for a model_fn, with a global step; the same names in every one.
+
+    Args:
+      seed: the graph-level random seed, or None.
+    """
+    graph = tf.Graph()
+    with eager.capture_semantics(), eager.fresh_keras_names(), graph.as_default():
+        tf.compat.v1.set_random_seed(seed)
+        tf.compat.v1.train.create_global_step(graph)
+        with generators_outside_checkpoints(), eager.seeded_initializers(seed):
+            yield graph
+
+
 def capture(
     call: Callable[[Structure], Any],
     element_spec: Structure,
@@ -137,14 +154,11 @@ def capture(
     Returns:
       The captured graph; its default-graph context has been left.
     """
-    graph = tf.Graph()
-    with eager.capture_semantics(), eager.fresh_keras_names(), graph.as_default():
-        tf.compat.v1.set_random_seed(seed)
-        tf.compat.v1.train.create_global_step(graph)
+    with new_graph(seed) as graph:
         element, feeds = placeholders(element_spec)
         captured = CapturedGraph(graph, element_spec, feeds)
         exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
-        with exchange(replicas), eager.seeded_initializers(seed):
+        with exchange(replicas):
             captured.spec = call(element)
     return captured
 

@@ -13,6 +13,8 @@ from keras.src.backend.common import global_state
 from tensorflow.python.eager import context
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
+from tpu_estimator_compat.program.keras_layers import one_scope_per_call
+
 
 @contextlib.contextmanager
 def eager_mode() -> Iterator[None]:
@@ -108,7 +110,8 @@ def fresh_keras_names() -> Iterator[None]:
     names = global_state.get_global_attribute(_NAMES)
     global_state.set_global_attribute(_NAMES, collections.defaultdict(int))
     try:
-        yield
+        with one_scope_per_call():
+            yield
     finally:
         global_state.set_global_attribute(_NAMES, names)
 

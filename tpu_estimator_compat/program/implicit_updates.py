@@ -36,7 +36,8 @@ def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[
       The write ops, initialisers and UPDATE_OPS left out.
     """
     collected = graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)
-    variables = graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+    keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
+    variables = [variable for key in keys for variable in graph.get_collection(key)]
     known = [op if isinstance(op, tf.Operation) else op.op for op in collected]
     known += [v.initializer for v in variables]
     writes = [op for op in graph.get_operations() if op.type in _WRITES]

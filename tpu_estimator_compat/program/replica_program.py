@@ -132,15 +132,19 @@ class ReplicaProgram:
             environment[op.name, 0] = under_construction.capture(handle_of(op))
         done: list[tf.Operation] = []
         for index, stage in enumerate(self.stages):
-            with tf.control_dependencies(done):
-                done += self._import(index, environment)
+            done += self._import(index, environment, after=done)
             if stage.collectives:
                 self._exchange(stage, environment)
         with tf.control_dependencies(done):
             return [tf.identity(environment[key(t)]) for t in self.fetches]
 
-    def _import(self, index: int, environment: dict[Key, tf.Tensor]) -> list[tf.Operation]:
+    def _import(
+        self, index: int, environment: dict[Key, tf.Tensor], after: list[tf.Operation]
+    ) -> list[tf.Operation]:
+        """Imports a stage that runs after the operations `after`; returns those that must run."""
         stage, wanted = self.stages[index], self._wanted[index]
+        under_construction = tf.compat.v1.get_default_graph()
+        already = len(under_construction.get_operations()) if after else 0
         graph_def = self._graph_def(index, _seed_offset(self.replicas))
         returned = tf.graph_util.import_graph_def(
             graph_def,
@@ -148,6 +152,11 @@ class ReplicaProgram:
             return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
             name="",
         )
+        if after:
+            # Not by tf.control_dependencies: for imported ops TensorFlow compares these operations
+            # with input tensors, and fails.
+            for op in under_construction.get_operations()[already:]:
+                op._add_control_inputs(after)
         environment.update(zip(map(key, stage.outputs), returned, strict=False))
         return list(returned[len(stage.outputs) :])
 

@@ -41,6 +41,12 @@ def dataset(model: types.ModuleType, count: int | None = None, labels: bool = Tr
     return source.batch(model.BATCH, drop_remainder=True)
 
 
+def batch(model: types.ModuleType) -> dict[str, np.ndarray]:
+    """The features of one batch, by name, of a model that has them by name."""
+    features, _ = _NUMPY[model.NAME]
+    return {name: np.asarray(value[: model.BATCH]) for name, value in features.items()}
+
+
 def loss(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Mean cross entropy."""
     return tf.reduce_mean(

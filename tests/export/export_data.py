@@ -1,0 +1,75 @@
+"""The data of `export_cases.py`: points with labels, and words."""
+
+import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+FEATURES, CLASSES = 4, 3
+WORDS = ["the", "quick", "brown", "fox", "jumps"]
+
+
+def points(count: int = 16) -> np.ndarray:
+    """Float32 features of shape [count, 4]."""
+    return np.random.RandomState(0).normal(size=(count, FEATURES)).astype(np.float32)
+
+
+def classes(count: int = 16) -> np.ndarray:
+    """Int32 labels of shape [count]."""
+    return (points(count).sum(axis=1) > 0).astype(np.int32)
+
+
+def serialized(count: int = 5) -> np.ndarray:
+    """`tf.Example`s of points."""
+    return np.array(
+        [
+            tf.train.Example(
+                features=tf.train.Features(
+                    feature={
+                        "x": tf.train.Feature(float_list=tf.train.FloatList(value=point)),
+                        "word": tf.train.Feature(
+                            bytes_list=tf.train.BytesList(value=[WORDS[i % 5].encode()])
+                        ),
+                    }
+                )
+            ).SerializeToString()
+            for i, point in enumerate(points(count))
+        ],
+        object,
+    )
+
+
+def dict_input_fn(params):
+    """Endless batches of {"x": points}, labels."""
+    dataset = tf.data.Dataset.from_tensor_slices(({"x": points()}, classes()))
+    return dataset.repeat().batch(8, drop_remainder=True)
+
+
+def bare_input_fn(params):
+    """Endless batches of points, labels."""
+    dataset = tf.data.Dataset.from_tensor_slices((points(), classes()))
+    return dataset.repeat().batch(8, drop_remainder=True)
+
+
+def word_input_fn(params):
+    """Endless batches of {"word": strings, "x": points}, labels."""
+    words = np.array([WORDS[i % 5] for i in range(16)])
+    dataset = tf.data.Dataset.from_tensor_slices(({"word": words, "x": points()}, classes()))
+    return dataset.repeat().batch(8, drop_remainder=True)
+
+
+def sparse_input_fn(params):
+    """Endless batches of {"word": sparse strings}, labels."""
+
+    def as_sparse(features, labels):
+        return {"word": tf.sparse.from_dense(features["word"][:, None])}, labels
+
+    return word_input_fn(params).map(as_sparse)
+
+
+def write_vocabulary(directory):
+    """The vocabulary file of the tables case."""
+    path = os.path.join(directory, "words.txt")
+    with open(path, "w") as file:
+        file.write("\n".join(WORDS) + "\n")
+    return path

@@ -1,0 +1,9 @@
+"""Commands of `python -m tpu_estimator_compat`: a module each, listed here.
+
+A module has `NAME`, `add_arguments(parser)` and `run(arguments)`, which returns the exit status.
+The first line of its docstring is its help.
+"""
+
+from tpu_estimator_compat.commands import map_weights
+
+COMMANDS = (map_weights,)

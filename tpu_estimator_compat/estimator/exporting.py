@@ -1,0 +1,207 @@
+"""The export methods of estimators: which graphs to write, and from which checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.saved_model.model_utils.export_utils import EXPORT_TAG_MAP
+from tensorflow.python.util import deprecation
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.export import saved_model
+from tpu_estimator_compat.export.saved_model import GraphPlan
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
+
+ReceiverFn = Callable[[], Any]
+PathLike = str | bytes | os.PathLike[str]
+
+
+class Exporting:
+    """What makes an estimator exportable; a base of `Estimator`."""
+
+    _config: RunConfig
+    _model_dir: str
+    _warm_start_settings: WarmStartSettings | None
+    latest_checkpoint: Callable[[], str | None]
+
+    def export_saved_model(
+        self,
+        export_dir_base: PathLike,
+        serving_input_receiver_fn: ReceiverFn,
+        assets_extra: Mapping[str, str] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        experimental_mode: str = ModeKeys.PREDICT,
+    ) -> bytes:
+        """Writes a SavedModel for servers, under a timestamp in `export_dir_base`.
+
+        It appears there whole: it is written under another name, which servers ignore. Each entry
+        of the spec's `export_outputs` becomes a signature; without any, `predictions` become the
+        default one, `serving_default`.
+
+        Args:
+          export_dir_base: directory of exports; made if it does not exist.
+          serving_input_receiver_fn: takes nothing, returns a `ServingInputReceiver` or
+            `TensorServingInputReceiver` of `tpu_estimator_compat.estimator.export`.
+          assets_extra: path below the SavedModel's `assets.extra` to the file to copy there.
+          as_text: write `saved_model.pbtxt` instead of `saved_model.pb`.
+          checkpoint_path: what to export; None for the newest checkpoint, or that of
+            `warm_start_from` if there is none.
+          experimental_mode: the mode in which model_fn is called.
+
+        Returns:
+          The path of the SavedModel: `<export_dir_base>/<seconds since 1970>`, as bytes.
+
+        Raises:
+          ValueError: there is no receiver function or checkpoint, the checkpoint does not fit, or a
+            bad model_fn or receiver.
+          tf.errors.OpError: `export_dir_base` cannot be written.
+        """
+        _check_receiver_fn(serving_input_receiver_fn)
+        return self._export(
+            export_dir_base,
+            {experimental_mode: serving_input_receiver_fn},
+            assets_extra,
+            as_text,
+            checkpoint_path,
+        )
+
+    def experimental_export_all_saved_models(
+        self,
+        export_dir_base: PathLike,
+        input_receiver_fn_map: Mapping[str, ReceiverFn],
+        assets_extra: Mapping[str, str] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+    ) -> bytes:
+        """Writes a SavedModel that holds a graph for each of several modes.
+
+        The graphs of TRAIN and EVAL have signatures `train` and `eval`, and the tags `train` and
+        `eval`; all share the variables of the first mode given, of TRAIN, EVAL and PREDICT.
+
+        Args:
+          export_dir_base: as for `export_saved_model`.
+          input_receiver_fn_map: `ModeKeys` value to a function that takes nothing and returns a
+            receiver; of TRAIN and EVAL it has labels too.
+          assets_extra: as for `export_saved_model`.
+          as_text: as for `export_saved_model`.
+          checkpoint_path: as for `export_saved_model`.
+
+        Returns:
+          The path of the SavedModel, as bytes.
+
+        Raises:
+          ValueError: no mode is given; and as for `export_saved_model`.
+          tf.errors.OpError: `export_dir_base` cannot be written.
+        """
+        return self._export(
+            export_dir_base, input_receiver_fn_map, assets_extra, as_text, checkpoint_path
+        )
+
+    @deprecation.deprecated(
+        None, "This function has been renamed, use `export_saved_model` instead."
+    )
+    def export_savedmodel(
+        self,
+        export_dir_base: PathLike,
+        serving_input_receiver_fn: ReceiverFn,
+        assets_extra: Mapping[str, str] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        strip_default_attrs: bool = False,
+    ) -> bytes:
+        """The old name of `export_saved_model`.
+
+        Args:
+          export_dir_base: as for `export_saved_model`.
+          serving_input_receiver_fn: as for `export_saved_model`.
+          assets_extra: as for `export_saved_model`.
+          as_text: as for `export_saved_model`.
+          checkpoint_path: as for `export_saved_model`.
+          strip_default_attrs: leave out attributes of ops that have their default value, so that
+            older servers, which do not know new ones, can load the graph.
+
+        Returns:
+          The path of the SavedModel, as bytes.
+        """
+        _check_receiver_fn(serving_input_receiver_fn)
+        return self._export(
+            export_dir_base,
+            {ModeKeys.PREDICT: serving_input_receiver_fn},
+            assets_extra,
+            as_text,
+            checkpoint_path,
+            strip_default_attrs,
+        )
+
+    def _export(
+        self,
+        base: PathLike,
+        receiver_fns: Mapping[str, ReceiverFn],
+        assets_extra: Mapping[str, str] | None,
+        as_text: bool,
+        checkpoint_path: str | None,
+        strip_default_attrs: bool = True,
+    ) -> bytes:
+        checkpoint_path = checkpoint_path or self._checkpoint_to_export()
+        # TRAIN first: it writes the variables, and it has all that a checkpoint has.
+        modes = [
+            m for m in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT) if receiver_fns.get(m)
+        ]
+        if not modes:
+            raise ValueError(
+                f"No valid modes for exporting found. Got {list(receiver_fns)}. Give input "
+                f"receiver functions for {ModeKeys.TRAIN}, {ModeKeys.EVAL} or {ModeKeys.PREDICT}."
+            )
+        plans = [plan for mode in modes for plan in self._graph_plans(mode, receiver_fns[mode])]
+        if not plans:
+            raise ValueError(
+                f"Nothing to export: only mode {ModeKeys.PREDICT} has a graph for TPU, and "
+                f"export_to_cpu is False. Got {list(receiver_fns)}; set export_to_cpu."
+            )
+        request = saved_model.ExportRequest(
+            base=base,
+            checkpoint_path=checkpoint_path,
+            plans=plans,
+            assets_extra=assets_extra,
+            as_text=as_text,
+            strip_default_attrs=strip_default_attrs,
+            seed=self._config.tf_random_seed,
+            session_config=self._config.session_config,
+        )
+        return saved_model.export(request)
+
+    def _checkpoint_to_export(self) -> str:
+        path = self.latest_checkpoint()
+        if not path and self._warm_start_settings:
+            path = self._warm_start_settings.ckpt_to_initialize_from
+            if tf.io.gfile.isdir(path):
+                path = tf.train.latest_checkpoint(path)
+        if not path:
+            raise ValueError(
+                f"Couldn't find trained model at {self._model_dir}. Train first, or give "
+                "checkpoint_path."
+            )
+        return path
+
+    def _graph_plans(self, mode: str, receiver_fn: ReceiverFn) -> list[GraphPlan]:
+        """The graphs that a mode is exported as."""
+
+        def call(features: Any, labels: Any) -> EstimatorSpec:
+            return self._call_model_fn_for_export(features, labels, mode)
+
+        return [GraphPlan(mode, EXPORT_TAG_MAP[mode], receiver_fn, call)]
+
+    def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
+        raise NotImplementedError
+
+
+def _check_receiver_fn(receiver_fn: ReceiverFn | None) -> None:
+    if not receiver_fn:
+        raise ValueError(
+            f"An input_receiver_fn must be defined. Got {receiver_fn}; give a function that "
+            "returns a ServingInputReceiver."
+        )

@@ -1,0 +1,118 @@
+"""Directories: exports appear under a timestamp, whole, by a rename; servers look for those."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+from tensorflow.python.saved_model.model_utils.export_utils import (
+    MAX_DIRECTORY_CREATION_ATTEMPTS,
+    get_temp_export_dir,
+    get_timestamped_export_dir,
+)
+
+_ASSETS_EXTRA = b"assets.extra"
+
+
+class ExportDirectory:
+    """A directory that is written under one name and then gets another.
+
+    Attributes:
+      temporary: `<base>/temp-<seconds>`, which servers ignore.
+      final: `<base>/<seconds>`, seconds since 1970.
+    """
+
+    def __init__(self, temporary: bytes, final: bytes):
+        self.temporary = temporary
+        self.final = final
+
+
+@contextlib.contextmanager
+def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory]:
+    """A new, empty temporary directory in `base`; on success it gets its final name.
+
+    An exception removes it. A killed process leaves it under its temporary name.
+
+    Args:
+      base: where exports go; made if it does not exist.
+
+    Yields:
+      The two paths.
+
+    Raises:
+      tf.errors.OpError: nothing can be written there; the message names `base`.
+      RuntimeError: other exports took every timestamp for ten seconds.
+    """
+    base = os.fspath(base)
+    with _explained(base):
+        tf.io.gfile.makedirs(base)
+        directory = _claim(base)
+    try:
+        yield directory
+        tf.io.gfile.rename(directory.temporary, directory.final)
+    except BaseException:
+        with contextlib.suppress(tf.errors.OpError):
+            tf.io.gfile.rmtree(directory.temporary)
+        raise
+
+
+def _claim(base: str | bytes) -> ExportDirectory:
+    for _ in range(MAX_DIRECTORY_CREATION_ATTEMPTS):
+        final = get_timestamped_export_dir(base)
+        temporary = get_temp_export_dir(final)
+        if _made(temporary):
+            return ExportDirectory(temporary, final)
+        logging.warning("%s: another export is at it; waiting", tf.compat.as_str(temporary))
+        time.sleep(1)
+    raise RuntimeError(
+        "Failed to obtain a unique export directory name after "
+        f"{MAX_DIRECTORY_CREATION_ATTEMPTS} attempts in {tf.compat.as_str(base)}."
+    )
+
+
+def _made(path: bytes) -> bool:
+    """Makes a directory; False if it is there, made by another process in the same second."""
+    if tf.io.gfile.exists(path):
+        return False
+    if b"://" not in path:
+        try:
+            os.mkdir(path)  # gfile's does not tell whether somebody else was faster
+            return True
+        except FileExistsError:
+            return False
+        except OSError:
+            pass  # gfile says what is wrong as it does for other file systems
+    tf.io.gfile.mkdir(path)
+    return True
+
+
+@contextlib.contextmanager
+def _explained(base: str | bytes) -> Iterator[None]:
+    try:
+        yield
+    except tf.errors.OpError as error:
+        message = (
+            f"Cannot export to export_dir_base={tf.compat.as_str(base)!r}: {error.message}. Give a "
+            "directory that this process can make and write to."
+        )
+        raise type(error)(error.node_def, error.op, message) from None
+
+
+def copy_assets_extra(assets: Mapping[str, str] | None, directory: bytes) -> None:
+    """Copies files into `assets.extra` of a SavedModel.
+
+    Args:
+      assets: path below `assets.extra` to the file that is copied there; None for none.
+      directory: the SavedModel.
+
+    Raises:
+      tf.errors.NotFoundError: a file does not exist.
+    """
+    for relative, source in (assets or {}).items():
+        target = os.path.join(directory, _ASSETS_EXTRA, tf.compat.as_bytes(relative))
+        tf.io.gfile.makedirs(os.path.dirname(target))
+        tf.io.gfile.copy(source, target)

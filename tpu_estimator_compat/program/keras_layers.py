@@ -1,0 +1,97 @@
+"""Keras 3 layers in a model_fn's graph: names and saved variables as with Keras 2.
+
+**Scopes.** Keras 3 opens a layer's scope twice for a call, to build it and to run it. In a graph
+the second one gets a name of its own: after `dense`, `dense_1` is taken, and the next layer, which
+is called so, would make its variables in `dense_1_1`, where no checkpoint of the original has them.
+And layers without a `build` are tried out on the side, and their variables made later, outside of
+all scopes.
+
+**Random generators.** Layers such as Dropout keep a generator's state in a variable; in Keras 2
+they had none. So it is a local variable: no checkpoint has it, and it starts from its seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from keras.src.backend.common.name_scope import current_path
+from keras.src.backend.tensorflow import core
+
+
+@contextlib.contextmanager
+def one_scope_per_call() -> Iterator[None]:
+    """Within, the scope in which a layer runs is that in which it was built."""
+    built: dict[int, tuple[Any, str]] = {}
+    new_scope, make_late = core.name_scope.__init__, core.Variable._deferred_initialize
+
+    def with_layer_scope(self: Any, name: str, caller: Any = None, **kwargs: Any) -> None:
+        new_scope(self, name, caller=caller, **kwargs)
+        if caller is not None:
+            self._tf_name_scope = _LayerScope(name, caller, built)
+
+    def in_layer_scope(self: Any) -> None:
+        with _scope_of(self):
+            make_late(self)
+
+    core.name_scope.__init__ = with_layer_scope
+    core.Variable._deferred_initialize = in_layer_scope
+    try:
+        yield
+    finally:
+        core.name_scope.__init__ = new_scope
+        core.Variable._deferred_initialize = make_late
+
+
+@contextlib.contextmanager
+def generators_outside_checkpoints() -> Iterator[None]:
+    """Within, in the default graph, states of random generators become local variables."""
+
+    def create(next_creator: Any, **kwargs: Any) -> tf.Variable:
+        variable = next_creator(**kwargs)
+        if kwargs.get("name") == _GENERATOR_STATE:
+            _make_local(variable)
+        return variable
+
+    with tf.variable_creator_scope(create):
+        yield
+
+
+_GENERATOR_STATE = "seed_generator_state"
+
+
+def _make_local(variable: tf.Variable) -> None:
+    graph = variable.graph
+    saved = graph.get_collection_ref(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+    saved[:] = [v for v in saved if v is not variable]
+    graph.add_to_collection(tf.compat.v1.GraphKeys.LOCAL_VARIABLES, variable)
+
+
+def _scope_of(variable: Any) -> contextlib.AbstractContextManager[Any]:
+    """The scope of a variable's layer, below the scope that is open now."""
+    path = variable.path.rpartition("/")[0].removeprefix(current_path()).strip("/")
+    opened = tf.compat.v1.get_default_graph().get_name_scope()
+    scope = "/".join(part for part in (opened, path) if part)
+    return tf.name_scope(f"{scope}/") if scope else contextlib.nullcontext()
+
+
+class _LayerScope:
+    """A scope that goes on, every second time, where the layer's last one was."""
+
+    def __init__(self, name: str, layer: Any, built: dict[int, tuple[Any, str]]):
+        self._name, self._layer, self._built = name, layer, built
+
+    def __enter__(self) -> str:
+        _, again = self._built.pop(id(self._layer), (None, None))
+        self._scope = tf.name_scope(again or self._name)
+        entered = self._scope.__enter__()
+        if again is None:
+            # The name ends with "/" and so is opened again as it is. The layer is kept as well, so
+            # that no other one gets its id.
+            self._built[id(self._layer)] = self._layer, entered
+        return entered
+
+    def __exit__(self, *error: Any) -> None:
+        self._scope.__exit__(*error)
