@@ -14,6 +14,7 @@ from legacy_models import (
 )
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat import estimator
 
 
 def steps_done(estimator) -> int:
@@ -388,3 +389,22 @@ def test_cross_replica_sum_honours_subgroups(tmp_path, strategy):
     estimator = make_estimator(tmp_path, model_fn, use_tpu=True, train_distribute=strategy(4))
     estimator.train(input_fn, steps=1)
     assert estimator.get_variable_value("seen") == sum(range(32))
+
+
+def test_tpu_strategy_of_tf1_gives_hooks_their_turn_once_per_run(tmp_path):
+    class Counter(tf.train.SessionRunHook):
+        runs = 0
+
+        def after_run(self, run_context, run_values):
+            self.runs += 1
+
+    def model_fn(features, labels, mode):
+        return make_model_fn()(features, labels, mode, {"use_tpu": False}).as_estimator_spec()
+
+    strategy = tpu.TPUStrategy(steps_per_run=5)
+    config = estimator.RunConfig(str(tmp_path), train_distribute=strategy)
+    hook = Counter()
+    est = estimator.Estimator(model_fn, config=config)
+    est.train(lambda: train_input_fn({"batch_size": 4}), hooks=[hook], steps=20)
+    assert hook.runs == 4
+    assert est.get_variable_value("global_step") == 20
