@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
@@ -54,52 +55,84 @@ def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
     Returns:
       Metric name to numpy value, with `loss` (the mean over steps) and `global_step`.
     """
-    logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
-    started = time.perf_counter()
-    with run.in_graph():
-        if not request.checkpoint_path and request.warm_start:
-            run.warm_start(request.warm_start)
-        pairs = metric_pairs(run)
-        targets = [update for _, update in pairs.values()] + host_call_targets(run)
-        values = {name: value for name, (value, _) in sorted(pairs.items())}
-        values["global_step"] = tf.compat.v1.train.get_global_step(run.graph)
-        results = _run(run, feed, request, targets, values)
-    logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
-    logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
-    if run.writes_files:
-        write_results(request.output_dir, results, request.checkpoint_path)
-    return results
+    return Evaluation(run, feed, request)()
 
 
-def _run(
-    run: ModeRun,
-    feed: Feed,
-    request: EvalRequest,
-    targets: Sequence[tf.Operation],
-    values: dict[str, tf.Tensor],
-) -> dict[str, Any]:
-    scaffold = scaffold_of(run)
-    creator = StepSessionCreator(
-        lambda: run.step_session(feed, loss=run.spec.loss, targets=targets),
-        scaffold,
-        checkpoint_filename_with_path=request.checkpoint_path,
-    )
-    final = _Results(run, values)
-    hooks = [*request.hooks, *(run.spec.evaluation_hooks or []), final]
-    loop = None
-    if run.topology.tpu_semantics and request.steps is not None:
-        loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
-    pacer = Pacer(hooks, loop)
-    progress = _Progress(request.steps)
-    with leaving_together(creator, hooks) as monitored:
-        while not monitored.should_stop() and progress.left():
-            session = monitored._tf_sess()
-            pacer.before_run(session, progress.done)
-            session.steps_per_run = min(session.steps_per_run, progress.left())
-            monitored.run(list(targets))
-            progress.advance(session.steps_last_run)
-            pacer.after_run(session, progress.done)
-    return final.values
+class Evaluation:
+    """An evaluation whose graph is complete: it can be made again and again.
+
+    Args:
+      run: the prepared EVAL mode.
+      feed: its input.
+      request: limits, checkpoint and listeners.
+    """
+
+    def __init__(self, run: ModeRun, feed: Feed, request: EvalRequest):
+        self._run = run
+        self._feed = feed
+        self._request = request
+        with run.in_graph():
+            if not request.checkpoint_path and request.warm_start:
+                run.warm_start(request.warm_start)
+            pairs = metric_pairs(run)
+            self._targets = [update for _, update in pairs.values()] + host_call_targets(run)
+            self._results = {name: value for name, (value, _) in sorted(pairs.items())}
+            self._results["global_step"] = tf.compat.v1.train.get_global_step(run.graph)
+            self.scaffold = scaffold_of(run)
+
+    def __call__(self, variables: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
+        """Evaluates and writes the results as events.
+
+        Args:
+          variables: values by variable name, in place of a checkpoint's.
+
+        Returns:
+          Metric name to numpy value, with `loss` (the mean over steps) and `global_step`.
+        """
+        logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
+        started = time.perf_counter()
+        with self._run.in_graph():
+            results = self._loop(self._creator(variables))
+        logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
+        logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
+        if self._run.writes_files:
+            write_results(self._request.output_dir, results, self._request.checkpoint_path)
+        return results
+
+    def _creator(self, variables: Mapping[str, np.ndarray] | None) -> StepSessionCreator:
+        run, scaffold = self._run, self.scaffold
+        if variables is not None:
+
+            def assign(*unused_arguments: Any) -> None:
+                for name, value in variables.items():
+                    run.store.assign(name, value)
+
+            scaffold = tf.compat.v1.train.Scaffold(init_fn=assign, copy_from_scaffold=scaffold)
+        return StepSessionCreator(
+            lambda: run.step_session(self._feed, loss=run.spec.loss, targets=self._targets),
+            scaffold,
+            checkpoint_filename_with_path=self._request.checkpoint_path,
+        )
+
+    def _loop(self, creator: StepSessionCreator) -> dict[str, Any]:
+        run, request = self._run, self._request
+        final = _Results(run, self._results)
+        loop, stop = None, []
+        if request.steps is not None:
+            stop = [_StopAfter(request.steps, log_all=not run.topology.tpu_semantics)]
+            if run.topology.tpu_semantics:
+                loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
+        hooks = [*request.hooks, *stop, *(run.spec.evaluation_hooks or []), final]
+        pacer = Pacer(hooks, loop)
+        done = 0
+        with leaving_together(creator, hooks) as monitored:
+            while not monitored.should_stop():
+                session = monitored._tf_sess()
+                pacer.before_run(session, done)
+                monitored.run(list(self._targets))
+                done += session.steps_last_run
+                pacer.after_run(session, done)
+        return final.values
 
 
 class _Results(tf.compat.v1.train.SessionRunHook):
@@ -120,23 +153,27 @@ class _Results(tf.compat.v1.train.SessionRunHook):
         self.values = session.run(self._tensors)
 
 
-class _Progress:
-    """Counts steps and logs every tenth of them, in the original's words."""
+class _StopAfter(tf.compat.v1.train.SessionRunHook):
+    """Stops after a number of steps, and logs every tenth of them, in the original's words."""
 
-    _ENDLESS = 2**62
-
-    def __init__(self, steps: int | None):
+    def __init__(self, steps: int, log_all: bool):
         self._steps = steps
-        self.done = 0
+        self._log_all = log_all
 
-    def left(self) -> int:
-        return self._ENDLESS if self._steps is None else self._steps - self.done
+    def begin(self) -> None:
+        self._done = 0
 
-    def advance(self, steps: int) -> None:
-        before = self.done
-        self.done += steps
-        if self._steps is None:
-            return
+    def steps_until_control(self, global_step: int) -> int:
+        """Steps until the end."""
+        del global_step
+        return self._steps - self._done
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        del run_values
+        before, self._done = self._done, self._done + run_context.session.steps_last_run
         tenth = max(1, self._steps // 10)
-        if self.done // tenth > before // tenth or self.done == self._steps:
-            logging.info("Evaluation [%d/%d]", self.done, self._steps)
+        for step in range(before + 1, self._done + 1):
+            if step == self._steps or (self._log_all and not step % tenth):
+                logging.info("Evaluation [%d/%d]", step, self._steps)
+        if self._done >= self._steps:
+            run_context.request_stop()

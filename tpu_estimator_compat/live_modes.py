@@ -25,7 +25,7 @@ from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.program.step_program import StepProgram
-from tpu_estimator_compat.program.variables import VariableStore, components
+from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 from tpu_estimator_compat.training import add_default_saver, scaffold_of, train_targets
@@ -182,9 +182,7 @@ class LiveModes:
         """Gives variable `name` its value in a checkpoint; False where it has none."""
         if not reader.has_tensor(name):
             return False
-        with eager.eager_mode():
-            for component in components(self.store[name]):
-                component.assign(reader.get_tensor(name))
+        self.store.assign(name, reader.get_tensor(name))
         return True
 
     def follow_checkpoint(self) -> None:

@@ -64,7 +64,11 @@ def declared_arguments(function: Callable[..., Any], offered: dict[str, Any]) ->
 
 
 def call_model_fn(
-    model_fn: Callable[..., Any], features: Any, labels: Any, offered: dict[str, Any]
+    model_fn: Callable[..., Any],
+    features: Any,
+    labels: Any,
+    offered: dict[str, Any],
+    remark: str | None = None,
 ) -> EstimatorSpec | TPUEstimatorSpec:
     """Calls model_fn and checks what it returns.
 
@@ -73,6 +77,7 @@ def call_model_fn(
       features: its features.
       labels: its labels, or None.
       offered: further arguments by name, given where model_fn declares them.
+      remark: what to log besides, if anything.
 
     Returns:
       The spec.
@@ -84,6 +89,8 @@ def call_model_fn(
     if "labels" not in kwargs and labels is not None:
         raise ValueError("model_fn does not take labels, but input_fn returns labels.")
     logging.info("Calling model_fn.")
+    if remark:
+        logging.info(remark)
     spec = model_fn(features=features, **kwargs)
     logging.info("Done calling model_fn.")
     if not isinstance(spec, (EstimatorSpec, TPUEstimatorSpec)):

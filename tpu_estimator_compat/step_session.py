@@ -40,6 +40,8 @@ class StepSession(GraphSession):
     Attributes:
       steps_per_run: steps of the next `run` that asks for the main targets.
       steps_last_run: how many steps the last such `run` made.
+      reads_before_last_step: whether variables that a run of many steps fetches are read before its
+        last step, as by a hook that has control around every step, or after all of them.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class StepSession(GraphSession):
         self.captured = captured
         self.steps_per_run = 1
         self.steps_last_run = 0
+        self.reads_before_last_step = False
         self._loss = loss
         self._targets = list(targets)
         self._target_names = {op.name for op in targets}
@@ -124,9 +127,7 @@ class StepSession(GraphSession):
         others = names - self._target_names
         late = [t for t in fetches if not self._is_loss(t)]
         if main and self._loss is not None and not others and not self._in_step(late):
-            # After a run of many steps only the values of now make sense.
-            before = self._plain_reads(late) if steps == 1 else {}
-            return self._with_loss(fetches, self._run_loop(steps), before)
+            return self._run_reading(fetches, late, steps)
         if main and steps > 1:
             self._run_loop(steps - 1)
         # A hook that gets control around every step reads what variables were before it, as TF1's
@@ -136,6 +137,25 @@ class StepSession(GraphSession):
         read.update(zip(map(key, within), self._run_single(within, targets), strict=True))
         self.steps_last_run = steps if main else self.steps_last_run
         return [read[key(t)] for t in fetches]
+
+    def _run_reading(
+        self, fetches: Sequence[tf.Tensor], late: Sequence[tf.Tensor], steps: int
+    ) -> list[Any]:
+        """Runs steps; reads variables of `late` before the last of them, or after a TPU's loop."""
+        reads = any(self.variable_behind(t) is not None for t in late)
+        if reads and steps > 1 and self.reads_before_last_step:
+            ahead = self._run_loop(steps - 1)
+            if ahead.steps < steps - 1 or not np.isfinite(as_numpy(ahead.loss)):
+                return self._with_loss(fetches, ahead, {})
+            before = self._plain_reads(late)
+            try:
+                result = self._run_loop(1)
+            except tf.errors.OutOfRangeError:  # raised again by the next run
+                return self._with_loss(fetches, ahead, {})
+            self.steps_last_run = ahead.steps + result.steps
+            return self._with_loss(fetches, result, before)
+        before = self._plain_reads(late) if steps == 1 else {}
+        return self._with_loss(fetches, self._run_loop(steps), before)
 
     def _is_loss(self, tensor: tf.Tensor) -> bool:
         return self._loss is not None and key(tensor) == key(self._loss)

@@ -180,19 +180,24 @@ def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
     has_host_call = not isinstance(spec, EstimatorSpec) and spec.host_call is not None
     if has_host_call and run.writes_files:
         writers = [HostCallHook([])]
+    speed = _speed_hooks(run, request)
+    by_estimator = request.batch_size is None  # which told its speed before everyone else
     return [
         *chief_hooks,
+        *(speed if by_estimator else []),
+        *_summary_hooks(run, scaffold),
         *request.hooks,
         *stop,
         nan,
         *_log_hooks(run, request),
+        *([] if by_estimator else speed),
         *writers,
         *training_hooks,
     ]
 
 
 def _chief_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
-    """Those who write files, and those of the spec that only the chief has."""
+    """Who writes checkpoints, and hooks of the spec that only the chief has."""
     spec, config = run.spec, run.config
     chief_hooks = list(getattr(spec, "training_chief_hooks", None) or [])
     user_hooks = [*request.hooks, *(spec.training_hooks or []), *chief_hooks]
@@ -209,7 +214,7 @@ def _chief_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
             )
         ]
     _add_listeners(savers, request.saving_listeners)
-    return [*own_saver, *chief_hooks, *_summary_hooks(run, scaffold)]
+    return [*own_saver, *chief_hooks]
 
 
 def _add_listeners(savers, listeners) -> None:
@@ -224,7 +229,7 @@ def _add_listeners(savers, listeners) -> None:
 
 
 def _summary_hooks(run: ModeRun, scaffold) -> list[Hook]:
-    if not run.config.save_summary_steps:
+    if not run.config.save_summary_steps or not run.writes_files:
         return []
     return [
         tf.compat.v1.train.SummarySaverHook(
@@ -236,21 +241,26 @@ def _summary_hooks(run: ModeRun, scaffold) -> list[Hook]:
 
 
 def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
-    every = run.config.log_step_count_steps
+    every, loop = run.config.log_step_count_steps, request.loop
     if every is None:
         return []
-    loop = request.loop
     in_calls: dict[str, Any] = {"every_n_iter": every}
-    in_steps: dict[str, Any] = {"every_n_steps": every}
     if loop is not None and loop.unit == "seconds":
         in_calls = {"every_n_secs": loop.value}
-        in_steps = {"every_n_steps": None, "every_n_secs": loop.value}
     elif loop is not None:
         in_calls = {"every_n_iter": math.ceil(every / loop.value)}  # one call per loop
     tensors = {"loss": run.spec.loss, "step": tf.compat.v1.train.get_global_step(run.graph)}
-    writes = run.config.save_summary_steps and run.writes_files
-    output_dir = run.config.model_dir if writes else None
-    return [
-        tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls),
-        ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps),
-    ]
+    return [tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls)]
+
+
+def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
+    every, loop = run.config.log_step_count_steps, request.loop
+    if every is None:
+        return []
+    in_steps: dict[str, Any] = {"every_n_steps": every}
+    if loop is not None and loop.unit == "seconds":
+        in_steps = {"every_n_steps": None, "every_n_secs": loop.value}
+    # An Estimator recorded its speed even where it wrote no summaries.
+    recorded = run.config.save_summary_steps or request.batch_size is None
+    output_dir = run.config.model_dir if recorded and run.writes_files else None
+    return [ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps)]

@@ -12,6 +12,7 @@ from typing import Any
 
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
+from tpu_estimator_compat.callbacks.early_stopping import StopOnPredicateHook
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -62,6 +63,11 @@ def _timed(hook, global_step: int) -> Demand:
     return _timer_demand(hook._timer, global_step)
 
 
+def _after_step(hook, global_step: int) -> Demand:
+    # It goes by the step that it was told before the run: the one to trigger for is over by then.
+    return _timer_demand(hook._timer, global_step, lead=-1)
+
+
 def _summary(hook, global_step: int) -> Demand:
     # It asks for the summary before the step that it is due in: stop one step early.
     if hook._next_step is None:
@@ -86,6 +92,7 @@ _KNOWN = {
     hooks_lib.CheckpointSaverHook: _timed,
     hooks_lib.StepCounterHook: _timed,
     ExamplesPerSecondHook: _timed,
+    StopOnPredicateHook: _after_step,
     hooks_lib.SummarySaverHook: _summary,
     hooks_lib.LoggingTensorHook: _logging,
     hooks_lib.FinalOpsHook: _never,

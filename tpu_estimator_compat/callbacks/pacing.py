@@ -35,6 +35,7 @@ class Pacer:
         """Plans the next run."""
         self._first_step = global_step
         session.steps_per_run = self._plan(global_step)
+        session.reads_before_last_step = self._loop is None
         self._started = time.perf_counter()
 
     def after_run(self, session: StepSession, global_step: int) -> None:

@@ -1,18 +1,71 @@
 """`tf.estimator`, as far as it is provided: the same names in the same places."""
 
+import tensorflow as tf
+
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.estimator import experimental, export, tpu
 from tpu_estimator_compat.estimator.estimator import Estimator
+from tpu_estimator_compat.estimator.exporters import (
+    BestExporter,
+    Exporter,
+    FinalExporter,
+    LatestExporter,
+)
+from tpu_estimator_compat.estimator.schedule import train_and_evaluate
+from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, VocabInfo, WarmStartSettings
 
+# TensorFlow's own hooks, which `tf.estimator` showed under a second name.
+CheckpointSaverHook = tf.compat.v1.train.CheckpointSaverHook
+CheckpointSaverListener = tf.compat.v1.train.CheckpointSaverListener
+FeedFnHook = tf.compat.v1.train.FeedFnHook
+FinalOpsHook = tf.compat.v1.train.FinalOpsHook
+GlobalStepWaiterHook = tf.compat.v1.train.GlobalStepWaiterHook
+LoggingTensorHook = tf.compat.v1.train.LoggingTensorHook
+NanLossDuringTrainingError = tf.compat.v1.train.NanLossDuringTrainingError
+NanTensorHook = tf.compat.v1.train.NanTensorHook
+ProfilerHook = tf.compat.v1.train.ProfilerHook
+SecondOrStepTimer = tf.compat.v1.train.SecondOrStepTimer
+SessionRunArgs = tf.compat.v1.train.SessionRunArgs
+SessionRunContext = tf.compat.v1.train.SessionRunContext
+SessionRunHook = tf.compat.v1.train.SessionRunHook
+SessionRunValues = tf.compat.v1.train.SessionRunValues
+StepCounterHook = tf.compat.v1.train.StepCounterHook
+StopAtStepHook = tf.compat.v1.train.StopAtStepHook
+SummarySaverHook = tf.compat.v1.train.SummarySaverHook
+
 __all__ = [
+    "BestExporter",
+    "CheckpointSaverHook",
+    "CheckpointSaverListener",
     "Estimator",
     "EstimatorSpec",
+    "EvalSpec",
+    "Exporter",
+    "FeedFnHook",
+    "FinalExporter",
+    "FinalOpsHook",
+    "GlobalStepWaiterHook",
+    "LatestExporter",
+    "LoggingTensorHook",
     "ModeKeys",
+    "NanLossDuringTrainingError",
+    "NanTensorHook",
+    "ProfilerHook",
     "RunConfig",
+    "SecondOrStepTimer",
+    "SessionRunArgs",
+    "SessionRunContext",
+    "SessionRunHook",
+    "SessionRunValues",
+    "StepCounterHook",
+    "StopAtStepHook",
+    "SummarySaverHook",
+    "TrainSpec",
     "VocabInfo",
     "WarmStartSettings",
     "experimental",
     "export",
     "tpu",
+    "train_and_evaluate",
 ]

@@ -207,19 +207,11 @@ class Estimator(Exporting):
         Raises:
           ValueError: senseless `steps`, or a bad model_fn or input.
         """
-        self._check_eval_steps(steps)
-        request_hooks = _checked_hooks(hooks)
         path = self._checkpoint_for("evaluate", checkpoint_path)
+        request = self._eval_request(steps, hooks, path, name)
         with eager.eager_mode():
             where = self._topology(ModeKeys.EVAL)
             run, feed = self._prepare(input_fn, ModeKeys.EVAL, where)
-            request = evaluation.EvalRequest(
-                hooks=request_hooks,
-                steps=steps,
-                checkpoint_path=path,
-                warm_start=self._warm_start_settings,
-                output_dir=self.eval_dir(name),
-            )
             return evaluation.evaluate(run, feed, request)
 
     def predict(
@@ -377,6 +369,22 @@ class Estimator(Exporting):
             where,
             element_spec,
             store,
+        )
+
+    def _eval_request(
+        self,
+        steps: int | None,
+        hooks: Sequence[Hook] | None,
+        checkpoint_path: str | None,
+        name: str | None,
+    ) -> evaluation.EvalRequest:
+        self._check_eval_steps(steps)
+        return evaluation.EvalRequest(
+            hooks=_checked_hooks(hooks),
+            steps=steps,
+            checkpoint_path=checkpoint_path,
+            warm_start=self._warm_start_settings,
+            output_dir=self.eval_dir(name),
         )
 
     def _checkpoint_for(self, action: str, checkpoint_path: str | None) -> str | None:

@@ -265,13 +265,14 @@ class TPUEstimator(Estimator):
         set_param(params, USE_TPU_KEY, where.tpu_semantics)
         if where.tpu_semantics:
             set_param(params, CONTEXT_KEY, TPUContext(mode, where, self._tpu_config))
-        spec = self._call_with_params(features, labels, mode, params)
+        remark = None if where.tpu_semantics else f"Running {mode} on CPU/GPU"
+        spec = self._call_with_params(features, labels, mode, params, remark)
         if where.tpu_semantics:
             return _checked_tpu_spec(spec, mode, check_shapes)
         return _as_estimator_spec(spec)
 
     def _call_with_params(
-        self, features: Any, labels: Any, mode: str, params: Any
+        self, features: Any, labels: Any, mode: str, params: Any, remark: str | None = None
     ) -> EstimatorSpec | TPUEstimatorSpec:
         offered = {"mode": mode, "params": params, "config": self.config}
         if "params" not in declared_arguments(self._model_fn, offered):
@@ -279,7 +280,7 @@ class TPUEstimator(Estimator):
                 f"model_fn ({self._model_fn}) does not include params argument, required by "
                 "TPUEstimator to pass batch size as params['batch_size']"
             )
-        return call_model_fn(self._model_fn, features, labels, offered)
+        return call_model_fn(self._model_fn, features, labels, offered, remark)
 
     def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
         params = self.params

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
@@ -41,6 +42,12 @@ class VariableStore:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._variables)
+
+    def assign(self, name: str, value: Any) -> None:
+        """Gives all components of variable `name` a value."""
+        with eager.eager_mode():
+            for component in components(self._variables[name]):
+                component.assign(value)
 
     def prepare(
         self, handles: Iterable[tf.Operation], *, replicated: bool, trainable: Iterable[str] = ()

@@ -1,0 +1,349 @@
+"""Scenarios of the listening parity tests: legacy code that listens, the same on both sides.
+
+Each scenario is a function of the side's names, an empty model_dir and the recorder.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+FEATURES, CLASSES = 4, 3
+
+
+def _examples(count: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    x = np.random.RandomState(0).normal(size=(count, FEATURES)).astype(np.float32)
+    return x, (x.sum(axis=1) > 0).astype(np.int32)
+
+
+def endless(params: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(_examples()).repeat().batch(16, drop_remainder=True)
+
+
+def finite(params: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(_examples()).batch(16, drop_remainder=True)
+
+
+def features_only(params: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(_examples()[0]).batch(16, drop_remainder=True)
+
+
+class Recording(tf.train.SessionRunHook):
+    """Records every call, with the arguments that a hook can go by."""
+
+    def __init__(self, record: Any, name: str, stop_at: int | None = None):
+        self.record, self.name, self.stop_at = record, name, stop_at
+        self.calls = 0
+
+    def begin(self) -> None:
+        self.step = tf.train.get_global_step()
+        self.record(self.name, "begin", tf.get_default_graph().finalized)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        finalized = session.graph.finalized
+        self.record(self.name, "after_create_session", finalized, session.run(self.step))
+        self.record(self.name, "coordinator", type(coord).__name__, coord.should_stop())
+
+    def before_run(self, run_context: Any) -> Any:
+        step = run_context.session.run(self.step)
+        self.record(self.name, "before_run", step, run_context.stop_requested)
+        return tf.train.SessionRunArgs({"step": self.step, "named": ["named_loss:0"]})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self.calls += 1
+        step = run_context.session.run(self.step)
+        results = run_values.results
+        self.record(self.name, "after_run", step, run_context.stop_requested, results)
+        if self.calls == self.stop_at:
+            run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        self.record(self.name, "end", session.run(self.step))
+
+
+class Listener(tf.train.CheckpointSaverListener):
+    """Records every call; asks to stop at a step."""
+
+    def __init__(self, record: Any, stop_at: int | None = None):
+        self.record, self.stop_at = record, stop_at
+
+    def begin(self) -> None:
+        self.record("listener", "begin")
+
+    def before_save(self, session: Any, global_step_value: int) -> None:
+        self.record("listener", "before_save", global_step_value)
+
+    def after_save(self, session: Any, global_step_value: int) -> Any:
+        self.record("listener", "after_save", global_step_value)
+        return self.stop_at is not None and global_step_value >= self.stop_at
+
+    def end(self, session: Any, global_step_value: int) -> None:
+        self.record("listener", "end", global_step_value)
+
+
+def metric_fn(labels: Any, logits: Any) -> Any:
+    return {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1))}
+
+
+def _slow_zero() -> Any:
+    """Zero, after some milliseconds: reads that race with the step's updates come first then.
+
+    In the original it was left to chance what a hook's fetch of a variable saw.
+    """
+    noise = tf.random.uniform([400, 400])
+    for _ in range(3):
+        noise = tf.nn.softmax(tf.matmul(noise, noise))
+    return tf.nn.relu(-tf.reduce_sum(noise))
+
+
+def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+    side, record, spec_hooks = params["side"], params["record"], params["spec_hooks"]
+    weights = np.random.RandomState(1).normal(size=(FEATURES, CLASSES)).astype(np.float32)
+    kernel = tf.get_variable("kernel", initializer=weights)
+    logits = tf.matmul(features, kernel) + _slow_zero()
+    hooks = [Recording(record, f"spec_{mode}")] if spec_hooks else []
+    make = side.tpu.TPUEstimatorSpec if params["tpu"] else side.estimator.EstimatorSpec
+    if mode == "infer":
+        tf.identity(tf.reduce_mean(logits), name="named_loss")
+        return make(mode, predictions={"logits": logits}, prediction_hooks=hooks)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    tf.identity(loss, name="named_loss")
+    if mode == "eval":
+        if params["tpu"]:
+            metrics = {"eval_metrics": (metric_fn, [labels, logits])}
+        else:
+            metrics = {"eval_metric_ops": metric_fn(labels, logits)}
+        return make(mode, loss=loss, evaluation_hooks=hooks, **metrics)
+    tf.summary.scalar("norm", tf.norm(kernel))
+    tf.summary.scalar("mean_logit", tf.reduce_mean(logits))
+    step = tf.train.get_or_create_global_step()
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+    more = {}
+    if spec_hooks and not params["tpu"]:
+        more = {"training_chief_hooks": [Recording(record, "chief")]}
+    return make(mode, loss=loss, train_op=train_op, training_hooks=hooks, **more)
+
+
+def make(
+    side: Any, model_dir: str, record: Any, tpu: bool, spec_hooks: bool = False, **config: Any
+):
+    """An estimator of either kind; off TPU."""
+    settings = {
+        "model_dir": model_dir,
+        "save_checkpoints_steps": 10,
+        "save_summary_steps": 5,
+        "log_step_count_steps": 10,
+        **config,
+    }
+    params = _Shared(side=side, record=record, tpu=tpu, spec_hooks=spec_hooks)
+    if not tpu:
+        return side.estimator.Estimator(
+            model_fn, config=side.estimator.RunConfig(**settings), params=params
+        )
+    settings["tpu_config"] = side.tpu.TPUConfig(iterations_per_loop=1)
+    return side.tpu.TPUEstimator(
+        model_fn,
+        config=side.tpu.RunConfig(**settings),
+        params=params,
+        use_tpu=False,
+        train_batch_size=16,
+        eval_batch_size=16,
+        predict_batch_size=16,
+    )
+
+
+class _Shared(dict):
+    """Params whose deep copies share the recorder."""
+
+    def __deepcopy__(self, memo: Any) -> _Shared:
+        return _Shared(self)
+
+
+def trains(side: Any, model_dir: str, record: Any, tpu: bool, **config: Any) -> Any:
+    """All kinds of listeners in training, evaluation and prediction."""
+    estimator = make(side, model_dir, record, tpu, spec_hooks=True, **config)
+    estimator.train(
+        endless,
+        hooks=[Recording(record, "user")],
+        max_steps=25,
+        saving_listeners=[Listener(record)],
+    )
+    results = estimator.evaluate(endless, steps=4, hooks=[Recording(record, "user")])
+    named = estimator.evaluate(finite, hooks=[Recording(record, "user")], name="named")
+    predictions = list(estimator.predict(features_only, hooks=[Recording(record, "user")]))
+    return [results, named, len(predictions), [p["logits"] for p in predictions[:2]]]
+
+
+def quiet(side: Any, model_dir: str, record: Any, tpu: bool, **config: Any) -> Any:
+    """Nobody listens but the estimator's own hooks."""
+    estimator = make(side, model_dir, record, tpu, **config)
+    estimator.train(endless, steps=23)
+    estimator.train(endless, steps=14)
+    estimator.train(endless, max_steps=37)
+    return [estimator.evaluate(finite), estimator.evaluate(endless, steps=13, name="n")]
+
+
+def data_ends(side: Any, model_dir: str, record: Any, tpu: bool, **config: Any) -> Any:
+    """The data ends before any limit."""
+    estimator = make(side, model_dir, record, tpu, **config)
+    estimator.train(finite, hooks=[Recording(record, "user")], saving_listeners=[Listener(record)])
+    return estimator.evaluate(finite, hooks=[Recording(record, "user")])
+
+
+def hook_stops(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """One of two hooks stops training, evaluation and prediction."""
+    estimator = make(side, model_dir, record, tpu)
+    hooks = [Recording(record, "first", stop_at=7), Recording(record, "second")]
+    estimator.train(endless, hooks=hooks, steps=50)
+    hooks = [Recording(record, "first", stop_at=3), Recording(record, "second")]
+    results = estimator.evaluate(endless, hooks=hooks, steps=20)
+    hooks = [Recording(record, "first", stop_at=2), Recording(record, "second")]
+    return [results, len(list(estimator.predict(features_only, hooks=hooks)))]
+
+
+def listener_stops(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """A listener of the user's own saver stops training by returning True."""
+    estimator = make(side, model_dir, record, tpu)
+    saver = tf.train.CheckpointSaverHook(
+        model_dir, save_steps=6, listeners=[Listener(record, stop_at=12)]
+    )
+    more = [Listener(record)]
+    estimator.train(endless, hooks=[saver], steps=50, saving_listeners=more)
+    return estimator.evaluate(finite)
+
+
+class Exports:
+    """Makes a recording exporter of the side's own base class."""
+
+    def __new__(cls, side: Any, record: Any, name: str) -> Any:
+        class Recorded(side.estimator.Exporter):
+            @property
+            def name(self) -> str:
+                return name
+
+            def export(self, estimator, export_path, checkpoint_path, eval_result, final=None, **k):
+                final = k.get("is_the_final_export", final)
+                folder = estimator.model_dir
+                paths = [p.replace(folder, "<dir>") for p in (export_path, checkpoint_path)]
+                record("exporter", name, paths, eval_result, bool(final))
+                return f"{name} {eval_result['global_step']}"
+
+        return Recorded()
+
+
+def schedule(
+    side: Any, model_dir: str, record: Any, tpu: bool, throttle: float = 0, **config: Any
+) -> Any:
+    """train_and_evaluate with hooks, listeners and exporters."""
+    estimator = make(side, model_dir, record, tpu, **config)
+    train_spec = side.estimator.TrainSpec(
+        endless,
+        max_steps=25,
+        hooks=[Recording(record, "train")],
+        saving_listeners=[Listener(record)],
+    )
+    eval_spec = side.estimator.EvalSpec(
+        finite,
+        steps=3,
+        name="while",
+        hooks=[Recording(record, "eval")],
+        exporters=[Exports(side, record, "one"), Exports(side, record, "two")],
+        start_delay_secs=0,
+        throttle_secs=throttle,
+    )
+    first = side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    again = side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    return [first, again]
+
+
+def schedule_to_the_end_of_the_data(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """No max_steps: the data ends, and no export is the final one."""
+    estimator = make(side, model_dir, record, tpu, save_checkpoints_steps=2)
+    train_spec = side.estimator.TrainSpec(finite)
+    exporters = Exports(side, record, "one")
+    eval_spec = side.estimator.EvalSpec(finite, steps=None, exporters=exporters, throttle_secs=0)
+    return side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+
+
+def early_stopping(side: Any, model_dir: str, record: Any, tpu: bool, hook: str) -> Any:
+    """train_and_evaluate ends early, by each of the hooks."""
+    estimator = make(side, model_dir, record, tpu, save_checkpoints_steps=5)
+    experimental = side.estimator.experimental
+    every = {"run_every_secs": None, "run_every_steps": 3}
+    hooks = {
+        "higher": lambda: experimental.stop_if_higher_hook(estimator, "accuracy", 0.1, **every),
+        "lower": lambda: experimental.stop_if_lower_hook(estimator, "loss", 1.0, **every),
+        "no_increase": lambda: experimental.stop_if_no_increase_hook(
+            estimator, "loss", 10, min_steps=6, **every
+        ),
+        "no_decrease": lambda: experimental.stop_if_no_decrease_hook(
+            estimator, "global_norm" if hook == "missing" else "loss", 1, **every
+        ),
+    }
+    train_spec = side.estimator.TrainSpec(endless, max_steps=60, hooks=[hooks[hook]()])
+    eval_spec = side.estimator.EvalSpec(finite, steps=None, throttle_secs=0)
+    results = side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    return [results, sorted(estimator.get_variable_names())]
+
+
+def in_memory(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """InMemoryEvaluatorHook."""
+    estimator = make(side, model_dir, record, tpu)
+    hook = side.estimator.experimental.InMemoryEvaluatorHook(
+        estimator,
+        finite,
+        hooks=[Recording(record, "eval")],
+        name="memory",
+        every_n_iter=8,
+        steps=None,
+    )
+    estimator.train(endless, hooks=[hook], steps=20)
+
+
+def stop_at_checkpoint(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """make_stop_at_checkpoint_step_hook on the chief."""
+    estimator = make(side, model_dir, record, tpu)
+    hook = side.estimator.experimental.make_stop_at_checkpoint_step_hook(estimator, 12)
+    record("hook", type(hook).__name__)
+    estimator.train(endless, hooks=[hook, Recording(record, "user")])
+
+
+KINDS = {"estimator": False, "tpu": True}
+MANY = {
+    "trains": trains,
+    "quiet": quiet,
+    "keeps_two": functools.partial(quiet, keep_checkpoint_max=2),
+    "keeps_all": functools.partial(quiet, keep_checkpoint_max=None, save_checkpoints_steps=3),
+    "keeps_some_for_good": functools.partial(
+        quiet, keep_checkpoint_max=1, keep_checkpoint_every_n_hours=1e-9
+    ),
+    "without_logs": functools.partial(quiet, log_step_count_steps=None, save_summary_steps=0),
+    "without_summaries": functools.partial(quiet, save_summary_steps=0),
+    "without_graph": functools.partial(quiet, checkpoint_save_graph_def=False),
+    "by_the_clock": functools.partial(
+        quiet, save_checkpoints_secs=1000, save_checkpoints_steps=None
+    ),
+    "never_saves": functools.partial(
+        quiet, save_checkpoints_secs=None, save_checkpoints_steps=None
+    ),
+    "data_ends": data_ends,
+    "hook_stops": hook_stops,
+    "listener_stops": listener_stops,
+    "schedule": schedule,
+    "schedule_throttled": functools.partial(schedule, throttle=1000),
+    "schedule_to_the_end_of_the_data": schedule_to_the_end_of_the_data,
+    "higher": functools.partial(early_stopping, hook="higher"),
+    "lower": functools.partial(early_stopping, hook="lower"),
+    "no_increase": functools.partial(early_stopping, hook="no_increase"),
+    "no_decrease": functools.partial(early_stopping, hook="no_decrease"),
+    "in_memory": in_memory,
+    "stop_at_checkpoint": stop_at_checkpoint,
+}
+SCENARIOS = {
+    f"{name}-{kind}": functools.partial(scenario, tpu=tpu)
+    for name, scenario in MANY.items()
+    for kind, tpu in KINDS.items()
+}

@@ -1,0 +1,269 @@
+"""What `train_and_evaluate` exports, and when: after each evaluation, the best, or at the end."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+from tensorflow.python.util import function_utils
+
+InputReceiverFn = Callable[[], Any]
+Results = dict[str, Any]
+
+
+class Exporter:
+    """A kind of export; subclass it for one of your own."""
+
+    @property
+    def name(self) -> Any:
+        """Directory of these exports, below `export` in the model_dir; neither None nor empty."""
+        return None
+
+    def export(
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str,
+        eval_result: Results,
+        is_the_final_export: bool,
+    ) -> Any:
+        """Exports an estimator, or decides not to.
+
+        Args:
+          estimator: what to export.
+          export_path: directory for these exports.
+          checkpoint_path: the checkpoint that was evaluated.
+          eval_result: what `evaluate` returned for it.
+          is_the_final_export: whether training has reached `TrainSpec.max_steps`; False where that
+            is None.
+
+        Returns:
+          The path of the export, or None where there is none.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define export().")
+
+
+class _SavedModelExporter(Exporter):
+    """Exports for serving, by the estimator's own `export_saved_model`.
+
+    Args:
+      name: directory of the exports, below `export` in the model_dir.
+      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
+      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
+      as_text: whether to write the graph as text.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serving_input_receiver_fn: InputReceiverFn | None,
+        assets_extra: dict[str, str] | None = None,
+        as_text: bool = False,
+    ):
+        self._name = name
+        self._serving_input_receiver_fn = serving_input_receiver_fn
+        self._assets_extra = assets_extra
+        self._as_text = as_text
+
+    @property
+    def name(self) -> str:
+        """Directory of these exports, below `export` in the model_dir."""
+        return self._name
+
+    def _saved_model(self, estimator: Any, export_path: str, checkpoint_path: str) -> Any:
+        return estimator.export_saved_model(
+            export_path,
+            self._serving_input_receiver_fn,
+            assets_extra=self._assets_extra,
+            as_text=self._as_text,
+            checkpoint_path=checkpoint_path,
+        )
+
+
+class FinalExporter(_SavedModelExporter):
+    """Exports once, when training has reached `TrainSpec.max_steps`.
+
+    Args:
+      name: directory of the exports, below `export` in the model_dir.
+      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
+      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
+      as_text: whether to write the graph as text.
+    """
+
+    def export(
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str,
+        eval_result: Results,
+        is_the_final_export: bool,
+    ) -> Any:
+        """Exports if this is the final one; returns the path, else None."""
+        if not is_the_final_export:
+            return None
+        logging.info("Performing the final export in the end of training.")
+        return self._saved_model(estimator, export_path, checkpoint_path)
+
+
+class LatestExporter(_SavedModelExporter):
+    """Exports after every evaluation, and deletes old exports.
+
+    Args:
+      name: directory of the exports, below `export` in the model_dir.
+      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
+      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
+      as_text: whether to write the graph as text.
+      exports_to_keep: how many of the newest exports to keep; None keeps all.
+
+    Raises:
+      ValueError: `exports_to_keep` is not positive.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serving_input_receiver_fn: InputReceiverFn | None,
+        assets_extra: dict[str, str] | None = None,
+        as_text: bool = False,
+        exports_to_keep: int | None = 5,
+    ):
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
+        self._exports_to_keep = _checked_number(exports_to_keep)
+
+    def export(
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str,
+        eval_result: Results,
+        is_the_final_export: bool,
+    ) -> Any:
+        """Exports; returns the path."""
+        path = self._saved_model(estimator, export_path, checkpoint_path)
+        _delete_old(export_path, self._exports_to_keep)
+        return path
+
+
+def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bool:
+    """Whether the second result has the smaller loss."""
+    if not best_eval_result or "loss" not in best_eval_result:
+        raise ValueError("best_eval_result cannot be empty or no loss is found in it.")
+    if not current_eval_result or "loss" not in current_eval_result:
+        raise ValueError("current_eval_result cannot be empty or no loss is found in it.")
+    return best_eval_result["loss"] > current_eval_result["loss"]
+
+
+class BestExporter(_SavedModelExporter):
+    """Exports when an evaluation is better than all before, and deletes old exports.
+
+    The first evaluation that it sees is always exported.
+
+    Args:
+      name: directory of the exports, below `export` in the model_dir.
+      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
+      event_file_pattern: files below the model_dir that hold the results of earlier evaluations,
+        so that a restarted job knows the best of them. None forgets them.
+      compare_fn: takes `best_eval_result` and `current_eval_result`, by these names; returns
+        whether the second is better. By default, whether its loss is smaller.
+      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
+      as_text: whether to write the graph as text.
+      exports_to_keep: how many of the newest exports to keep; None keeps all.
+
+    Raises:
+      ValueError: no `compare_fn`, or one with other arguments; `exports_to_keep` is not positive.
+    """
+
+    def __init__(
+        self,
+        name: str = "best_exporter",
+        serving_input_receiver_fn: InputReceiverFn | None = None,
+        event_file_pattern: str | None = "eval/*.tfevents.*",
+        compare_fn: Callable[..., bool] = _loss_smaller,
+        assets_extra: dict[str, str] | None = None,
+        as_text: bool = False,
+        exports_to_keep: int | None = 5,
+    ):
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
+        self._compare_fn = _checked_compare_fn(compare_fn)
+        self._event_file_pattern = event_file_pattern
+        self._exports_to_keep = _checked_number(exports_to_keep)
+        self._model_dir: str | None = None
+        self._best: Results | None = None
+        self._has_exported = False
+
+    def export(
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str,
+        eval_result: Results,
+        is_the_final_export: bool,
+    ) -> Any:
+        """Exports if `eval_result` is the best so far; returns the path, else None."""
+        if self._event_file_pattern and self._model_dir != estimator.model_dir:
+            logging.info("Loading best metric from event files.")
+            self._model_dir = estimator.model_dir
+            self._best = self._best_in(os.path.join(self._model_dir, self._event_file_pattern))
+        if self._has_exported and not self._is_better(eval_result):
+            return None
+        logging.info("Performing best model export.")
+        self._best = eval_result
+        path = self._saved_model(estimator, export_path, checkpoint_path)
+        _delete_old(export_path, self._exports_to_keep)
+        self._has_exported = True
+        return path
+
+    def _is_better(self, result: Results) -> bool:
+        if self._best is None:
+            return True
+        return self._compare_fn(best_eval_result=self._best, current_eval_result=result)
+
+    def _best_in(self, pattern: str) -> Results | None:
+        best = None
+        for path in tf.io.gfile.glob(pattern):
+            for event in tf.compat.v1.train.summary_iterator(path):
+                values = event.summary.value
+                result = {v.tag: v.simple_value for v in values if v.HasField("simple_value")}
+                if result and (best is None or self._compare_fn(best, result)):
+                    best = result
+        return best
+
+
+def _checked_compare_fn(compare_fn: Callable[..., bool]) -> Callable[..., bool]:
+    if compare_fn is None:
+        raise ValueError("`compare_fn` must not be None.")
+    expected = ("best_eval_result", "current_eval_result")
+    arguments = set(function_utils.fn_args(compare_fn))
+    for name in expected:
+        if name not in arguments:
+            raise ValueError(f"compare_fn ({compare_fn}) must include {name} argument.")
+    if others := sorted(arguments.difference(expected)):
+        raise ValueError(f"compare_fn ({compare_fn}) has following not expected args: {others}")
+    return compare_fn
+
+
+def _checked_number(exports_to_keep: int | None) -> int | None:
+    if exports_to_keep is not None and exports_to_keep <= 0:
+        raise ValueError(
+            f"`exports_to_keep`, if provided, must be a positive number. Got {exports_to_keep}"
+        )
+    return exports_to_keep
+
+
+def _delete_old(export_path: str, keep: int | None) -> None:
+    """Deletes all but the newest `keep` exports: directories named by the second, ten digits."""
+    if keep is None:
+        return
+    names = [os.fspath(n).rstrip("/") for n in tf.io.gfile.listdir(export_path)]
+    exports = [n for n in names if re.fullmatch(r"\d{10}", n)]
+    for name in sorted(set(exports).difference(heapq.nlargest(keep, exports))):
+        path = os.path.join(export_path, name)
+        try:
+            tf.io.gfile.rmtree(path)
+        except tf.errors.NotFoundError as error:
+            logging.warning("Can not delete %s recursively: %s", path, error)

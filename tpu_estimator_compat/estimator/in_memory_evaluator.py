@@ -1,0 +1,104 @@
+"""`InMemoryEvaluatorHook`: evaluates the live weights of a training, without a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.estimator.estimator import Estimator, InputFn
+from tpu_estimator_compat.evaluation import Evaluation
+from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.spec import ModeKeys
+
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+GraphKeys = tf.compat.v1.GraphKeys
+
+
+class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
+    """Evaluates before training, every so many steps, and at the end.
+
+    The weights go from training to evaluation in memory. Only variables that both have are taken;
+    the others of the evaluation keep their first values.
+
+    Args:
+      estimator: what is trained and evaluated.
+      input_fn: the data to evaluate on.
+      steps: how many steps of an evaluation; None for all of the data.
+      hooks: called in evaluation.
+      name: of the evaluation, for the directory of its events.
+      every_n_iter: steps between two evaluations; with TPU semantics, the loop that they end in is
+        finished first.
+
+    Raises:
+      ValueError: `every_n_iter` or `steps` is not positive, the estimator trains on several
+        machines, or (in training) the model brings a saver, an init_fn or saveables of its own.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        input_fn: InputFn,
+        steps: int | None = None,
+        hooks: Sequence[Hook] | None = None,
+        name: str | None = None,
+        every_n_iter: int | None = 100,
+    ):
+        if every_n_iter is None or every_n_iter <= 0:
+            raise ValueError(f"invalid every_n_iter={every_n_iter}.")
+        config = estimator.config
+        if config.num_ps_replicas > 0 or config.num_worker_replicas > 1:
+            raise ValueError(
+                "InMemoryEvaluator supports only single machine (aka Local) setting. TF_CONFIG has "
+                f"{config.num_ps_replicas} ps and {config.num_worker_replicas} worker replicas."
+            )
+        self._estimator = estimator
+        self._input_fn = input_fn
+        self._every = every_n_iter
+        self._request = estimator._eval_request(steps, hooks, None, name)
+
+    def begin(self) -> None:
+        """Builds the graph of the evaluation, beside that of training."""
+        self._steps = 0
+        self._last_evaluated = 0
+        with eager.eager_mode():
+            where = self._estimator._topology(ModeKeys.EVAL)
+            run, feed = self._estimator._prepare(self._input_fn, ModeKeys.EVAL, where)
+            self._evaluation = Evaluation(run, feed, self._request)
+        if self._evaluation.scaffold.saver is not None:
+            raise ValueError("InMemoryEvaluator does not support custom saver")
+        if self._evaluation.scaffold.init_fn is not None:
+            raise ValueError("InMemoryEvaluator does not support custom init_fn")
+        self._names = {v.op.name for v in run.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Evaluates what training starts from."""
+        del coord
+        if session.graph.get_collection(GraphKeys.SAVEABLE_OBJECTS):
+            raise ValueError(
+                "InMemoryEvaluator does not support saveables other than global variables."
+            )
+        variables = session.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+        self._shared = {v.op.name: v for v in variables if v.op.name in self._names}
+        self._evaluate(session)
+
+    def steps_until_control(self, global_step: int) -> int:
+        """Steps until the next evaluation."""
+        del global_step
+        return self._last_evaluated + self._every - self._steps
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Evaluates, if it is time."""
+        del run_values
+        self._steps += run_context.session.steps_last_run
+        if self._steps >= self._last_evaluated + self._every:
+            self._evaluate(run_context.session)
+
+    def end(self, session: Any) -> None:
+        """Evaluates the final weights."""
+        self._evaluate(session)
+
+    def _evaluate(self, session: Any) -> None:
+        self._evaluation(session.run(self._shared))
+        self._last_evaluated = self._steps

@@ -1,0 +1,285 @@
+"""`train_and_evaluate`: training and evaluation by turns, or this process's part of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.estimator.estimator import Estimator
+from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
+
+Results = dict[str, Any]
+_SECONDS_BETWEEN_WARNINGS = 600
+
+
+def train_and_evaluate(
+    estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
+) -> tuple[Results | None, list[Any] | None] | None:
+    """Trains, and evaluates and exports the checkpoints that training leaves.
+
+    Without a cluster in TF_CONFIG, one process does everything: it trains, and evaluates after each
+    checkpoint, as `save_checkpoints_steps` or `save_checkpoints_secs` of the RunConfig say, but no
+    sooner than `EvalSpec.throttle_secs` after the evaluation before. With a cluster, the task
+    decides: `chief`, `master` and `worker` train, `evaluator` evaluates new checkpoints until one
+    has reached `TrainSpec.max_steps`, and `master` does both.
+
+    Args:
+      estimator: an `Estimator` or `TPUEstimator`.
+      train_spec: what to train on, and how far.
+      eval_spec: what to evaluate on, and what to export.
+
+    Returns:
+      (metrics of the last evaluation, results of its exporters); (None, None) where `max_steps` was
+      reached already. None in a cluster.
+
+    Raises:
+      TypeError: an argument of another type.
+      ValueError: a task of TF_CONFIG that has no part in training or evaluation here.
+    """
+    _check_arguments(estimator, train_spec, eval_spec)
+    config = estimator.config
+    if config.task_type == TaskType.EVALUATOR:
+        _evaluate_continuously(estimator, train_spec, eval_spec)
+        return None
+    evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
+    listener = _EvaluatingListener(evaluator, eval_spec.throttle_secs)
+    if not config.cluster_spec:
+        return _run_locally(estimator, train_spec, listener)
+    _check_cluster(config)
+    listeners = train_spec.saving_listeners
+    if config.task_type == TaskType.MASTER:
+        listeners = (*listeners, listener)
+    elif config.task_type == TaskType.WORKER:
+        listeners = ()  # the chief writes checkpoints
+    _train(estimator, train_spec, listeners)
+    return None
+
+
+def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
+    if not isinstance(eval_spec, EvalSpec):
+        raise TypeError(
+            f"`eval_spec` must have type `tf.estimator.EvalSpec`. Got: {type(eval_spec)}"
+        )
+    if not isinstance(estimator, Estimator):
+        raise TypeError(
+            f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}"
+        )
+    if not isinstance(train_spec, TrainSpec):
+        raise TypeError(
+            f"`train_spec` must have type `tf.estimator.TrainSpec`. Got: {type(train_spec)}"
+        )
+
+
+def _check_cluster(config: RunConfig) -> None:
+    """Refuses clusters whose processes would not train one model together."""
+    trainers = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
+    if config.task_type == TaskType.PS or config.num_ps_replicas:
+        raise ValueError(
+            "Parameter servers are not supported: TF_CONFIG has "
+            f"{config.num_ps_replicas} `ps` task(s), and this one is {config.task_type!r}. Their "
+            "asynchronous training needs TF1 sessions on a cluster. Remove the `ps` job, and train "
+            "on one machine or with tf.distribute.MultiWorkerMirroredStrategy."
+        )
+    if config.task_type not in trainers:
+        raise ValueError(
+            f"Task type {config.task_type} is not supported. Supported task types are "
+            f"{[*trainers, TaskType.EVALUATOR]}"
+        )
+    strategy = config.train_distribute
+    together = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if config.num_worker_replicas > 1 and not together:
+        raise ValueError(
+            f"TF_CONFIG has {config.num_worker_replicas} tasks that train, which without "
+            "parameter servers need a strategy that joins them: set "
+            "RunConfig(train_distribute=tf.distribute.MultiWorkerMirroredStrategy()), or train "
+            f"with one `chief`. Got train_distribute={strategy!r}."
+        )
+    if config.num_worker_replicas == 1:
+        logging.info("Skip starting Tensorflow server as there is only one node in the cluster.")
+
+
+def _train(estimator: Estimator, train_spec: TrainSpec, listeners: tuple[Any, ...]) -> None:
+    estimator.train(
+        input_fn=train_spec.input_fn,
+        max_steps=train_spec.max_steps,
+        hooks=list(train_spec.hooks),
+        saving_listeners=listeners,
+    )
+
+
+def _run_locally(
+    estimator: Estimator, train_spec: TrainSpec, listener: _EvaluatingListener
+) -> tuple[Results | None, list[Any] | None]:
+    config = estimator.config
+    logging.info("Running training and evaluation locally (non-distributed).")
+    logging.info(
+        "Start train and evaluate loop. The evaluate will happen after every checkpoint. "
+        "Checkpoint frequency is determined based on RunConfig arguments: save_checkpoints_steps "
+        "%s or save_checkpoints_secs %s.",
+        config.save_checkpoints_steps,
+        config.save_checkpoints_secs,
+    )
+    _train(estimator, train_spec, (*train_spec.saving_listeners, listener))
+    done = listener.evaluated
+    return (done.metrics, done.exports) if done else (None, None)
+
+
+def _evaluate_continuously(
+    estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
+) -> None:
+    """The evaluator's part: evaluates new checkpoints until training has reached its end."""
+    if estimator.config.task_id > 0:
+        raise ValueError(
+            "For distributed training, there can only be one `evaluator` task (with task id 0).  "
+            f"Given task id {estimator.config.task_id}"
+        )
+    if eval_spec.start_delay_secs:
+        logging.info("Waiting %f secs before starting eval.", eval_spec.start_delay_secs)
+        time.sleep(eval_spec.start_delay_secs)
+    evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
+    while True:
+        started = time.time()
+        done = evaluator.evaluate_and_export()
+        _throttle(eval_spec.throttle_secs, started, done)
+        if done is not None and done.is_final:
+            logging.info(
+                "Exiting evaluation, global_step=%s >= train max_steps=%s",
+                done.global_step,
+                train_spec.max_steps,
+            )
+            return
+
+
+def _throttle(seconds: float, started: float, done: _Evaluated | None) -> None:
+    left = seconds - (time.time() - started)
+    if left > 0:
+        logging.info("Waiting %f secs before starting next eval run.", left)
+        time.sleep(left)
+    elif seconds == 0 and done is None:
+        logging.warning(
+            "EvalSpec.throttle_secs is set as 0. This might overload the job before finding (next) "
+            "new checkpoint. Please consider to increase it."
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Evaluated:
+    """One evaluation.
+
+    Attributes:
+      metrics: what `evaluate` returned.
+      exports: what the exporters returned, in their order.
+      is_final: whether the checkpoint had reached `max_steps`.
+    """
+
+    metrics: Results
+    exports: list[Any]
+    is_final: bool
+
+    @property
+    def global_step(self) -> int:
+        return int(self.metrics[tf.compat.v1.GraphKeys.GLOBAL_STEP])
+
+
+class _Evaluator:
+    """Evaluates the newest checkpoint, once, and calls the exporters."""
+
+    def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None):
+        self._estimator = estimator
+        self._spec = eval_spec
+        self._max_steps = max_steps
+        self._last_path: str | None = None
+        self._last_warning = 0.0
+
+    def evaluate_and_export(self) -> _Evaluated | None:
+        """The evaluation of the newest checkpoint; None where there is no new one."""
+        path = self._estimator.latest_checkpoint()
+        if not path:
+            self._warn(
+                "Estimator is not trained yet. Will start an evaluation when a checkpoint is ready."
+            )
+            return None
+        if path == self._last_path:
+            self._warn(
+                "No new checkpoint ready for evaluation. Skip the current evaluation pass as "
+                "evaluation results are expected to be same for the same checkpoint."
+            )
+            return None
+        metrics = self._estimator.evaluate(
+            input_fn=self._spec.input_fn,
+            steps=self._spec.steps,
+            name=self._spec.name,
+            checkpoint_path=path,
+            hooks=self._spec.hooks,
+        )
+        step = metrics[tf.compat.v1.GraphKeys.GLOBAL_STEP]
+        is_final = bool(self._max_steps and step >= self._max_steps)
+        exports = [self._export(e, path, metrics, is_final) for e in self._spec.exporters]
+        self._last_path = path
+        self._last_warning = 0.0
+        return _Evaluated(metrics, exports, is_final)
+
+    def _export(self, exporter: Any, path: str, metrics: Results, is_final: bool) -> Any:
+        return exporter.export(
+            estimator=self._estimator,
+            export_path=os.path.join(self._estimator.model_dir, "export", exporter.name),
+            checkpoint_path=path,
+            eval_result=metrics,
+            is_the_final_export=is_final,
+        )
+
+    def _warn(self, message: str) -> None:
+        """Logs, every ten minutes at most: an evaluator may wait for long."""
+        if time.time() - self._last_warning > _SECONDS_BETWEEN_WARNINGS:
+            logging.warning(message)
+            self._last_warning = time.time()
+
+
+class _EvaluatingListener(tf.compat.v1.train.CheckpointSaverListener):
+    """Evaluates what training saves.
+
+    Attributes:
+      evaluated: the last evaluation; None before the first.
+    """
+
+    def __init__(self, evaluator: _Evaluator, throttle_secs: float):
+        self._evaluator = evaluator
+        self._throttle_secs = throttle_secs
+        self.evaluated: _Evaluated | None = None
+
+    def begin(self) -> None:
+        self._timer = tf.compat.v1.train.SecondOrStepTimer(every_secs=self._throttle_secs)
+        self._is_first_save = True
+
+    def after_save(self, session: Any, global_step_value: int) -> None:
+        del session
+        if self._is_first_save:  # made before the first step
+            self._is_first_save = False
+        elif self._timer.should_trigger_for_step(global_step_value):
+            self._evaluate(global_step_value)
+        else:
+            logging.info(
+                "Skip the current checkpoint eval due to throttle secs (%s secs).",
+                self._throttle_secs,
+            )
+
+    def end(self, session: Any, global_step_value: int) -> None:
+        del session
+        if global_step_value != self._timer.last_triggered_step():
+            self._evaluate(global_step_value)
+
+    def _evaluate(self, global_step: int) -> None:
+        self._timer.update_last_triggered_step(global_step)
+        evaluated = self._evaluator.evaluate_and_export()
+        if evaluated is None:
+            raise RuntimeError(
+                "There was no new checkpoint after the training, at step "
+                f"{global_step}. Did a hook or another process delete or rename it?"
+            )
+        self.evaluated = evaluated

@@ -1,0 +1,166 @@
+"""`TrainSpec` and `EvalSpec`: what `train_and_evaluate` is to do, as checked values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tpu_estimator_compat.estimator.exporters import Exporter
+
+InputFn = Callable[..., Any]
+
+
+class _TrainSpecFields(NamedTuple):
+    input_fn: InputFn
+    max_steps: int | None
+    hooks: tuple[Any, ...]
+    saving_listeners: tuple[Any, ...]
+
+
+class TrainSpec(_TrainSpecFields):
+    """The training part of `train_and_evaluate`.
+
+    Args:
+      input_fn: returns a Dataset or tensors of features, or of (features, labels).
+      max_steps: the global step to reach; None to train until the data ends.
+      hooks: called in training.
+      saving_listeners: told before and after every checkpoint.
+
+    Raises:
+      ValueError: `max_steps` is not positive.
+      TypeError: an argument of another type.
+    """
+
+    def __new__(
+        cls,
+        input_fn: InputFn,
+        max_steps: int | None = None,
+        hooks: Iterable[Any] | None = None,
+        saving_listeners: Iterable[Any] | None = None,
+    ) -> TrainSpec:
+        _check_input_fn(input_fn)
+        if max_steps is not None and max_steps <= 0:
+            raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+        return super().__new__(
+            cls,
+            input_fn=input_fn,
+            max_steps=max_steps,
+            hooks=_checked_hooks(hooks),
+            saving_listeners=_checked_listeners(saving_listeners),
+        )
+
+
+class _EvalSpecFields(NamedTuple):
+    input_fn: InputFn
+    steps: int | None
+    name: str | None
+    hooks: tuple[Any, ...]
+    exporters: tuple[Exporter, ...]
+    start_delay_secs: float
+    throttle_secs: float
+
+
+class EvalSpec(_EvalSpecFields):
+    """The evaluation and export part of `train_and_evaluate`.
+
+    Args:
+      input_fn: returns a Dataset or tensors of features, or of (features, labels).
+      steps: how many steps of an evaluation; None for all of the data.
+      name: of the evaluation, for the directory of its events.
+      hooks: called in evaluation.
+      exporters: an `Exporter` or several, called after each evaluation.
+      start_delay_secs: seconds that an evaluator waits before it begins.
+      throttle_secs: least seconds from one evaluation to the next. Without new checkpoints it
+        takes longer.
+
+    Raises:
+      ValueError: a senseless number; an exporter without a name, or two of one name.
+      TypeError: an argument of another type.
+    """
+
+    def __new__(
+        cls,
+        input_fn: InputFn,
+        steps: int | None = 100,
+        name: str | None = None,
+        hooks: Iterable[Any] | None = None,
+        exporters: Exporter | Iterable[Exporter] | None = None,
+        start_delay_secs: float = 120,
+        throttle_secs: float = 600,
+    ) -> EvalSpec:
+        _check_input_fn(input_fn)
+        if steps is not None and steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"`name` must be string, given: {name}")
+        checked_hooks = _checked_hooks(hooks)
+        checked_exporters = _checked_exporters(exporters)
+        if start_delay_secs < 0:
+            raise ValueError(f"Must specify start_delay_secs >= 0, given: {start_delay_secs}")
+        if throttle_secs < 0:
+            raise ValueError(f"Must specify throttle_secs >= 0, given: {throttle_secs}")
+        return super().__new__(
+            cls,
+            input_fn=input_fn,
+            steps=steps,
+            name=name,
+            hooks=checked_hooks,
+            exporters=checked_exporters,
+            start_delay_secs=start_delay_secs,
+            throttle_secs=throttle_secs,
+        )
+
+
+def _check_input_fn(input_fn: Any) -> None:
+    if not callable(input_fn):
+        raise TypeError(f"`input_fn` must be callable, given: {input_fn}")
+
+
+def _checked_hooks(hooks: Iterable[Any] | None) -> tuple[Any, ...]:
+    checked = tuple(hooks or [])
+    for hook in checked:
+        if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
+            raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook}")
+    return checked
+
+
+def _checked_listeners(listeners: Iterable[Any] | None) -> tuple[Any, ...]:
+    checked = tuple(listeners or [])
+    for listener in checked:
+        if not isinstance(listener, tf.compat.v1.train.CheckpointSaverListener):
+            raise TypeError(
+                "All saving_listeners must be `CheckpointSaverListener` instances, given: "
+                f"{listener}"
+            )
+    return checked
+
+
+def _checked_exporters(exporters: Any) -> tuple[Exporter, ...]:
+    if isinstance(exporters, Exporter):
+        exporters = [exporters]
+    try:
+        checked = tuple(exporters or ())
+    except TypeError:
+        checked = (None,)
+    if not all(isinstance(e, Exporter) for e in checked):
+        raise TypeError(
+            "`exporters` must be an Exporter, an iterable of Exporter, or `None`, found "
+            f"{exporters}."
+        )
+    names = [e.name for e in checked]
+    for index, name in enumerate(names):
+        if not name:
+            raise ValueError(
+                f"An Exporter cannot have a name that is `None` or empty. All exporter names: "
+                f"{names}"
+            )
+        if not isinstance(name, str):
+            raise ValueError(f"An Exporter must have a string name. Given: {type(name)}")
+        if name in names[:index]:
+            raise ValueError(
+                "`exporters` must have unique names. Such a name cannot be `None`. All exporter "
+                f"names: {names}"
+            )
+    return checked
