@@ -48,7 +48,8 @@ def records(
 def test_both_sides_tell_the_same(records, name):
     original, ours = (dict(side[name]) for side in records)
     for record in (original, ours):
-        assert record.pop("error") is None, record["error"]
+        error = record.pop("error")
+        assert error is None, error
     if name.endswith("-tpu"):
         # A difference that the guide names: the original's TPUEstimator told the loss on TPU only.
         assert not [line for line in original["log"] if line.startswith("loss = ")]
