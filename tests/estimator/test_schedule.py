@@ -1,0 +1,279 @@
+"""`train_and_evaluate`: specs, the roles of a cluster, and what happens by turns in one process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+import tensorflow.compat.v1 as tf
+from legacy_models import finite_input_fn, make_estimator, train_input_fn
+
+from tpu_estimator_compat import estimator as namespace
+
+TrainSpec, EvalSpec = namespace.TrainSpec, namespace.EvalSpec
+
+
+class Exporter(namespace.Exporter):
+    """Remembers what it was asked to export."""
+
+    def __init__(self, name="mine"):
+        self._name = name
+        self.asked = []
+
+    @property
+    def name(self):
+        return self._name
+
+    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+        self.asked.append((export_path, checkpoint_path, eval_result, is_the_final_export))
+        return f"export {len(self.asked)}"
+
+
+BAD = {
+    "input_fn": (
+        lambda: TrainSpec("data"),
+        TypeError,
+        "`input_fn` must be callable, given: data",
+    ),
+    "max_steps": (
+        lambda: TrainSpec(train_input_fn, max_steps=0),
+        ValueError,
+        "Must specify max_steps > 0, given: 0",
+    ),
+    "hooks": (
+        lambda: TrainSpec(train_input_fn, hooks=[3]),
+        TypeError,
+        "All hooks must be `SessionRunHook` instances, given: 3",
+    ),
+    "listeners": (
+        lambda: TrainSpec(train_input_fn, saving_listeners=[3]),
+        TypeError,
+        "All saving_listeners must be `CheckpointSaverListener` instances, given: 3",
+    ),
+    "steps": (
+        lambda: EvalSpec(train_input_fn, steps=0),
+        ValueError,
+        "Must specify steps > 0, given: 0",
+    ),
+    "name": (
+        lambda: EvalSpec(train_input_fn, name=3),
+        TypeError,
+        "`name` must be string, given: 3",
+    ),
+    "start_delay_secs": (
+        lambda: EvalSpec(train_input_fn, start_delay_secs=-1),
+        ValueError,
+        "Must specify start_delay_secs >= 0, given: -1",
+    ),
+    "throttle_secs": (
+        lambda: EvalSpec(train_input_fn, throttle_secs=-1),
+        ValueError,
+        "Must specify throttle_secs >= 0, given: -1",
+    ),
+    "exporters": (
+        lambda: EvalSpec(train_input_fn, exporters=[3]),
+        TypeError,
+        "`exporters` must be an Exporter, an iterable of Exporter, or `None`, found",
+    ),
+    "no iterable": (
+        lambda: EvalSpec(train_input_fn, exporters=3),
+        TypeError,
+        "`exporters` must be an Exporter, an iterable of Exporter, or `None`, found 3",
+    ),
+    "no name": (
+        lambda: EvalSpec(train_input_fn, exporters=Exporter(None)),
+        ValueError,
+        "An Exporter cannot have a name that is `None` or empty",
+    ),
+    "name of another type": (
+        lambda: EvalSpec(train_input_fn, exporters=Exporter(3)),
+        ValueError,
+        "An Exporter must have a string name",
+    ),
+    "two of one name": (
+        lambda: EvalSpec(train_input_fn, exporters=[Exporter("a"), Exporter("a")]),
+        ValueError,
+        "`exporters` must have unique names",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_specs_refuse_what_the_original_refused(case):
+    make, error, words = BAD[case]
+    with pytest.raises(error) as raised:
+        make()
+    assert words in str(raised.value)
+
+
+def test_defaults_are_those_of_the_original():
+    assert TrainSpec(train_input_fn)[1:] == (None, (), ())
+    assert EvalSpec(train_input_fn)[1:] == (100, None, (), (), 120, 600)
+    exporter = Exporter()
+    assert EvalSpec(train_input_fn, exporters=exporter).exporters == (exporter,)
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_arguments_of_another_type_are_refused(tmp_path, position):
+    arguments = [make_estimator(tmp_path), TrainSpec(train_input_fn), EvalSpec(train_input_fn)]
+    arguments[position] = "other"
+    name = ("`estimator`", "`train_spec`", "`eval_spec`")[position]
+    with pytest.raises(TypeError, match=f"{name} must have type"):
+        namespace.train_and_evaluate(*arguments)
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_each_checkpoint_is_evaluated_and_exported(tmp_path, strategy, use_tpu):
+    exporter = Exporter()
+    estimator = make_estimator(
+        tmp_path,
+        use_tpu=use_tpu,
+        save_checkpoints_steps=10,
+        train_distribute=strategy(2) if use_tpu else None,
+    )
+    metrics, exports = namespace.train_and_evaluate(
+        estimator,
+        TrainSpec(train_input_fn, max_steps=25),
+        EvalSpec(train_input_fn, steps=2, exporters=exporter, throttle_secs=0),
+    )
+    assert metrics["global_step"] == 25
+    assert exports == ["export 3"]
+    assert [final for *_, final in exporter.asked] == [False, False, True]
+    assert [result["global_step"] for _, _, result, _ in exporter.asked] == [10, 20, 25]
+    assert {path for path, *_ in exporter.asked} == {str(tmp_path / "export" / "mine")}
+    checkpoints = [str(tmp_path / f"model.ckpt-{step}") for step in (10, 20, 25)]
+    assert [path for _, path, *_ in exporter.asked] == checkpoints
+
+
+def test_nothing_is_left_to_do(tmp_path):
+    estimator = make_estimator(tmp_path)
+    estimator.train(train_input_fn, max_steps=5)
+    eval_spec = EvalSpec(train_input_fn, steps=1)
+    train_spec = TrainSpec(train_input_fn, max_steps=5)
+    assert namespace.train_and_evaluate(estimator, train_spec, eval_spec) == (None, None)
+
+
+def test_on_tpu_an_evaluation_needs_steps(tmp_path, strategy):
+    estimator = make_estimator(tmp_path, use_tpu=True, train_distribute=strategy(1))
+    eval_spec = EvalSpec(train_input_fn, steps=None)
+    with pytest.raises(ValueError, match="Evaluate `steps` must be set on TPU"):
+        namespace.train_and_evaluate(estimator, TrainSpec(train_input_fn, max_steps=5), eval_spec)
+
+
+def test_a_checkpoint_that_disappears_is_an_error(tmp_path):
+    class Renames(tf.train.CheckpointSaverListener):
+        def after_save(self, session, global_step_value):
+            (tmp_path / "checkpoint").rename(tmp_path / "elsewhere")
+
+    estimator = make_estimator(tmp_path)
+    train_spec = TrainSpec(train_input_fn, max_steps=5, saving_listeners=[Renames()])
+    with pytest.raises(RuntimeError, match="There was no new checkpoint after the training"):
+        namespace.train_and_evaluate(estimator, train_spec, EvalSpec(train_input_fn, steps=1))
+
+
+def in_cluster(monkeypatch, task, index=0, **jobs):
+    cluster = {job: [f"localhost:{2000 + i}" for i in range(n)] for job, n in jobs.items()}
+    config = {"cluster": cluster, "task": {"type": task, "index": index}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+
+REFUSED = {
+    "ps": (("ps", 0, {"chief": 1, "ps": 1}), "Parameter servers are not supported"),
+    "chief beside a ps": (("chief", 0, {"chief": 1, "ps": 1}), "1 `ps` task"),
+    "worker": (("worker", 0, {"chief": 1, "worker": 1}), "MultiWorkerMirroredStrategy"),
+    "chief beside a worker": (("chief", 0, {"chief": 1, "worker": 2}), "3 tasks that train"),
+    "other job": (("reader", 0, {"chief": 1, "reader": 1}), "Task type reader is not supported"),
+    "second evaluator": (("evaluator", 1, {"chief": 1}), "there can only be one `evaluator` task"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_roles_without_a_part_are_refused_with_the_reason(tmp_path, monkeypatch, case):
+    (task, index, jobs), words = REFUSED[case]
+    in_cluster(monkeypatch, task, index, **jobs)
+    estimator = make_estimator(tmp_path)
+    specs = TrainSpec(train_input_fn, max_steps=5), EvalSpec(train_input_fn)
+    with pytest.raises(ValueError) as raised:
+        namespace.train_and_evaluate(estimator, *specs)
+    assert words in str(raised.value)
+    assert estimator.latest_checkpoint() is None
+
+
+@pytest.mark.parametrize("role", ["chief", "master"])
+def test_the_chief_trains_and_a_master_evaluates_too(tmp_path, monkeypatch, role):
+    in_cluster(monkeypatch, role, **{role: 1})
+    exporter = Exporter()
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=10)
+    returned = namespace.train_and_evaluate(
+        estimator,
+        TrainSpec(train_input_fn, max_steps=20),
+        EvalSpec(train_input_fn, steps=1, exporters=exporter, throttle_secs=0),
+    )
+    assert returned is None
+    assert estimator.latest_checkpoint().endswith("-20")
+    assert len(exporter.asked) == (2 if role == "master" else 0)
+
+
+def test_the_evaluator_waits_for_checkpoints_until_the_last(tmp_path, monkeypatch, caplog):
+    """Beside a chief in a process of its own, which starts later."""
+    script = f"""
+    import sys, time
+    sys.path.insert(0, {str(__file__.rpartition("/")[0])!r})
+    from legacy_models import make_estimator, train_input_fn
+    from tpu_estimator_compat import estimator
+    import tensorflow.compat.v1 as tf
+    class Slow(tf.train.CheckpointSaverListener):
+        def after_save(self, session, step):
+            time.sleep(2)
+    estimator.train_and_evaluate(
+        make_estimator({str(tmp_path)!r}, save_checkpoints_steps=10),
+        estimator.TrainSpec(train_input_fn, max_steps=30, saving_listeners=[Slow()]),
+        estimator.EvalSpec(train_input_fn, steps=1),
+    )
+    """
+    in_cluster(monkeypatch, "chief", chief=1)
+    chief = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
+    in_cluster(monkeypatch, "evaluator", chief=1)
+    exporter = Exporter()
+    with caplog.at_level("INFO"):
+        started = time.time()
+        namespace.train_and_evaluate(
+            make_estimator(tmp_path),
+            TrainSpec(train_input_fn, max_steps=30),
+            EvalSpec(
+                finite_input_fn(16),
+                steps=None,
+                exporters=exporter,
+                start_delay_secs=1,
+                throttle_secs=0.5,
+            ),
+        )
+    assert time.time() - started > 1
+    assert chief.wait(timeout=60) == 0
+    steps = [int(result["global_step"]) for _, _, result, _ in exporter.asked]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 30
+    assert len(steps) >= 2
+    assert [final for *_, final in exporter.asked] == [s == 30 for s in steps]
+    assert "Waiting 1.000000 secs before starting eval." in caplog.text
+    assert "Estimator is not trained yet." in caplog.text
+    assert "Exiting evaluation, global_step=30 >= train max_steps=30" in caplog.text
+
+
+def test_checkpoints_iterator_sees_what_training_writes(tmp_path):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=10)
+    seen = []
+
+    class Looks(tf.train.CheckpointSaverListener):
+        def after_save(self, session, global_step_value):
+            seen.append(next(iterator))
+
+    iterator = tf.train.checkpoints_iterator(str(tmp_path), timeout=1)
+    estimator.train(train_input_fn, max_steps=20, saving_listeners=[Looks()])
+    assert seen == [str(tmp_path / f"model.ckpt-{step}") for step in (0, 10, 20)]
+    results = [estimator.evaluate(train_input_fn, steps=1, checkpoint_path=p) for p in seen]
+    assert [r["global_step"] for r in results] == [0, 10, 20]
