@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 import tpu_estimator_compat
 from tpu_estimator_compat import estimator, tpu
@@ -23,16 +24,52 @@ TPU_NAMES = {
     "inference_on_tpu",
     "model_fn_inference_on_tpu",
 }
-ESTIMATOR_NAMES = {
+HOOK_NAMES = {
+    "CheckpointSaverHook",
+    "CheckpointSaverListener",
+    "FeedFnHook",
+    "FinalOpsHook",
+    "GlobalStepWaiterHook",
+    "LoggingTensorHook",
+    "NanLossDuringTrainingError",
+    "NanTensorHook",
+    "ProfilerHook",
+    "SecondOrStepTimer",
+    "SessionRunArgs",
+    "SessionRunContext",
+    "SessionRunHook",
+    "SessionRunValues",
+    "StepCounterHook",
+    "StopAtStepHook",
+    "SummarySaverHook",
+}
+ESTIMATOR_NAMES = HOOK_NAMES | {
+    "BestExporter",
     "Estimator",
     "EstimatorSpec",
+    "EvalSpec",
+    "Exporter",
+    "FinalExporter",
+    "LatestExporter",
     "ModeKeys",
     "RunConfig",
+    "TrainSpec",
     "VocabInfo",
     "WarmStartSettings",
     "experimental",
     "export",
     "tpu",
+    "train_and_evaluate",
+}
+EXPERIMENTAL_NAMES = {
+    "InMemoryEvaluatorHook",
+    "build_raw_supervised_input_receiver_fn",
+    "make_early_stopping_hook",
+    "make_stop_at_checkpoint_step_hook",
+    "stop_if_higher_hook",
+    "stop_if_lower_hook",
+    "stop_if_no_decrease_hook",
+    "stop_if_no_increase_hook",
 }
 EXPORT_NAMES = {
     "ClassificationOutput",
@@ -57,7 +94,7 @@ def test_names():
     assert set(estimator.__all__) == ESTIMATOR_NAMES
     assert set(estimator.tpu.__all__) == TPU_NAMES
     assert set(estimator.export.__all__) == EXPORT_NAMES
-    assert set(estimator.experimental.__all__) == {"build_raw_supervised_input_receiver_fn"}
+    assert set(estimator.experimental.__all__) == EXPERIMENTAL_NAMES
     package = TPU_NAMES | {"ModeKeys", "WarmStartSettings", "estimator", "tpu"}
     assert set(tpu_estimator_compat.__all__) == package
     modules = (tpu_estimator_compat, tpu, estimator, estimator.tpu, estimator.export)
@@ -70,6 +107,8 @@ def test_the_same_object_under_every_name():
     for name in TPU_NAMES:
         assert getattr(tpu, name) is getattr(estimator.tpu, name)
         assert getattr(tpu, name) is getattr(tpu_estimator_compat, name)
+    for name in HOOK_NAMES:
+        assert getattr(estimator, name) is getattr(tf.compat.v1.train, name)
     assert issubclass(tpu.RunConfig, estimator.RunConfig)
     assert tpu.RunConfig is not estimator.RunConfig
     assert issubclass(tpu.TPUEstimator, estimator.Estimator)
@@ -84,6 +123,35 @@ SIGNATURES = {
     estimator.Estimator: ["model_fn model_dir config params warm_start_from"],
     tpu.TPUEstimator.train: ["self input_fn hooks steps max_steps saving_listeners"],
     tpu.TPUEstimator.evaluate: ["self input_fn steps hooks checkpoint_path name"],
+    estimator.train_and_evaluate: ["estimator train_spec eval_spec"],
+    estimator.TrainSpec: ["input_fn max_steps hooks saving_listeners"],
+    estimator.EvalSpec: [
+        "input_fn steps name hooks exporters start_delay_secs throttle_secs",
+    ],
+    estimator.BestExporter: [
+        "name serving_input_receiver_fn event_file_pattern compare_fn assets_extra as_text",
+        "exports_to_keep",
+    ],
+    estimator.FinalExporter: ["name serving_input_receiver_fn assets_extra as_text"],
+    estimator.LatestExporter: [
+        "name serving_input_receiver_fn assets_extra as_text exports_to_keep"
+    ],
+    estimator.experimental.InMemoryEvaluatorHook: [
+        "estimator input_fn steps hooks name every_n_iter"
+    ],
+    estimator.experimental.make_early_stopping_hook: [
+        "estimator should_stop_fn run_every_secs run_every_steps"
+    ],
+    estimator.experimental.make_stop_at_checkpoint_step_hook: [
+        "estimator last_step wait_after_file_check_secs"
+    ],
+    estimator.experimental.stop_if_higher_hook: [
+        "estimator metric_name threshold eval_dir min_steps run_every_secs run_every_steps"
+    ],
+    estimator.experimental.stop_if_no_decrease_hook: [
+        "estimator metric_name max_steps_without_decrease eval_dir min_steps run_every_secs",
+        "run_every_steps",
+    ],
     tpu.TPUEstimator.predict: [
         "self input_fn predict_keys hooks checkpoint_path yield_single_examples"
     ],
@@ -129,6 +197,10 @@ def test_public_things_are_documented():
         assert inspect.getdoc(getattr(tpu, name)), name
     for name in EXPORT_NAMES:
         assert inspect.getdoc(getattr(estimator.export, name)), name
+    for name in ESTIMATOR_NAMES - {"VocabInfo"}:
+        assert inspect.getdoc(getattr(estimator, name)), name
+    for name in EXPERIMENTAL_NAMES:
+        assert inspect.getdoc(getattr(estimator.experimental, name)), name
     for name, member in inspect.getmembers(estimator.Estimator):
         if not name.startswith("_"):
             assert inspect.getdoc(member), name
@@ -168,11 +240,8 @@ def test_what_capture_switches_is_switched_back(tmp_path):
         raise RuntimeError("inside model_fn")
 
     def input_fn():
-        import tensorflow as tf
 
         return tf.data.Dataset.from_tensors([1.0])
-
-    import tensorflow as tf
 
     config = estimator.RunConfig(
         model_dir=str(tmp_path), train_distribute=tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])

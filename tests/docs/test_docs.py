@@ -41,9 +41,6 @@ assert strategy.cluster_resolver is None
 assert calls == [(0, 1, 32)], calls
 assert per_host_v2.get_variable_value("global_step") == 20
 """,
-    "index.md": """
-assert hook.seen[-1] == 300
-""",
     "leaving.md": r"""
 import json
 found = json.loads(pathlib.Path("mapping.json").read_text())
@@ -64,6 +61,22 @@ assert os.path.dirname(path) == b"exports"
 assert sorted(os.listdir("exports")) == [os.path.basename(path).decode()]
 first = tf.train.load_variable("more_colors/model.ckpt-0", "weights")
 np.testing.assert_array_equal(first, model.get_variable_value("weights"))
+""",
+    "hooks.md": """
+assert hook.seen[-1] == 300
+""",
+    "index.md": """
+assert layers.dense
+assert estimator.Estimator
+assert tpu.TPUEstimator
+""",
+    "schedules.md": """
+from tpu_estimator_compat.callbacks.early_stopping import read_eval_metrics
+assert notes.told == [(100, False), (200, False), (300, True)]
+assert exports[0].endswith("by_turns/export/notes")
+assert stopping.get_variable_value("global_step") < 5000
+assert metrics["accuracy"] > 0.9
+assert list(read_eval_metrics("watched/eval")) == [0, 100, 200]
 """,
 }
 """What must hold after a page's code."""

@@ -57,20 +57,15 @@ class StopOnPredicateHook(tf.compat.v1.train.SessionRunHook):
             run_context.request_stop()
 
 
-class CheckForStoppingHook(tf.compat.v1.train.SessionRunHook):
-    """Stops a worker when the chief has set the variable `STOP`."""
+class StopWithChiefHook(tf.compat.v1.train.SessionRunHook):
+    """A worker's part: it has the variable `STOP` too, and makes no step without the chief."""
 
     def begin(self) -> None:
-        self._variable = _stop_variable()
+        _stop_variable()
 
-    def before_run(self, run_context: Any) -> Any:
-        del run_context
-        return tf.compat.v1.train.SessionRunArgs(self._variable)
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        if run_values.results:
-            logging.info("Early stopping requested, suspending run.")
-            run_context.request_stop()
+    def steps_until_control(self, global_step: int) -> None:
+        """Never: the chief decides."""
+        del global_step
 
 
 def _stop_variable() -> tf.Variable:
@@ -114,6 +109,10 @@ class StopAtCheckpointStepHook(tf.compat.v1.train.SessionRunHook):
         self._global_step = tf.compat.v1.train.get_global_step()
         if self._global_step is None:
             raise RuntimeError("Global step should be created to use StopAtCheckpointStepHook.")
+
+    def steps_until_control(self, global_step: int) -> int:
+        """Steps until the last."""
+        return self._last_step - global_step
 
     def before_run(self, run_context: Any) -> Any:
         del run_context

@@ -11,9 +11,9 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.callbacks.early_stopping import (
-    CheckForStoppingHook,
     StopAtCheckpointStepHook,
     StopOnPredicateHook,
+    StopWithChiefHook,
     read_eval_metrics,
 )
 from tpu_estimator_compat.checkpoint import global_step_in
@@ -31,6 +31,8 @@ def make_early_stopping_hook(
 ) -> Hook:
     """A hook that ends training when a function says so.
 
+    With several workers, the chief decides, and the others stop with it.
+
     Args:
       estimator: what is trained.
       should_stop_fn: takes no arguments, returns whether to stop.
@@ -42,9 +44,7 @@ def make_early_stopping_hook(
 
     Raises:
       TypeError: `estimator` is none, or `should_stop_fn` is not callable.
-      ValueError: not exactly one of seconds and steps, or seconds with
-        MultiWorkerMirroredStrategy.
-      NotImplementedError: several workers train together.
+      ValueError: not exactly one of seconds and steps.
     """
     if not isinstance(estimator, Estimator):
         raise TypeError(
@@ -55,21 +55,9 @@ def make_early_stopping_hook(
             "Only one of `run_every_secs` and `run_every_steps` must be set. Got "
             f"{run_every_secs} and {run_every_steps}; pass None for the other."
         )
-    config = estimator.config
-    if isinstance(config.train_distribute, tf.distribute.MultiWorkerMirroredStrategy):
-        if run_every_secs:
-            raise ValueError(
-                "run_every_secs should not be set when using MultiWorkerMirroredStrategy. Pass "
-                "run_every_secs=None and a number of run_every_steps."
-            )
-        if config.num_worker_replicas > 1:
-            raise NotImplementedError(
-                f"Early stopping of {config.num_worker_replicas} workers is not supported: they "
-                "would have to agree on the step. Limit training by max_steps."
-            )
-    if config.is_chief:
+    if estimator.config.is_chief:
         return StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)
-    return CheckForStoppingHook()
+    return StopWithChiefHook()
 
 
 def stop_if_higher_hook(

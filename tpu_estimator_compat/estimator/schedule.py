@@ -13,8 +13,10 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
+from tpu_estimator_compat.topology import cluster
 
 Results = dict[str, Any]
+_TRAINERS = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
 _SECONDS_BETWEEN_WARNINGS = 600
 
 
@@ -26,8 +28,8 @@ def train_and_evaluate(
     Without a cluster in TF_CONFIG, one process does everything: it trains, and evaluates after each
     checkpoint, as `save_checkpoints_steps` or `save_checkpoints_secs` of the RunConfig say, but no
     sooner than `EvalSpec.throttle_secs` after the evaluation before. With a cluster, the task
-    decides: `chief`, `master` and `worker` train, `evaluator` evaluates new checkpoints until one
-    has reached `TrainSpec.max_steps`, and `master` does both.
+    decides: `chief`, `master` and `worker` train together, `evaluator` evaluates new checkpoints
+    until one has reached `TrainSpec.max_steps`, and `master` does both.
 
     Args:
       estimator: an `Estimator` or `TPUEstimator`.
@@ -77,31 +79,13 @@ def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
 
 
 def _check_cluster(config: RunConfig) -> None:
-    """Refuses clusters whose processes would not train one model together."""
-    trainers = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
-    if config.task_type == TaskType.PS or config.num_ps_replicas:
-        raise ValueError(
-            "Parameter servers are not supported: TF_CONFIG has "
-            f"{config.num_ps_replicas} `ps` task(s), and this one is {config.task_type!r}. Their "
-            "asynchronous training needs TF1 sessions on a cluster. Remove the `ps` job, and train "
-            "on one machine or with tf.distribute.MultiWorkerMirroredStrategy."
-        )
-    if config.task_type not in trainers:
+    """Refuses parameter servers, and jobs that nobody knows."""
+    cluster.check_no_parameter_servers(config)
+    if config.task_type not in _TRAINERS:
         raise ValueError(
             f"Task type {config.task_type} is not supported. Supported task types are "
-            f"{[*trainers, TaskType.EVALUATOR]}"
+            f"{[*_TRAINERS, TaskType.EVALUATOR]}"
         )
-    strategy = config.train_distribute
-    together = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-    if config.num_worker_replicas > 1 and not together:
-        raise ValueError(
-            f"TF_CONFIG has {config.num_worker_replicas} tasks that train, which without "
-            "parameter servers need a strategy that joins them: set "
-            "RunConfig(train_distribute=tf.distribute.MultiWorkerMirroredStrategy()), or train "
-            f"with one `chief`. Got train_distribute={strategy!r}."
-        )
-    if config.num_worker_replicas == 1:
-        logging.info("Skip starting Tensorflow server as there is only one node in the cluster.")
 
 
 def _train(estimator: Estimator, train_spec: TrainSpec, listeners: tuple[Any, ...]) -> None:
