@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.callbacks import Pacer
+from tpu_estimator_compat.callbacks import Pacer, split_hooks
 from tpu_estimator_compat.callbacks.evaluation_events import write_results
 from tpu_estimator_compat.checkpoint import StepSessionCreator
 from tpu_estimator_compat.config import IterationsPerLoopCounter
@@ -122,7 +122,11 @@ class Evaluation:
             stop = [_StopAfter(request.steps, log_all=not run.topology.tpu_semantics)]
             if run.topology.tpu_semantics:
                 loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
-        hooks = [*request.hooks, *stop, *(run.spec.evaluation_hooks or []), final]
+        request_hooks, keras_callbacks = split_hooks(
+            request.hooks, run.mode, {"loss": run.spec.loss}, results=lambda: final.values
+        )
+        hooks = [*request_hooks, *stop, *(run.spec.evaluation_hooks or []), final]
+        hooks += keras_callbacks
         pacer = Pacer(hooks, loop)
         done = 0
         with leaving_together(creator, hooks) as monitored:

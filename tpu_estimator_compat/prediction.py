@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.callbacks import split_hooks
 from tpu_estimator_compat.checkpoint import StepSessionCreator
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.inputs.padding import Padded
@@ -67,7 +68,10 @@ def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
         predictions = _wanted(run.spec.predictions, request.predict_keys)
         fetches = _fetches(run, predictions)
         creator = _creator(run, feed, request, fetches)
-    hooks = [*request.hooks, *(run.spec.prediction_hooks or [])]
+    request_hooks, keras_callbacks = split_hooks(
+        request.hooks, run.mode, {"outputs": fetches["predictions"]}
+    )
+    hooks = [*request_hooks, *(run.spec.prediction_hooks or []), *keras_callbacks]
     if hooks or fetches["host_call"]:
         values = _one_by_one(run, creator, hooks, fetches)
     else:

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.callbacks import Pacer
+from tpu_estimator_compat.callbacks import Pacer, split_hooks
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.checkpoint import StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
@@ -180,19 +180,21 @@ def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
     has_host_call = not isinstance(spec, EstimatorSpec) and spec.host_call is not None
     if has_host_call and run.writes_files:
         writers = [HostCallHook([])]
+    request_hooks, keras_callbacks = split_hooks(request.hooks, run.mode, {"loss": spec.loss})
     speed = _speed_hooks(run, request)
     by_estimator = request.batch_size is None  # which told its speed before everyone else
     return [
         *chief_hooks,
         *(speed if by_estimator else []),
         *_summary_hooks(run, scaffold),
-        *request.hooks,
+        *request_hooks,
         *stop,
         nan,
         *_log_hooks(run, request),
         *([] if by_estimator else speed),
         *writers,
         *training_hooks,
+        *keras_callbacks,
     ]
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import evaluation, inputs, mode_run, prediction, topology, training
+from tpu_estimator_compat.callbacks import HOOK_TYPES
 from tpu_estimator_compat.checkpoint import check_available, latest
 from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
@@ -141,7 +142,7 @@ class Estimator(Exporting):
 
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
-          hooks: called as TF1 sessions called them.
+          hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           steps: how many steps to add. Not together with `max_steps`.
           max_steps: the global step to reach. None for both: until the data ends.
           saving_listeners: told before and after every checkpoint.
@@ -196,7 +197,7 @@ class Estimator(Exporting):
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
           steps: how many steps; None for all of the data.
-          hooks: called as TF1 sessions called them.
+          hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           checkpoint_path: what to evaluate; None for the newest checkpoint, or first values if
             there is none.
           name: of this evaluation, for the directory of its events.
@@ -227,7 +228,7 @@ class Estimator(Exporting):
         Args:
           input_fn: returns a Dataset or tensors of features; labels are dropped.
           predict_keys: names of the predictions to give; None for all.
-          hooks: called as TF1 sessions called them.
+          hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           checkpoint_path: what to use; None for the newest checkpoint, or first values if there is
             none.
           yield_single_examples: examples one by one; False for whole batches.
@@ -428,7 +429,7 @@ def _with_model_dir(
 def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
     hooks = list(hooks or [])
     for hook in hooks:
-        if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
+        if not isinstance(hook, HOOK_TYPES):
             raise TypeError(f"Hooks must be a SessionRunHook, given: {hook}")
     return hooks
 

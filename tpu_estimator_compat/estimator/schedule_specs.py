@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tpu_estimator_compat.callbacks import HOOK_TYPES
 from tpu_estimator_compat.estimator.exporters import Exporter
 
 InputFn = Callable[..., Any]
@@ -121,7 +122,7 @@ def _check_input_fn(input_fn: Any) -> None:
 def _checked_hooks(hooks: Iterable[Any] | None) -> tuple[Any, ...]:
     checked = tuple(hooks or [])
     for hook in checked:
-        if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
+        if not isinstance(hook, HOOK_TYPES):
             raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook}")
     return checked
 
