@@ -58,8 +58,17 @@ class MachinesSession(StepSession):
         super().__init__(captured, store, *args, **kwargs)
 
     def _step_program(
-        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation], jit: bool = True
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        jit: bool = True,
+        fed: Sequence[tf.Tensor] = (),
     ) -> StepProgram:
+        if fed:
+            raise NotImplementedError(
+                f"A hook feeds {fed[0].name!r} in a step of several machines, which is not "
+                "supported. Put the value in a variable, and assign it in before_run."
+            )
         main = getattr(self, "_program", None)
         if main is not None:  # the others exchange what it fetches, so this one must too
             fetches = [*fetches, *main.fetches]
@@ -104,18 +113,23 @@ class MachinesSession(StepSession):
             raise machines.lost(error, self._model_dir) from None
 
     def _run_single(
-        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        fed: Sequence[tf.Tensor] = (),
+        values: Sequence[np.ndarray] = (),
     ) -> list[Any]:
-        names = tuple(t.name for t in fetches), tuple(op.name for op in targets)
+        names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
         if names not in self._single:
-            self._single[names] = eager.function(self._step_program(fetches, targets))
+            program = self._step_program(fetches, targets, fed=fed)
+            self._single[names] = eager.function(program)
         with eager.eager_mode(), tf.device("/cpu:0"):
             iterator: Any = self.iterator()
             element = iterator.get_next_as_optional()
             if not self._make_loop().ready(element):
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-            values = self._single[names](element.get_value())
-        return [as_numpy(v) for v in values[: len(fetches)]]
+            outputs = self._single[names](element.get_value())
+        return [as_numpy(v) for v in outputs[: len(fetches)]]
 
     def start(self) -> None:
         """Takes over the chief's values of all variables.

@@ -72,7 +72,7 @@ class StepSession(GraphSession):
         self._loop: DeviceLoop | None = None
         self._collect: CollectLoop | None = None
         self._fetched_in_step: dict[Names, bool] = {}
-        self._single: dict[tuple[Names, Names], Any] = {}
+        self._single: dict[tuple[Names, ...], Any] = {}
         # Made at once: it creates the variables that steps use, one component per replica, before
         # an initialiser or a restore looks for them.
         if targets:
@@ -83,7 +83,11 @@ class StepSession(GraphSession):
             self._program = self._step_program(tensors, operations)
 
     def _step_program(
-        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation], jit: bool = True
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        jit: bool = True,
+        fed: Sequence[tf.Tensor] = (),
     ) -> StepProgram:
         return StepProgram(
             self.captured,
@@ -92,6 +96,7 @@ class StepSession(GraphSession):
             targets,
             mean=[] if self._loss is None else [self._loss],
             jit_compile=jit and self._jit_compile,
+            fed=fed,
         )
 
     def _evaluate(
@@ -100,8 +105,10 @@ class StepSession(GraphSession):
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
     ) -> list[Any]:
-        if feeds or not any(self._needs_input(op) for op in self._ops(fetches, targets)):
+        if not any(self._needs_input(op) for op in self._ops(fetches, targets)):
             return super()._evaluate(fetches, targets, feeds)
+        if feeds:
+            return self._run_fed(fetches, targets, feeds)
         return self._run_steps(fetches, targets)
 
     @staticmethod
@@ -138,6 +145,26 @@ class StepSession(GraphSession):
         self.steps_last_run = steps if main else self.steps_last_run
         return [read[key(t)] for t in fetches]
 
+    def _run_fed(
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
+    ) -> list[Any]:
+        """Runs steps in which a hook feeds tensors, one by one, each with the same values."""
+        main = bool(self._target_names) and self._target_names <= {op.name for op in targets}
+        fed = [tensor for tensor, _ in feeds]
+        values = [value for _, value in feeds]
+        read: dict[Key, Any] = {}
+        self.steps_last_run = 0
+        for _ in range(self.steps_per_run if main else 1):
+            read = self._plain_reads(fetches)
+            within = [t for t in fetches if key(t) not in read]
+            found = self._run_single(within, targets, fed, values)
+            read.update(zip(map(key, within), found, strict=True))
+            self.steps_last_run += 1
+        return [read[key(t)] for t in fetches]
+
     def _run_reading(
         self, fetches: Sequence[tf.Tensor], late: Sequence[tf.Tensor], steps: int
     ) -> list[Any]:
@@ -164,10 +191,15 @@ class StepSession(GraphSession):
         """Whether any of `fetches` needs more of the step than its loss."""
         names = tuple(t.name for t in fetches)
         if names not in self._fetched_in_step:
-            needed = prune.ancestors([t.op for t in fetches], {key(self._loss)})
+            derived = [t.op for t in fetches if self.variable_behind(t) is None]
+            needed = prune.ancestors(derived, {key(self._loss)})
             roots = {t.op.name for t in self.captured.feeds} | self.captured.replica_ops
             roots |= {name for name, _ in self.captured.stand_ins}
-            self._fetched_in_step[names] = any(op.name in roots for op in needed)
+            self._fetched_in_step[names] = any(
+                # What is computed from variables is, too: the step changes them.
+                op.name in roots or prune.is_variable_handle(op)
+                for op in needed
+            )
         return self._fetched_in_step[names]
 
     def _plain_reads(self, fetches: Sequence[tf.Tensor]) -> dict[Key, Any]:
@@ -242,15 +274,21 @@ class StepSession(GraphSession):
         )
 
     def _run_single(
-        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        fed: Sequence[tf.Tensor] = (),
+        values: Sequence[np.ndarray] = (),
     ) -> list[Any]:
-        names = tuple(t.name for t in fetches), tuple(op.name for op in targets)
+        names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
         if names not in self._single:
-            program = self._step_program(fetches, targets, jit=False)
-            self._single[names] = eager.function(lambda iterator: program(next(iterator)))
+            program = self._step_program(fetches, targets, jit=False, fed=fed)
+            self._single[names] = eager.function(
+                lambda iterator, *values: program(next(iterator), *values)
+            )
         with eager.eager_mode():
             try:
-                values = self._single[names](self.iterator())
+                outputs = self._single[names](self.iterator(), *map(tf.constant, values))
             except StopIteration:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
-        return [as_numpy(v) for v in values]
+        return [as_numpy(v) for v in outputs]

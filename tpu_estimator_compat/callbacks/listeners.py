@@ -94,6 +94,7 @@ _KNOWN = {
     ExamplesPerSecondHook: _timed,
     StopOnPredicateHook: _after_step,
     hooks_lib.SummarySaverHook: _summary,
+    hooks_lib.ProfilerHook: _summary,
     hooks_lib.LoggingTensorHook: _logging,
     hooks_lib.FinalOpsHook: _never,
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.framework import stack
 from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY
@@ -23,6 +24,10 @@ from tpu_estimator_compat.program.variables import VariableStore, components
 
 Names = tuple[str, ...]
 _NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."
+_NO_TRACE = (
+    "RunOptions.trace_level, as ProfilerHook sets it, has no effect: its timelines stay empty. "
+    "Profile with tf.profiler.experimental.start(logdir) and stop() around train()."
+)
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 
 
@@ -167,7 +172,9 @@ class GraphSession(tf_session.SessionInterface):
           ValueError: a fed value does not fit its tensor.
           tf.errors.OpError: what an operation raised.
         """
-        del options, run_metadata
+        del run_metadata
+        if options is not None and options.trace_level:
+            logging.log_first_n(logging.WARN, _NO_TRACE, 1)
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         feeds = self._feeds(feed_dict or {})

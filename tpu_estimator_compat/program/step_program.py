@@ -33,6 +33,7 @@ class StepProgram:
       mean: tensors to average over replicas; other fetches of the replicas' share are the first
         replica's.
       jit_compile: compile the replicas' share with XLA.
+      fed: tensors whose values the caller gives with every step.
       main: the program that the other machines may run instead of this one, where there are others.
 
     Raises:
@@ -48,12 +49,14 @@ class StepProgram:
         *,
         mean: Iterable[tf.Tensor] = (),
         jit_compile: bool = False,
+        fed: Sequence[tf.Tensor] = (),
         main: StepProgram | None = None,
     ):
         self.captured, self.store, self.strategy = captured, store, store.strategy
         self.machines = machines.of(store.strategy)
         self.fetches = list(fetches)
         self._jit_compile = jit_compile
+        self._fed = list(fed)
         self._mean = {key(t) for t in mean}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
         self._host = self._host_program(host_fetches, targets)
@@ -61,7 +64,7 @@ class StepProgram:
         self._own = list(own.values())
         self._replica = ReplicaProgram(
             captured.graph,
-            captured.feeds,
+            [*captured.feeds, *self._fed],
             list({**own, **{key(t): t for t in self._behind}}.values()),
             [op for op in targets if not self._is_host(op)],
             replicas=self.strategy.num_replicas_in_sync,
@@ -107,7 +110,8 @@ class StepProgram:
     @property
     def _behind(self) -> list[tf.Tensor]:
         """The replicas' tensors that the host wants of all of them."""
-        return [self.captured.stand_ins[key(p)][1] for p in self._host.feeds]
+        stand_ins = self.captured.stand_ins
+        return [stand_ins[key(p)][1] for p in self._host.feeds if key(p) in stand_ins]
 
     @property
     def is_flat(self) -> bool:
@@ -133,14 +137,15 @@ class StepProgram:
         consumed = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
         consumed |= {(op.name, 0) for op in ops}
         needed = [placeholder for k, (placeholder, _) in stand_ins.items() if k in consumed]
-        return ReplicaProgram(self.captured.graph, needed, fetches, mine)
+        return ReplicaProgram(self.captured.graph, [*needed, *self._fed], fetches, mine)
 
     @tf.autograph.experimental.do_not_convert
-    def on_replica(self, data: Structure) -> list[tf.Tensor]:
+    def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
         """What every replica runs, in replica context.
 
         Args:
           data: the replica's input element.
+          *fed: values of the fed tensors.
 
         Returns:
           The replicas' share: fetches of theirs, then tensors that the host's share wants.
@@ -150,7 +155,7 @@ class StepProgram:
         values = tf.nest.flatten(data, expand_composites=True)
         if self.captured.partition and isinstance(self.strategy, tf.distribute.TPUStrategy):
             values = partition.place(values, self.captured.partition, self.strategy)
-        outputs = self._replica(values, self.store.replica_handle)
+        outputs = self._replica([*values, *fed], self.store.replica_handle)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_machines(t, by_key[key(t)]) for t in self._own]
         return own + [self._over_machines(t, by_key[key(t)]) for t in self._behind]
@@ -166,19 +171,20 @@ class StepProgram:
             return value
         return self.machines.concatenate(value, f"over_replicas/{tensor.name}")
 
-    def __call__(self, data: Structure) -> list[tf.Tensor]:
+    def __call__(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
         """Runs one step.
 
         Args:
           data: the step's input element, or one per replica as the strategy distributes it.
+          *fed: values of the fed tensors, the same for all replicas.
 
         Returns:
           One tensor per fetch.
         """
-        outputs = self.strategy.run(self._step, args=(data,))
+        outputs = self.strategy.run(self._step, args=(data, *fed))
         values = {key(t): out for t, out in zip(self._own, outputs, strict=False)}
         over_replicas = [self._over_replicas(v) for v in outputs[len(self._own) :]]
-        host_values = self._host(over_replicas, self.store.host_handle)
+        host_values = self._host([*over_replicas, *fed], self.store.host_handle)
         on_host = {key(t): v for t, v in zip(self._host.fetches, host_values, strict=True)}
         return [
             on_host[key(t)] if key(t) in on_host else self._one(key(t), values[key(t)])

@@ -175,7 +175,7 @@ def main() -> None:
     records = {
         name: run(scenario, side)
         for name, scenario in scenarios.items()
-        if args.only in (None, name)
+        if args.only is None or args.only in name
     }
     with open(args.out, "w") as file:
         json.dump(records, file, indent=1)

@@ -316,6 +316,102 @@ def stop_at_checkpoint(side: Any, model_dir: str, record: Any, tpu: bool) -> Any
     estimator.train(endless, hooks=[hook, Recording(record, "user")])
 
 
+def hooks_of_tf(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """TensorFlow's own hooks, in training and evaluation."""
+    estimator = make(side, model_dir, record, tpu)
+    names = side.estimator
+    final = names.FinalOpsHook(final_ops=[])
+
+    class MakesFinalOps(tf.train.SessionRunHook):
+        """Final ops are tensors of the graph, which is there in `begin`."""
+
+        def begin(self) -> None:
+            final._final_ops = {"step": tf.train.get_global_step(), "loss": tf.constant(3.0)}
+
+    fed = []
+
+    class Feeds(names.FeedFnHook):
+        """Feeds a placeholder that it brings itself."""
+
+        def __init__(self) -> None:
+            super().__init__(lambda: {self.placeholder: 7.0 + len(fed)})
+
+        def begin(self) -> None:
+            self.placeholder = tf.placeholder_with_default(1.0, [])
+            self.doubled = self.placeholder * 2.0
+
+        def before_run(self, run_context: Any) -> Any:
+            args = super().before_run(run_context)
+            return tf.train.SessionRunArgs(self.doubled, feed_dict=args.feed_dict)
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            fed.append(float(run_values.results))
+
+    hooks = [
+        MakesFinalOps(),
+        final,
+        Feeds(),
+        names.LoggingTensorHook(["named_loss"], every_n_iter=4, at_end=True),
+        names.StepCounterHook(every_n_steps=6, output_dir=model_dir + "/counted"),
+        names.SummarySaverHook(
+            save_steps=3, output_dir=model_dir + "/saved", scaffold=tf.train.Scaffold()
+        ),
+        names.GlobalStepWaiterHook(0),
+        names.StopAtStepHook(num_steps=17),
+    ]
+    estimator.train(endless, hooks=hooks)
+    record("final ops", final.final_ops_values)
+    record("fed", fed)
+    logging_hook = names.LoggingTensorHook({"in evaluation": "named_loss:0"}, every_n_iter=2)
+    return estimator.evaluate(endless, steps=5, hooks=[logging_hook])
+
+
+class Meddling(tf.train.SessionRunHook):
+    """Builds ops, reads all variables around steps, and assigns some."""
+
+    def __init__(self, record: Any):
+        self.record = record
+
+    def begin(self) -> None:
+        self.step = tf.train.get_global_step()
+        self.variables = {v.op.name: v for v in tf.global_variables()}
+        self.half = tf.assign(self.variables["kernel"], self.variables["kernel"] * 0.5)
+        self.norm = tf.norm(self.variables["kernel"])
+        with tf.variable_scope("meddling"):
+            self.count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+        self.more = tf.assign_add(self.count, 1.0)
+        self.value = tf.placeholder(tf.float32, [])
+        self.load = tf.assign(self.count, self.value)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        session.run(self.load, {self.value: 40.0})
+        self.record("created", session.run([self.norm, self.count]))
+
+    def before_run(self, run_context: Any) -> Any:
+        before = run_context.session.run(self.variables)
+        self.record("before", {name: np.sum(v) for name, v in before.items()})
+        return tf.train.SessionRunArgs([self.variables, self.more])
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        fetched, count = run_values.results
+        self.record("fetched", {name: np.sum(v) for name, v in fetched.items()}, count)
+        if fetched["global_step"] == 3:
+            run_context.session.run(self.half)
+        after = run_context.session.run({**self.variables, "norm": self.norm})
+        self.record("after", {name: np.sum(v) for name, v in after.items()})
+
+    def end(self, session: Any) -> None:
+        self.record("end", session.run([self.count, self.norm]))
+
+
+def meddles(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """A hook that reads and changes the model, and another that does so in evaluation."""
+    estimator = make(side, model_dir, record, tpu)
+    estimator.train(endless, hooks=[Meddling(record)], steps=6)
+    results = estimator.evaluate(endless, steps=2, hooks=[Recording(record, "user")])
+    return [results, sorted(estimator.get_variable_names())]
+
+
 KINDS = {"estimator": False, "tpu": True}
 MANY = {
     "trains": trains,
@@ -346,6 +442,8 @@ MANY = {
     "no_decrease": functools.partial(early_stopping, hook="no_decrease"),
     "in_memory": in_memory,
     "stop_at_checkpoint": stop_at_checkpoint,
+    "hooks_of_tf": hooks_of_tf,
+    "meddles": meddles,
 }
 SCENARIOS = {
     f"{name}-{kind}": functools.partial(scenario, tpu=tpu)
