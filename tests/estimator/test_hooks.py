@@ -95,7 +95,7 @@ def test_profiler_hook_keeps_time_and_says_that_its_timelines_are_empty(tmp_path
     with caplog.at_level("WARNING"):
         make_estimator(tmp_path).train(train_input_fn, hooks=[hook], steps=12)
     written = sorted(path.name for path in (tmp_path / "profile").glob("*.json"))
-    assert written == ["timeline-11.json", "timeline-6.json"]
+    assert written == ["timeline-10.json", "timeline-5.json"]
     assert "traceEvents" in json.loads((tmp_path / "profile" / written[0]).read_text())
     assert "its timelines stay empty" in caplog.text
 
