@@ -285,7 +285,8 @@ class TPUEstimator(Estimator):
     def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
         params = self.params
         set_param(params, USE_TPU_KEY, False)
-        return _as_estimator_spec(self._call_with_params(features, labels, mode, params))
+        remark = f"Running {mode} on CPU/GPU"
+        return _as_estimator_spec(self._call_with_params(features, labels, mode, params, remark))
 
     def _call_model_fn_for_tpu_export(self, features: Any, labels: Any) -> EstimatorSpec:
         wraps = self._export_saved_model_api_version == ExportSavedModelApiVersion.V1

@@ -32,6 +32,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 CHANGING = [
+    (r"\b\d{10}\b", "<second>"),
     (r" at 0x[0-9a-f]+", ""),
     (r"\d{4}-\d\d-\d\dT?-?\d\d:\d\d:\d\d", "<time>"),
     (r"\(\d+\.\d+ sec\)", "(<n> sec)"),
@@ -48,6 +49,7 @@ OWN_LINES = (
     "deprecated",
     "marked as finished",
     "eval_on_tpu",
+    "already exists; retrying",
     "params are not passed",
 )
 """Lines about a side's own workings."""

@@ -273,6 +273,31 @@ def schedule_to_the_end_of_the_data(side: Any, model_dir: str, record: Any, tpu:
     return side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
 
 
+def exporting(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+    """All three exporters, on SavedModels."""
+    estimator = make(side, model_dir, record, tpu)
+
+    def receiver_fn() -> Any:
+        features = tf.placeholder(tf.float32, [None, FEATURES], name="served")
+        return side.estimator.export.TensorServingInputReceiver(features, features)
+
+    exporters = [
+        side.estimator.LatestExporter("latest", receiver_fn, exports_to_keep=2),
+        side.estimator.BestExporter("best", receiver_fn),
+        side.estimator.FinalExporter("final", receiver_fn, as_text=True),
+    ]
+    results, exports = side.estimator.train_and_evaluate(
+        estimator,
+        side.estimator.TrainSpec(endless, max_steps=35),
+        side.estimator.EvalSpec(finite, steps=None, exporters=exporters, throttle_secs=0),
+    )
+    for name in ("latest", "best", "final"):
+        made = sorted(tf.gfile.ListDirectory(f"{model_dir}/export/{name}"))
+        record("exports", name, len(made), [len(m) for m in made])
+    record("returned", [type(path).__name__ for path in exports])
+    return results
+
+
 def early_stopping(side: Any, model_dir: str, record: Any, tpu: bool, hook: str) -> Any:
     """train_and_evaluate ends early, by each of the hooks."""
     estimator = make(side, model_dir, record, tpu, save_checkpoints_steps=5)
@@ -436,6 +461,7 @@ MANY = {
     "schedule": schedule,
     "schedule_throttled": functools.partial(schedule, throttle=1000),
     "schedule_to_the_end_of_the_data": schedule_to_the_end_of_the_data,
+    "exporting": exporting,
     "higher": functools.partial(early_stopping, hook="higher"),
     "lower": functools.partial(early_stopping, hook="lower"),
     "no_increase": functools.partial(early_stopping, hook="no_increase"),
