@@ -17,6 +17,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.callbacks import Pacer, split_hooks
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
+from tpu_estimator_compat.callbacks.progress_bar import progress_bar
 from tpu_estimator_compat.checkpoint import StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
@@ -195,6 +196,7 @@ def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
         *writers,
         *training_hooks,
         *keras_callbacks,
+        *(progress_bar(spec.loss, request.steps, request.max_steps) if run.writes_files else []),
     ]
 
 
