@@ -167,6 +167,17 @@ def test_a_chief_that_cannot_start(tmp_path):
     assert "machine 0 of 2 failed" in found[1]["error"]
 
 
+@pytest.mark.parametrize("stop_early", [False, True])
+def test_train_and_evaluate_on_all_and_the_chief_stops_them(tmp_path, stop_early):
+    model = str(tmp_path / "model")
+    found = run(tmp_path, 2, "schedule", model_dir=model, stop_early=stop_early)
+    steps = {machine["step"] for machine in found}
+    assert len(steps) == 1
+    assert (steps == {40}) == (not stop_early)
+    assert [machine["returned"] for machine in found] == [None, None]
+    assert {machine["saved"] for machine in found} == {f"{model}/model.ckpt-{steps.pop()}"}
+
+
 def test_a_worker_that_never_comes(tmp_path):
     with Cluster(tmp_path, 2) as cluster:
         cluster.start("lonely", only=[0], model_dir=str(tmp_path / "model"))

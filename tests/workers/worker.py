@@ -302,6 +302,20 @@ def chief_cannot_start(model_dir):
     return {"error": error}
 
 
+def schedule(model_dir, stop_early):
+    """train_and_evaluate on all workers; the chief alone decides to stop early."""
+    est = make(model_dir, momentum)
+    make_hook = tpu.estimator.experimental.make_early_stopping_hook
+    stopping = make_hook(est, lambda: stop_early, run_every_secs=None, run_every_steps=8)
+    hook = Recorder(every=5)
+    returned = tpu.estimator.train_and_evaluate(
+        est,
+        tpu.estimator.TrainSpec(share, max_steps=40, hooks=[hook, stopping]),
+        tpu.estimator.EvalSpec(legacy_models.train_input_fn, steps=1),
+    )
+    return {"returned": returned, "step": hook.step, "saved": est.latest_checkpoint()}
+
+
 def lonely(model_dir):
     """The other worker never comes."""
     return {"error": attempt(lambda: make(model_dir, session_creation_timeout_secs=4))}
@@ -328,6 +342,7 @@ SCENARIOS = {
         fit,
         different_graphs,
         chief_cannot_start,
+        schedule,
         lonely,
         too_late,
     )
