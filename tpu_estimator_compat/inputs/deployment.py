@@ -122,7 +122,7 @@ def warn_of_other_size(
     flat = tf.nest.flatten(dataset.element_spec)
     axes = [0] * len(flat) if batch_axis is None else list(tf.nest.flatten(batch_axis))
     sizes = {
-        spec.shape[axis]
+        spec.shape.as_list()[axis]  # not shape[axis], which TF1 behavior makes a Dimension
         for spec, axis in zip(flat, axes, strict=False)
         if getattr(spec, "shape", None) is not None and spec.shape.rank
     }
