@@ -220,7 +220,7 @@ def _slices(element: Structure, replicas: int, batch_axis: Sequence[int] | None)
 
 def _cut(tensor: tf.Tensor, replicas: int, axis: int) -> tf.Tensor:
     """`tensor` with a new dimension 0 of one slice per replica."""
-    size = tensor.shape[axis]
+    size = tensor.shape.as_list()[axis]
     if size is not None and size % replicas:
         raise ValueError(
             f"input_fn gives a batch of {size} examples (dimension {axis} of {tensor}), which "

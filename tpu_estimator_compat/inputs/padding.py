@@ -39,8 +39,9 @@ def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
         first = tf.nest.flatten(features)[0]
         rows = tf.shape(first)[0]
         message = f"input_fn gave more rows than params['batch_size'], which is {batch_size}."
-        if first.shape[0] is not None and first.shape[0] > batch_size:
-            raise ValueError(f"{message} Got {first.shape[0]}.")
+        known = first.shape.as_list()[0]  # not shape[0], which TF1 behavior makes a Dimension
+        if known is not None and known > batch_size:
+            raise ValueError(f"{message} Got {known}.")
         check = tf.debugging.assert_less_equal(rows, batch_size, message=message)
         with tf.control_dependencies([check]):
             missing = batch_size - rows
