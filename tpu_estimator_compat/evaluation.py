@@ -34,6 +34,8 @@ class EvalRequest:
       checkpoint_path: the checkpoint to evaluate; None to evaluate first values.
       warm_start: where first values come from, without a checkpoint.
       output_dir: where the events go.
+      fall_back_in: the directory to look for older checkpoints in, if that cannot be read; None
+        where the caller chose it.
     """
 
     hooks: Sequence[Hook]
@@ -41,6 +43,7 @@ class EvalRequest:
     checkpoint_path: str | None
     warm_start: WarmStartSettings | None
     output_dir: str
+    fall_back_in: str | None = None
 
 
 def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
@@ -63,11 +66,11 @@ def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
         targets = [update for _, update in pairs.values()] + host_call_targets(run)
         values = {name: value for name, (value, _) in sorted(pairs.items())}
         values["global_step"] = tf.compat.v1.train.get_global_step(run.graph)
-        results = _run(run, feed, request, targets, values)
+        results, path = _run(run, feed, request, targets, values)
     logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
     logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
     if run.writes_files:
-        write_results(request.output_dir, results, request.checkpoint_path)
+        write_results(request.output_dir, results, path)
     return results
 
 
@@ -77,11 +80,13 @@ def _run(
     request: EvalRequest,
     targets: Sequence[tf.Operation],
     values: dict[str, tf.Tensor],
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], str | None]:
+    """The metrics' values, and the checkpoint that they are of."""
     scaffold = scaffold_of(run)
     creator = StepSessionCreator(
         lambda: run.step_session(feed, loss=run.spec.loss, targets=targets),
         scaffold,
+        checkpoint_dir=request.fall_back_in if request.checkpoint_path else None,
         checkpoint_filename_with_path=request.checkpoint_path,
     )
     final = _Results(run, values)
@@ -99,7 +104,7 @@ def _run(
             monitored.run(list(targets))
             progress.advance(session.steps_last_run)
             pacer.after_run(session, progress.done)
-    return final.values
+    return final.values, creator.restored
 
 
 class _Results(tf.compat.v1.train.SessionRunHook):

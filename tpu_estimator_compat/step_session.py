@@ -7,7 +7,7 @@ are evaluated with the last of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,9 @@ class StepSession(GraphSession):
     Attributes:
       steps_per_run: steps of the next `run` that asks for the main targets.
       steps_last_run: how many steps the last such `run` made.
+      input_stands_at: the checkpoint whose input position this session's input was moved to, until
+        a step takes an element.
+      interrupted: asked within long runs whether to end them early.
     """
 
     def __init__(
@@ -58,6 +61,8 @@ class StepSession(GraphSession):
         self.captured = captured
         self.steps_per_run = 1
         self.steps_last_run = 0
+        self.input_stands_at: str | None = None
+        self.interrupted: Callable[[], bool] = lambda: False
         self._loss = loss
         self._targets = list(targets)
         self._target_names = {op.name for op in targets}
@@ -127,14 +132,13 @@ class StepSession(GraphSession):
             # After a run of many steps only the values of now make sense.
             before = self._plain_reads(late) if steps == 1 else {}
             return self._with_loss(fetches, self._run_loop(steps), before)
-        if main and steps > 1:
-            self._run_loop(steps - 1)
+        made = self._run_loop(steps - 1).steps if main and steps > 1 else 0
         # A hook that gets control around every step reads what variables were before it, as TF1's
         # reads without dependencies did.
         read = self._plain_reads(fetches)
         within = [t for t in fetches if key(t) not in read]
         read.update(zip(map(key, within), self._run_single(within, targets), strict=True))
-        self.steps_last_run = steps if main else self.steps_last_run
+        self.steps_last_run = made + 1 if main else self.steps_last_run
         return [read[key(t)] for t in fetches]
 
     def _is_loss(self, tensor: tf.Tensor) -> bool:
@@ -205,6 +209,7 @@ class StepSession(GraphSession):
     def _run_loop(self, steps: int) -> LoopResult:
         if self._loop is None:
             self._loop = self._make_loop()
+        self.input_stands_at = None
         result = self._loop(self.iterator(), steps)
         if result.exhausted:
             self._exhausted = True
@@ -219,6 +224,8 @@ class StepSession(GraphSession):
             self._loss.dtype,
             stop_on_nan=self._stop_on_nan,
             executors=ExecutorChoice(self._program.is_flat),
+            next_element=self._feed.next,
+            interrupted=lambda: self.interrupted(),
         )
 
     def _run_single(
@@ -227,7 +234,10 @@ class StepSession(GraphSession):
         names = tuple(t.name for t in fetches), tuple(op.name for op in targets)
         if names not in self._single:
             program = self._step_program(fetches, targets, jit=False)
-            self._single[names] = eager.function(lambda iterator: program(next(iterator)))
+            self._single[names] = eager.function(
+                lambda iterator: program(self._feed.next(iterator))
+            )
+        self.input_stands_at = None
         with eager.eager_mode():
             try:
                 values = self._single[names](self.iterator())

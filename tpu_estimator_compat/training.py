@@ -6,9 +6,10 @@ of it may make many steps.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.callbacks import Pacer
+from tpu_estimator_compat.callbacks.preemption import Preemption
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
-from tpu_estimator_compat.checkpoint import StepSessionCreator, global_step_in, latest
+from tpu_estimator_compat.checkpoint import SaverHook, StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.machines_session import leaving_together
@@ -66,6 +68,8 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
     Returns:
       The last step's loss; None where no step was made.
     """
+    if run.config.save_input_state:
+        feed = _resumable(feed)
     with run.in_graph():
         _warm_start(run, request)
         scaffold = scaffold_of(run)
@@ -83,6 +87,7 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
             scaffold,
             # Other machines take over what the chief has restored.
             checkpoint_dir=run.config.model_dir if run.writes_files else None,
+            restore_input=run.config.save_input_state,
         )
         return _loop(run, creator, hooks, request, [*targets, loss])
 
@@ -90,17 +95,42 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
 def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
     pacer = Pacer(hooks, request.loop)
     loss = None
-    with leaving_together(creator, hooks) as monitored:
-        while not monitored.should_stop():
-            session = monitored._tf_sess()
-            pacer.before_run(session, session.global_step())
-            loss = monitored.run(fetches)[-1]
-            pacer.after_run(session, session.global_step())
+    # Machines have to stop at the same step: one alone would wait for the others.
+    alone = machines.of(run.topology.strategy) is None
+    with Preemption(listen=alone) as preemption, _all_written(hooks):
+        with leaving_together(creator, [*hooks, preemption]) as monitored:
+            while not monitored.should_stop():
+                session = monitored._tf_sess()
+                pacer.before_run(session, session.global_step())
+                loss = monitored.run(fetches)[-1]
+                pacer.after_run(session, session.global_step())
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
         )
     return loss
+
+
+def _resumable(feed: Feed) -> Feed:
+    if machines.of(feed.strategy):
+        raise NotImplementedError(
+            "RunConfig(save_input_state=True) on several machines: only the chief writes files. "
+            "Set save_input_state=False there."
+        )
+    return feed.made_resumable()
+
+
+@contextlib.contextmanager
+def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
+    """Where training fails, finishes the checkpoint that is being written."""
+    try:
+        yield
+    except BaseException:
+        for hook in hooks:
+            if isinstance(hook, SaverHook):
+                with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
+                    hook.wait()
+        raise
 
 
 def steps_of_chief(model_dir: str | None, strategy: tf.distribute.Strategy) -> int:
@@ -200,14 +230,21 @@ def _chief_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
     own_saver = []
     if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
         own_saver = savers = [
-            tf.compat.v1.train.CheckpointSaverHook(
-                config.model_dir,
+            SaverHook(
+                config.model_dir or "",  # never empty: the estimator sees to it
+                save_input_state=config.save_input_state,
                 save_secs=config.save_checkpoints_secs,
                 save_steps=config.save_checkpoints_steps,
                 scaffold=scaffold,
                 save_graph_def=config.checkpoint_save_graph_def,
             )
         ]
+    elif savers and config.save_input_state:
+        raise ValueError(
+            "RunConfig(save_input_state=True) and a CheckpointSaverHook of your own: only the "
+            "estimator's own saves the input's position. Drop the hook, and set "
+            "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
+        )
     _add_listeners(savers, request.saving_listeners)
     return [*own_saver, *chief_hooks, *_summary_hooks(run, scaffold)]
 

@@ -111,7 +111,7 @@ class Estimator(Exporting):
           ValueError: there is no checkpoint.
         """
         check_available(self._model_dir)
-        return [name for name, _ in tf.train.list_variables(self._model_dir)]
+        return [name for name, _ in tf.train.list_variables(latest(self._model_dir))]
 
     def get_variable_value(self, name: str) -> np.ndarray:
         """Value of a variable in the newest checkpoint.
@@ -123,7 +123,7 @@ class Estimator(Exporting):
           ValueError: there is no checkpoint.
         """
         check_available(self._model_dir)
-        return tf.train.load_variable(self._model_dir, name)
+        return tf.train.load_variable(latest(self._model_dir), name)
 
     def eval_dir(self, name: str | None = None) -> str:
         """Directory of evaluation events: `eval`, or `eval_<name>`."""
@@ -219,6 +219,7 @@ class Estimator(Exporting):
                 checkpoint_path=path,
                 warm_start=self._warm_start_settings,
                 output_dir=self.eval_dir(name),
+                fall_back_in=None if checkpoint_path else self._model_dir,
             )
             return evaluation.evaluate(run, feed, request)
 
@@ -257,6 +258,7 @@ class Estimator(Exporting):
             checkpoint_path=path,
             warm_start=self._warm_start_settings,
             yield_single_examples=yield_single_examples,
+            fall_back_in=None if checkpoint_path else self._model_dir,
         )
         yield from prediction.predict(run, feed, request)
 
