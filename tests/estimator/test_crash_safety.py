@@ -238,7 +238,7 @@ def test_a_checkpoint_removed_while_it_is_read(tmp_path):
 
     other = make_estimator(tmp_path, removing)
     path = str(tmp_path / "model.ckpt-8")
-    with pytest.raises(ValueError, match="not a valid checkpoint.*\\n.*was removed while it"):
+    with pytest.raises(ValueError, match=r"not a valid checkpoint.*\n.*was removed while it"):
         other.evaluate(train_input_fn, steps=1, checkpoint_path=path)
     estimator.train(train_input_fn, steps=4)  # 8 again, from 4
     assert other.evaluate(train_input_fn, steps=1)["global_step"] == 4

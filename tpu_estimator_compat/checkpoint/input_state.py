@@ -1,8 +1,9 @@
 """The position of the input, saved beside a checkpoint, so that a restart goes on bit for bit.
 
-TensorFlow serialises the iterator: the position in every file, the buffers of shuffles and of
-prefetching, and the state of seeded shuffles. The files are `<checkpoint>.input-00000-of-00001.*`,
-one set per host.
+TensorFlow serialises the iterator: the position in every file, what waits in the buffers of
+shuffles and of prefetching, and the state of seeded shuffles. (Its symbolic checkpoints, which hold
+no buffers, were seen to hang in TF 2.21 on a parallel interleave behind a shuffle.) The files are
+`<checkpoint>.input-00000-of-00001.*`, one set per host.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class InputState:
             except tf.errors.OpError as error:
                 raise ValueError(
                     "RunConfig(save_input_state=True), but the position of this input cannot be "
-                    f"saved: {error.message} Make the dataset of tf.data's own sources, or set "
+                    f"saved: {_plain(error)}. Make the dataset of tf.data's own sources, or set "
                     "save_input_state=False."
                 ) from None
 
@@ -92,10 +93,15 @@ def warn_of_stateful_ops(iterator: tf.data.Iterator) -> None:
             logging.warning(
                 "save_input_state=True: %s. Its state is not saved and starts anew after a restart."
                 " Use tf.random.stateless_* in the input pipeline for the same numbers.",
-                error.message.split(" [Op:")[0].split("}} ")[-1].rstrip("."),
+                _plain(error),
             )
         except tf.errors.OpError:
             pass  # saving will fail, and say why
+
+
+def _plain(error: tf.errors.OpError) -> str:
+    """An error's own words, without what TensorFlow puts around them."""
+    return error.message.split(" [Op:")[0].split("}} ")[-1].rstrip(".")
 
 
 def remove_orphans(directory: str) -> None:
