@@ -188,6 +188,15 @@ def test_a_model_dir_that_vanished(tmp_path):
         estimator.train(train_input_fn, hooks=[Remove()], steps=20)
 
 
+def test_a_model_dir_that_was_removed_between_two_calls(tmp_path):
+    model_dir = tmp_path / "model"
+    make_estimator(model_dir).train(train_input_fn, steps=2)
+    shutil.rmtree(model_dir)
+    estimator = make_estimator(model_dir)
+    estimator.train(train_input_fn, steps=3)
+    assert estimator.get_variable_value("global_step") == 3
+
+
 def damage(model_dir, step, kind):
     data = model_dir / f"model.ckpt-{step}.data-00000-of-00001"
     if kind == "cut":

@@ -106,6 +106,8 @@ def _plain(error: tf.errors.OpError) -> str:
 
 def remove_orphans(directory: str) -> None:
     """Removes input positions in `directory` whose checkpoint was removed."""
+    if not tf.io.gfile.isdir(directory):
+        return
     names = {n.rstrip("/") for n in tf.io.gfile.listdir(directory)}
     for name in names:
         found: Any = _FILE.fullmatch(name)
