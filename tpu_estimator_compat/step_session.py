@@ -126,6 +126,8 @@ class StepSession(GraphSession):
         names = {op.name for op in targets}
         main = bool(self._target_names) and self._target_names <= names
         steps = self.steps_per_run if main else 1
+        if main:
+            self.captured.begin_loop()
         others = names - self._target_names
         late = [t for t in fetches if not self._is_loss(t)]
         if main and self._loss is not None and not others and not self._in_step(late):

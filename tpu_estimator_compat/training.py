@@ -177,6 +177,10 @@ def host_call_targets(run: ModeRun) -> list[tf.Operation]:
 def train_targets(run: ModeRun) -> list[tf.Operation]:
     """What makes a step: train_op, updates of Keras layers, and host calls."""
     train_op = as_operation(run.spec.train_op)
+    if run.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
+        config: Any = run.config  # a TPU one, or there would be no such semantics
+        every = config.tpu_config.experimental_host_call_every_n_steps
+        run.captured.chief_ops_every = every
     implicit = implicit_updates(run.graph, [train_op, run.spec.loss.op])
     run.captured.replica_ops.update(op.name for op in implicit)
     return [train_op, *implicit, *host_call_targets(run)]

@@ -56,7 +56,9 @@ class StepProgram:
         self._jit_compile = jit_compile
         self._mean = {key(t) for t in mean}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
-        self._host = self._host_program(host_fetches, targets)
+        rare = captured.chief_ops if captured.chief_ops_every > 1 else set()
+        self._host = self._host_program(host_fetches, [t for t in targets if t.name not in rare])
+        self._rare = self._host_program([], [t for t in targets if t.name in rare])
         own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
         self._own = list(own.values())
         self._replica = ReplicaProgram(
@@ -70,9 +72,11 @@ class StepProgram:
         if self.machines and main:
             self._check_exchanges(main)
         if self.machines and not self.machines.is_chief:
-            self._host = self._without_chief_ops()
+            self._host = self._without_chief_ops(self._host)
+            self._rare = self._without_chief_ops(self._rare)
         store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
-        store.prepare(self._host.handles, replicated=False)
+        store.prepare([*self._host.handles, *self._rare.handles], replicated=False)
+        self._counter = captured.count_steps() if self._rare.targets else None
         step = self.on_replica
         self._step = eager.function(step, jit_compile=True) if jit_compile else step
 
@@ -94,9 +98,8 @@ class StepProgram:
                 "look at it in host_call."
             )
 
-    def _without_chief_ops(self) -> ReplicaProgram:
+    def _without_chief_ops(self, whole: ReplicaProgram) -> ReplicaProgram:
         """The host's share on a machine that writes no events; it is fed the same tensors."""
-        whole = self._host
         return ReplicaProgram(
             whole.graph,
             whole.feeds,
@@ -107,12 +110,18 @@ class StepProgram:
     @property
     def _behind(self) -> list[tf.Tensor]:
         """The replicas' tensors that the host wants of all of them."""
-        return [self.captured.stand_ins[key(p)][1] for p in self._host.feeds]
+        return [self.captured.stand_ins[key(p)][1] for p in self._stand_ins]
+
+    @property
+    def _stand_ins(self) -> list[tf.Tensor]:
+        feeds = [*self._host.feeds, *self._rare.feeds]
+        return list({key(p): p for p in feeds}.values())
 
     @property
     def is_flat(self) -> bool:
         """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
         one = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
+        one = one and self._counter is None  # a branch for what does not run in every step
         ops = [*self._replica.ops, *self._host.ops]
         return one and not any(map(prune.calls_functions, ops))
 
@@ -178,12 +187,24 @@ class StepProgram:
         outputs = self.strategy.run(self._step, args=(data,))
         values = {key(t): out for t, out in zip(self._own, outputs, strict=False)}
         over_replicas = [self._over_replicas(v) for v in outputs[len(self._own) :]]
-        host_values = self._host(over_replicas, self.store.host_handle)
+        fed = {key(p): v for p, v in zip(self._stand_ins, over_replicas, strict=True)}
+        host_values = self._host([fed[key(p)] for p in self._host.feeds], self.store.host_handle)
+        if self._counter is not None:
+            self._run_rare([fed[key(p)] for p in self._rare.feeds], self._counter)
         on_host = {key(t): v for t, v in zip(self._host.fetches, host_values, strict=True)}
         return [
             on_host[key(t)] if key(t) in on_host else self._one(key(t), values[key(t)])
             for t in self.fetches
         ]
+
+    def _run_rare(self, values: Sequence[tf.Tensor], counter: tf.Variable) -> None:
+        def run() -> tf.Tensor:
+            self._rare([tf.identity(v) for v in values], self.store.host_handle)
+            return tf.constant(True)
+
+        due = tf.equal(counter % self.captured.chief_ops_every, 0)
+        tf.cond(due, run, lambda: tf.constant(False))
+        counter.assign_add(1)
 
     def _over_replicas(self, value) -> tf.Tensor:
         parts = self.strategy.experimental_local_results(value)
