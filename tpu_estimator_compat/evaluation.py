@@ -35,6 +35,8 @@ class EvalRequest:
       checkpoint_path: the checkpoint to evaluate; None to evaluate first values.
       warm_start: where first values come from, without a checkpoint.
       output_dir: where the events go.
+      fall_back_in: the directory to look for older checkpoints in, if that cannot be read; None
+        where the caller chose it.
     """
 
     hooks: Sequence[Hook]
@@ -42,6 +44,7 @@ class EvalRequest:
     checkpoint_path: str | None
     warm_start: WarmStartSettings | None
     output_dir: str
+    fall_back_in: str | None = None
 
 
 def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
@@ -92,11 +95,12 @@ class Evaluation:
         logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         started = time.perf_counter()
         with self._run.in_graph():
-            results = self._loop(self._creator(variables))
+            creator = self._creator(variables)
+            results = self._loop(creator)
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
         logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         if self._run.writes_files:
-            write_results(self._request.output_dir, results, self._request.checkpoint_path)
+            write_results(self._request.output_dir, results, creator.restored)
         return results
 
     def _creator(self, variables: Mapping[str, np.ndarray] | None) -> StepSessionCreator:
@@ -111,6 +115,7 @@ class Evaluation:
         return StepSessionCreator(
             lambda: run.step_session(self._feed, loss=run.spec.loss, targets=self._targets),
             scaffold,
+            checkpoint_dir=self._request.fall_back_in if self._request.checkpoint_path else None,
             checkpoint_filename_with_path=self._request.checkpoint_path,
         )
 

@@ -22,13 +22,18 @@ from tpu_estimator_compat.loop import DeviceLoop
 from tpu_estimator_compat.metrics import metric_pairs
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.program import eager
-from tpu_estimator_compat.program.capture import plain_element
+from tpu_estimator_compat.program.capture import as_operation, plain_element
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
+from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
-from tpu_estimator_compat.training import add_default_saver, scaffold_of, train_targets
+from tpu_estimator_compat.training import (
+    add_default_saver,
+    host_call_targets,
+    scaffold_of,
+    train_targets,
+)
 
 Capture = Callable[[str, Any, VariableStore], ModeRun]
 Build = Callable[[str, Any], None]
@@ -46,6 +51,7 @@ class LiveMode:
       scaffold: its saver and initialisers.
       loop: runs steps; None in PREDICT.
       values: metric values by name, in EVAL.
+      writers: opens and flushes the summary writers of host calls.
     """
 
     run: ModeRun
@@ -54,6 +60,12 @@ class LiveMode:
     scaffold: tf.compat.v1.train.Scaffold
     loop: DeviceLoop | None
     values: dict[str, tf.Tensor]
+    writers: HostCallHook
+
+    def flush(self) -> None:
+        """Writes out the summaries of host calls."""
+        with self.run.in_graph():
+            self.writers.end(self.session)
 
     def variables(self) -> list[tuple[str, bool]]:
         """(name, whether trainable) of the model's variables, local ones left out."""
@@ -115,6 +127,8 @@ class LiveModes:
             program, values = self._program(run)
             if mode == ModeKeys.TRAIN:
                 add_default_saver(run, scaffold)
+            writers = HostCallHook([])
+            writers.begin()
             scaffold.finalize()
             session = GraphSession(run.graph, self.store)
             loop = None
@@ -124,8 +138,9 @@ class LiveModes:
                 loop = DeviceLoop(
                     program, run.spec.loss.dtype, stop_on_nan=stop, executors=executors
                 )
-            built = LiveMode(run, program, session, scaffold, loop, values)
+            built = LiveMode(run, program, session, scaffold, loop, values, writers)
             self._initialize(built)
+            writers.after_create_session(session, None)
         self._modes[mode] = built
         return built
 
@@ -139,13 +154,13 @@ class LiveModes:
             targets = train_targets(run)
         else:
             pairs = metric_pairs(run)
-            targets = [update for _, update in pairs.values()]
+            targets = [update for _, update in pairs.values()] + host_call_targets(run)
             values = {name: value for name, (value, _) in pairs.items() if name != "loss"}
         program = StepProgram(
             run.captured,
             self.store,
             [spec.loss],
-            targets,
+            [*targets, *_host_calls_in_hooks(run)],
             mean=[spec.loss],
             jit_compile=run.jit_compile,
         )
@@ -196,6 +211,11 @@ class LiveModes:
             self._take(reader, name)
         self._checkpoint = path
 
+    def flush(self) -> None:
+        """Writes out the summaries of host calls of all modes."""
+        for mode in self._modes.values():
+            mode.flush()
+
     def save(self) -> str | None:
         """Writes a checkpoint to model_dir; None where nothing was trained."""
         if ModeKeys.TRAIN not in self._modes:
@@ -230,6 +250,16 @@ class LiveModes:
         return tf.nest.map_structure(
             lambda t: t[: tf.shape(t)[0] // replicas], self.predict([features], build)
         )
+
+
+def _host_calls_in_hooks(run: ModeRun) -> list[tf.Operation]:
+    """Host calls of a spec that was made for a run without TPU, where they are hooks."""
+    if not isinstance(run.spec, EstimatorSpec):
+        return []
+    train = run.mode == ModeKeys.TRAIN
+    hooks = run.spec.training_hooks if train else run.spec.evaluation_hooks
+    calls = [hook.fetches for hook in hooks or () if isinstance(hook, HostCallHook)]
+    return [as_operation(x) for x in tf.nest.flatten(calls) if x is not None]
 
 
 def as_iterator(iterator: Any) -> Any:

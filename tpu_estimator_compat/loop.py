@@ -16,6 +16,10 @@ from tpu_estimator_compat.program import eager, machines
 from tpu_estimator_compat.program.machines import Machines, State
 
 Step = Callable[[Any], list[tf.Tensor]]
+# While the devices run, Python gets no signals: a loop of an hour would leave SIGTERM and Ctrl-C
+# unanswered for an hour.
+_PIECE_SECONDS = 1.0
+_FIRST_PIECE = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,15 +51,27 @@ class DeviceLoop:
       stop_on_nan: end the loop after a step whose loss is NaN, where the original's NaN hook, which
         looked at every step, stopped too.
       executors: chooses what runs the steps.
+      next_element: takes the next element from the iterator, where a step is built.
+      interrupted: asked about once per second whether to end the loop early.
     """
 
     def __init__(
-        self, step: Step, loss_dtype: tf.DType, *, stop_on_nan: bool, executors: ExecutorChoice
+        self,
+        step: Step,
+        loss_dtype: tf.DType,
+        *,
+        stop_on_nan: bool,
+        executors: ExecutorChoice,
+        next_element: Callable[[Iterator], Any] = next,
+        interrupted: Callable[[], bool] = lambda: False,
     ):
         self._step = step
         self._executors = executors
         self._stop_on_nan = stop_on_nan
         self._loss_dtype = loss_dtype
+        self._next_element = next_element
+        self._interrupted = interrupted
+        self._seconds_per_step: float | None = None
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
@@ -71,7 +87,7 @@ class DeviceLoop:
 
         def body(i, loss, total):
             del loss
-            data = next(iterator)
+            data = self._next_element(iterator)
             loss = tf.reshape(self._step(data)[0], [])
             total += tf.cast(loss, tf.float64)
             # Not before the element has arrived: at the end of the data nothing may be counted.
@@ -104,12 +120,21 @@ class DeviceLoop:
         done, total, loss = 0, 0.0, self._loss
         with eager.eager_mode():
             while done < steps:
-                piece = self._executors.piece(steps - done)
+                piece = self._piece(self._executors.piece(steps - done))
+                started = time.perf_counter()
                 result = self._run(iterator, piece)
+                seconds = time.perf_counter() - started
+                self._seconds_per_step = seconds / max(1, result.steps)
                 done, total, loss = done + result.steps, total + result.loss_sum, result.loss
-                if result.exhausted or self._is_nan(loss):
+                if result.exhausted or self._is_nan(loss) or self._interrupted():
                     return LoopResult(done, loss, total, result.exhausted)
             return LoopResult(done, loss, total, False)
+
+    def _piece(self, steps: int) -> int:
+        """How many of `steps` to run before Python looks for signals: about a second's worth."""
+        if self._seconds_per_step is None:
+            return min(steps, _FIRST_PIECE)
+        return max(1, min(steps, int(_PIECE_SECONDS / self._seconds_per_step)))
 
     def _is_nan(self, loss: tf.Tensor) -> bool:
         return self._stop_on_nan and bool(tf.math.is_nan(loss))

@@ -187,6 +187,7 @@ class ModelFnModel(keras.Model):
             if mode not in self._live:
                 self._build_mode(mode, live_modes.replica_spec(iterator))
             steps = min(self.steps_per_execution, self._steps_left())
+            self._live[mode].run.captured.begin_loop()
             loop: Any = self._live[mode].loop  # not None: PREDICT has no looping function
             result = loop(iterator, steps)
             if not result.steps:
@@ -221,6 +222,7 @@ class ModelFnModel(keras.Model):
         self._live.follow_checkpoint()
         with _Clamp(self) as clamp:
             history = super().fit(*args, callbacks=_with(callbacks, clamp), **kwargs)
+        self._live.flush()
         if path := self._live.save():
             logging.info("Saved %s after fit.", path)
         return history
@@ -231,7 +233,9 @@ class ModelFnModel(keras.Model):
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
         self._live.follow_checkpoint()
         with _Clamp(self) as clamp:
-            return super().evaluate(*args, callbacks=_with(callbacks, clamp), **kwargs)
+            results = super().evaluate(*args, callbacks=_with(callbacks, clamp), **kwargs)
+        self._live.flush()
+        return results
 
     def predict(self, *args: Any, **kwargs: Any) -> np.ndarray | dict[str, np.ndarray]:
         """Predicts as `keras.Model.predict` does."""

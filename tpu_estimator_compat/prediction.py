@@ -36,6 +36,8 @@ class PredictRequest:
       checkpoint_path: the checkpoint to use; None for first values.
       warm_start: where first values come from, without a checkpoint.
       yield_single_examples: give examples one by one instead of batches.
+      fall_back_in: the directory to look for older checkpoints in, if that cannot be read; None
+        where the caller chose it.
     """
 
     hooks: Sequence[Hook]
@@ -43,6 +45,7 @@ class PredictRequest:
     checkpoint_path: str | None
     warm_start: WarmStartSettings | None
     yield_single_examples: bool
+    fall_back_in: str | None = None
 
 
 def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
@@ -177,6 +180,7 @@ def _creator(
     return StepSessionCreator(
         lambda: run.step_session(feed, loss=None, fetches=tf.nest.flatten(fetches)),
         scaffold_of(run),
+        checkpoint_dir=request.fall_back_in if request.checkpoint_path else None,
         checkpoint_filename_with_path=request.checkpoint_path,
     )
 

@@ -7,7 +7,7 @@ are evaluated with the last of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,9 @@ class StepSession(GraphSession):
       steps_last_run: how many steps the last such `run` made.
       reads_before_last_step: whether variables that a run of many steps fetches are read before its
         last step, as by a hook that has control around every step, or after all of them.
+      input_stands_at: the checkpoint whose input position this session's input was moved to, until
+        a step takes an element.
+      interrupted: asked within long runs whether to end them early.
     """
 
     def __init__(
@@ -61,6 +64,8 @@ class StepSession(GraphSession):
         self.steps_per_run = 1
         self.steps_last_run = 0
         self.reads_before_last_step = False
+        self.input_stands_at: str | None = None
+        self.interrupted: Callable[[], bool] = lambda: False
         self._loss = loss
         self._targets = list(targets)
         self._target_names = {op.name for op in targets}
@@ -131,18 +136,19 @@ class StepSession(GraphSession):
         names = {op.name for op in targets}
         main = bool(self._target_names) and self._target_names <= names
         steps = self.steps_per_run if main else 1
+        if main:
+            self.captured.begin_loop()
         others = names - self._target_names
         late = [t for t in fetches if not self._is_loss(t)]
         if main and self._loss is not None and not others and not self._in_step(late):
             return self._run_reading(fetches, late, steps)
-        if main and steps > 1:
-            self._run_loop(steps - 1)
+        made = self._run_loop(steps - 1).steps if main and steps > 1 else 0
         # A hook that gets control around every step reads what variables were before it, as TF1's
         # reads without dependencies did.
         read = self._plain_reads(fetches)
         within = [t for t in fetches if key(t) not in read]
         read.update(zip(map(key, within), self._run_single(within, targets), strict=True))
-        self.steps_last_run = steps if main else self.steps_last_run
+        self.steps_last_run = made + 1 if main else self.steps_last_run
         return [read[key(t)] for t in fetches]
 
     def _run_fed(
@@ -257,6 +263,7 @@ class StepSession(GraphSession):
     def _run_loop(self, steps: int) -> LoopResult:
         if self._loop is None:
             self._loop = self._make_loop()
+        self.input_stands_at = None
         result = self._loop(self.iterator(), steps)
         if result.exhausted:
             self._exhausted = True
@@ -271,6 +278,8 @@ class StepSession(GraphSession):
             self._loss.dtype,
             stop_on_nan=self._stop_on_nan,
             executors=ExecutorChoice(self._program.is_flat),
+            next_element=self._feed.next,
+            interrupted=lambda: self.interrupted(),
         )
 
     def _run_single(
@@ -284,8 +293,9 @@ class StepSession(GraphSession):
         if names not in self._single:
             program = self._step_program(fetches, targets, jit=False, fed=fed)
             self._single[names] = eager.function(
-                lambda iterator, *values: program(next(iterator), *values)
+                lambda iterator, *values: program(self._feed.next(iterator), *values)
             )
+        self.input_stands_at = None
         with eager.eager_mode():
             try:
                 outputs = self._single[names](self.iterator(), *map(tf.constant, values))

@@ -6,9 +6,10 @@ of it may make many steps.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.callbacks import Pacer, split_hooks
+from tpu_estimator_compat.callbacks.preemption import Preemption
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.callbacks.progress_bar import progress_bar
-from tpu_estimator_compat.checkpoint import StepSessionCreator, global_step_in, latest
+from tpu_estimator_compat.checkpoint import SaverHook, StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.machines_session import leaving_together
@@ -67,6 +69,8 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
     Returns:
       The last step's loss; None where no step was made.
     """
+    if run.config.save_input_state:
+        feed = _resumable(feed)
     with run.in_graph():
         _warm_start(run, request)
         scaffold = scaffold_of(run)
@@ -84,6 +88,7 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
             scaffold,
             # Other machines take over what the chief has restored.
             checkpoint_dir=run.config.model_dir if run.writes_files else None,
+            restore_input=run.config.save_input_state,
         )
         return _loop(run, creator, hooks, request, [*targets, loss])
 
@@ -91,17 +96,42 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
 def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
     pacer = Pacer(hooks, request.loop)
     loss = None
-    with leaving_together(creator, hooks) as monitored:
-        while not monitored.should_stop():
-            session = monitored._tf_sess()
-            pacer.before_run(session, session.global_step())
-            loss = monitored.run(fetches)[-1]
-            pacer.after_run(session, session.global_step())
+    # Machines have to stop at the same step: one alone would wait for the others.
+    alone = machines.of(run.topology.strategy) is None
+    with Preemption(listen=alone) as preemption, _all_written(hooks):
+        with leaving_together(creator, [*hooks, preemption]) as monitored:
+            while not monitored.should_stop():
+                session = monitored._tf_sess()
+                pacer.before_run(session, session.global_step())
+                loss = monitored.run(fetches)[-1]
+                pacer.after_run(session, session.global_step())
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
         )
     return loss
+
+
+def _resumable(feed: Feed) -> Feed:
+    if machines.of(feed.strategy):
+        raise NotImplementedError(
+            "RunConfig(save_input_state=True) on several machines: only the chief writes files. "
+            "Set save_input_state=False there."
+        )
+    return feed.made_resumable()
+
+
+@contextlib.contextmanager
+def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
+    """Where training fails, finishes the checkpoint that is being written."""
+    try:
+        yield
+    except BaseException:
+        for hook in hooks:
+            if isinstance(hook, SaverHook):
+                with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
+                    hook.wait()
+        raise
 
 
 def steps_of_chief(model_dir: str | None, strategy: tf.distribute.Strategy) -> int:
@@ -148,6 +178,10 @@ def host_call_targets(run: ModeRun) -> list[tf.Operation]:
 def train_targets(run: ModeRun) -> list[tf.Operation]:
     """What makes a step: train_op, updates of Keras layers, and host calls."""
     train_op = as_operation(run.spec.train_op)
+    if run.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
+        config: Any = run.config  # a TPU one, or there would be no such semantics
+        every = config.tpu_config.experimental_host_call_every_n_steps
+        run.captured.chief_ops_every = every
     implicit = implicit_updates(run.graph, [train_op, run.spec.loss.op])
     run.captured.replica_ops.update(op.name for op in implicit)
     return [train_op, *implicit, *host_call_targets(run)]
@@ -209,14 +243,21 @@ def _chief_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
     own_saver = []
     if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
         own_saver = savers = [
-            tf.compat.v1.train.CheckpointSaverHook(
-                config.model_dir,
+            SaverHook(
+                config.model_dir or "",  # never empty: the estimator sees to it
+                save_input_state=config.save_input_state,
                 save_secs=config.save_checkpoints_secs,
                 save_steps=config.save_checkpoints_steps,
                 scaffold=scaffold,
                 save_graph_def=config.checkpoint_save_graph_def,
             )
         ]
+    elif savers and config.save_input_state:
+        raise ValueError(
+            "RunConfig(save_input_state=True) and a CheckpointSaverHook of your own: only the "
+            "estimator's own saves the input's position. Drop the hook, and set "
+            "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
+        )
     _add_listeners(savers, request.saving_listeners)
     return [*own_saver, *chief_hooks]
 

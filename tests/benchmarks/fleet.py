@@ -38,6 +38,8 @@ VARIANTS = {
     "ours": Variant("ours"),
     "ours_tpu": Variant("ours", ("--use-tpu",)),
     "ours_jit": Variant("ours", ("--jit",)),
+    "ours_hook": Variant("ours", ("--listen", "hook")),
+    "ours_host_call": Variant("ours", ("--use-tpu", "--listen", "host_call")),
 }
 
 

@@ -49,6 +49,7 @@ class Gate:
         self._channel = channel
         self._target = 1
         self._from = 0
+        self._cpu = time.process_time()
         self._started = time.perf_counter()
 
     def steps_left(self, step: int) -> int:
@@ -60,7 +61,9 @@ class Gate:
         if step < self._target:
             return
         seconds = time.perf_counter() - self._started
-        self._channel.send(steps=step - self._from, seconds=seconds)
+        cpu = time.process_time() - self._cpu
+        self._channel.send(steps=step - self._from, seconds=seconds, cpu=cpu)
         self._target = step + self._channel.receive()["steps"]
         self._from = step
+        self._cpu = time.process_time()
         self._started = time.perf_counter()

@@ -28,6 +28,8 @@ _FOR_MODEL = {
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
 _EXPORTS = ["original", "ours"]
+_LISTENING = ["ours", "ours_hook", "ours_tpu", "ours_host_call"]
+_LISTENING_STEPS = 1000
 _STARTS = ["bare", "keras", "original", "ours"]
 _BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100}
 _CALL_EXAMPLES = {"small": 16 * 800, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
@@ -70,6 +72,24 @@ def steps(plan: Plan, model: str) -> dict[str, Samples]:
                 rates.setdefault(worker.variant, []).append(done["steps"] / done["seconds"])
                 peaks.setdefault(worker.variant, [0.0])[0] = done["peak"] / 2**20
     return {"steps": rates, "memory": peaks}
+
+
+def listening(plan: Plan) -> dict[str, Samples]:
+    """Steps per CPU second of the perceptron with nobody, a hook, or a host_call listening.
+
+    The differences are a few percent: by the clock, a machine that does other work hides them.
+    """
+    rates: Samples = {}
+    with fleet(plan.choose(_LISTENING), "mlp", "train", plan.original) as workers:
+        for worker in workers:
+            worker.answer()
+            worker.do(steps=500)
+            worker.do(steps=500)
+        for turn in range(plan.rounds):
+            for worker in _turn(workers, turn):
+                done = worker.do(steps=_LISTENING_STEPS)
+                rates.setdefault(worker.variant, []).append(done["steps"] / done["cpu"])
+    return {"listening": rates}
 
 
 def first_step(plan: Plan, model: str) -> dict[str, Samples]:

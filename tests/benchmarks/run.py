@@ -28,6 +28,7 @@ EXPORTED = ("encoder",)  # the only one that takes features by name, as receiver
 WHAT = (
     "steps",
     "memory",
+    "listening",
     "first_step",
     "evaluate",
     "predict",
@@ -85,10 +86,13 @@ def main() -> None:
     variants = args.variants.split(",") if args.variants else None
     plan = measures.Plan(environment.find_or_make(), args.rounds, variants)
     found: dict[str, Any] = {}
-    if set(what) - {"growth", "large", "input"}:
+    if set(what) - {"growth", "large", "input", "listening"}:
         found = {model: measure(plan, model, what) for model in args.models.split(",")}
     if "growth" in what:
         found["growth"] = growth(plan)
+    if "listening" in what:
+        found["listening"] = measures.listening(plan)
+        print(report.table("mlp", "listening", found["listening"]["listening"]) + "\n", flush=True)
     if "large" in what:
         found["large"] = large_model.run(gib=2.0)
         print(large_model.text(found["large"]))

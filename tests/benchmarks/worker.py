@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--loop", type=int, default=100)
     parser.add_argument("--use-tpu", action="store_true")
     parser.add_argument("--jit", action="store_true")
+    parser.add_argument("--listen", default="", choices=("", "host_call", "hook"))
     args = parser.parse_args()
     channel = Channel()
     module = "estimators" if args.side in ("original", "ours") else args.side
@@ -42,7 +43,7 @@ def main() -> None:
     imported = time.perf_counter() - _STARTED
     model = models.load(args.model)
     channel.send(imports=imported)
-    settings = sides.Settings(args.loop, args.use_tpu, args.jit, args.model_dir)
+    settings = sides.Settings(args.loop, args.use_tpu, args.jit, args.model_dir, args.listen)
     if args.task == "train":
         side.train(model, Gate(channel), settings)
         return

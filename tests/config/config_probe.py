@@ -32,7 +32,13 @@ ORIGINAL = {
     ),
 }
 # Ours alone, and the original's mark of the distribute coordinator, which is not used here.
-NOT_COMPARED = {"_jit_compile", "jit_compile", "_distribute_coordinator_mode"}
+NOT_COMPARED = {
+    "_jit_compile",
+    "jit_compile",
+    "_save_input_state",
+    "save_input_state",
+    "_distribute_coordinator_mode",
+}
 
 
 class OpCallable:

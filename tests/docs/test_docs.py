@@ -23,6 +23,15 @@ PAGES = [README, *sorted(GUIDE.glob("*.md"))]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 EFFECTS = {
+    "checkpoints.md": """
+np.testing.assert_array_equal(*kernels)
+""",
+    "host_call.md": """
+import glob
+events = [e for f in glob.glob(f"{MODEL_DIR}/*tfevents*") for e in tf.train.summary_iterator(f)]
+steps = {e.step for e in events for v in e.summary.value if v.tag == "learning_rate"}
+assert len(steps) == 20, steps
+""",
     "README.md": """
 assert results["accuracy"] > 0.9, results
 assert results["global_step"] == 400, results

@@ -238,14 +238,15 @@ def test_a_variable_missing_from_the_checkpoint_is_named(tmp_path):
         make_estimator(tmp_path, more).train(train_input_fn, steps=1)
 
 
-def test_an_unreadable_checkpoint_is_an_error_and_is_left_alone(tmp_path):
+def test_unreadable_checkpoints_are_an_error_and_are_left_alone(tmp_path):
     estimator = make_estimator(tmp_path)
     estimator.train(train_input_fn, steps=1)
-    index = tmp_path / "model.ckpt-1.index"
-    index.write_bytes(b"not an index")
-    with pytest.raises((tf.errors.OpError, ValueError), match=r"model\.ckpt-1"):
+    for step in (0, 1):
+        (tmp_path / f"model.ckpt-{step}.index").write_bytes(b"not an index")
+    with pytest.raises(tf.errors.DataLossError, match=r"Could not read.*model\.ckpt-1"):
         estimator.train(train_input_fn, steps=1)
-    assert index.read_bytes() == b"not an index"
+    for step in (0, 1):
+        assert (tmp_path / f"model.ckpt-{step}.index").read_bytes() == b"not an index"
 
 
 def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
@@ -272,35 +273,3 @@ def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
     other.train(train_input_fn, steps=2)
     plain.train(input_fn, max_steps=45)
     assert int(plain.get_variable_value("global_step")) == 45
-
-
-@pytest.mark.slow
-def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(tmp_path):
-    """The limit on file sizes stands for the disk: a write fails half-way."""
-    import subprocess
-    import sys
-
-    code = f"""
-import os, resource, signal, sys
-sys.path[:0] = {[os.path.dirname(__file__)]!r}
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-import tensorflow.compat.v1 as tf
-from legacy_models import *
-def big(features, labels, mode, params):
-    spec = make_model_fn()(features, labels, mode, params)
-    tf.get_variable("big", [1000, 1000], initializer=tf.zeros_initializer())
-    return spec
-class Fill(tf.train.SessionRunHook):
-    def after_run(self, context, values):
-        if context.session.run(tf.train.get_global_step()) >= 5:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
-make_estimator({str(tmp_path)!r}, big, save_checkpoints_steps=4).train(
-    train_input_fn, hooks=[Fill()], steps=20)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr[-2000:]
-    assert "Could not write a checkpoint; those written before are intact" in done.stderr
-    estimator = make_estimator(tmp_path)
-    assert estimator.latest_checkpoint().endswith("model.ckpt-4")
-    assert int(estimator.get_variable_value("global_step")) == 4
-    assert estimator.get_variable_value("big").shape == (1000, 1000)

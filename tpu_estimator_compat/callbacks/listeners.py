@@ -14,6 +14,7 @@ from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.callbacks.early_stopping import StopOnPredicateHook
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
+from tpu_estimator_compat.checkpoint import SaverHook
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
@@ -90,6 +91,7 @@ def _never(hook, global_step: int) -> Demand:
 _KNOWN = {
     hooks_lib.StopAtStepHook: _stop_at_step,
     hooks_lib.CheckpointSaverHook: _timed,
+    SaverHook: _timed,
     hooks_lib.StepCounterHook: _timed,
     ExamplesPerSecondHook: _timed,
     StopOnPredicateHook: _after_step,

@@ -8,6 +8,15 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 _SHOWN = 10
+# What files that are missing, cut short or overwritten end in. Others, such as a file system that
+# does not answer, may pass: to read an older checkpoint then would lose what is there.
+_UNREADABLE = (
+    tf.errors.DataLossError,
+    tf.errors.NotFoundError,
+    tf.errors.OutOfRangeError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.FailedPreconditionError,
+)
 
 
 @contextlib.contextmanager
@@ -20,8 +29,9 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
       path: the checkpoint.
 
     Raises:
-      ValueError: a variable has another shape in the checkpoint.
-      tf.errors.OpError: the checkpoint cannot be read, or lacks variables; the message names them.
+      ValueError: a variable has another shape in the checkpoint, or there is no such checkpoint.
+      tf.errors.DataLossError: the checkpoint cannot be read.
+      tf.errors.OpError: it lacks variables, which the message names; or something else failed.
     """
     problems = mismatches(graph, saver, path)
     if any(problem.wrong_shape for problem in problems):
@@ -31,17 +41,33 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
         )
     try:
         yield
+    except ValueError as error:  # TF's Saver does not find it
+        if tf.compat.v1.train.checkpoint_exists(path):
+            raise
+        raise ValueError(f"{error}\n{_what_happened(path)}") from None
     except tf.errors.OpError as error:
         if problems:
             message = f"{error.message}\n\n{_listed(problems)}"
             raise type(error)(error.node_def, error.op, message) from None
+        if not isinstance(error, _UNREADABLE):
+            raise
         raise tf.errors.DataLossError(
             error.node_def,
             error.op,
-            f"Could not read checkpoint {path}: {error.message}\nIt may be damaged or half "
-            "written. Name an older one in the file `checkpoint` beside it, or pass "
-            "checkpoint_path.",
+            f"Could not read checkpoint {path}: {error.message}\n{_what_happened(path)}",
         ) from None
+
+
+def _what_happened(path: str) -> str:
+    if not tf.compat.v1.train.checkpoint_exists(path):
+        return (
+            "It is not there, or was removed while it was being read. If the training that wrote "
+            "it removed it, let that keep more with RunConfig(keep_checkpoint_max=...)."
+        )
+    return (
+        "It may be damaged or half written. Name an older one in the file `checkpoint` beside it, "
+        "or pass checkpoint_path."
+    )
 
 
 class Mismatch:

@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 from tensorflow.python.training import monitored_session, session_manager
 
-from tpu_estimator_compat.checkpoint import diagnosis
-from tpu_estimator_compat.program.session import GraphSession
+from tpu_estimator_compat.checkpoint import diagnosis, input_state
+from tpu_estimator_compat.checkpoint.state import restore_newest
+from tpu_estimator_compat.step_session import StepSession
 
 
 class _SessionManager(session_manager.SessionManager):
     """A SessionManager whose sessions run on live TF2 variables."""
 
-    def __init__(self, make_session: Callable[[], GraphSession], **kwargs):
+    def __init__(self, make_session: Callable[[], StepSession], *, restore_input: bool, **kwargs):
         super().__init__(**kwargs)
         self._make_session = make_session
+        self._restore_input = restore_input
+        self.restored: str | None = None
 
     def _model_ready(self, sess):
         ready, message = super()._model_ready(sess)
@@ -39,20 +43,34 @@ class _SessionManager(session_manager.SessionManager):
     ):
         del master, wait_for_checkpoint, max_wait_secs, config
         session = self._make_session()
-        state = None
-        path = checkpoint_filename_with_path
-        if checkpoint_dir and not path:
-            state = tf.train.get_checkpoint_state(checkpoint_dir)
-            path = state.model_checkpoint_path if state else None
-        if not saver or not path:
+        self.restored = None
+        if not saver:
             return session, False
+        self.restored = restore_newest(
+            lambda path: self._restore(session, saver, path),
+            checkpoint_filename_with_path,
+            checkpoint_dir,
+        )
+        if self.restored and checkpoint_dir and not checkpoint_filename_with_path:
+            state = tf.train.get_checkpoint_state(checkpoint_dir)
+            saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+        return session, self.restored is not None
+
+    def _restore(self, session: StepSession, saver, path: str) -> None:
         with diagnosis.explained(session.graph, saver, path):
             session_manager._restore_checkpoint_and_maybe_run_saved_model_initializers(
                 session, saver, path
             )
-        if state:
-            saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
-        return session, True
+        if not self._restore_input:
+            return
+        if input_state.restore(session.iterator(), path):
+            session.input_stands_at = path
+        else:
+            logging.warning(
+                "save_input_state=True, but there is no position of the input beside %s: the input "
+                "starts anew.",
+                path,
+            )
 
 
 class StepSessionCreator(monitored_session.ChiefSessionCreator):
@@ -61,8 +79,9 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
     Args:
       make_session: makes the session, once the scaffold has finalised the graph.
       scaffold: the mode's scaffold.
-      checkpoint_dir: restore the newest checkpoint from here, if there is one.
-      checkpoint_filename_with_path: restore this checkpoint.
+      checkpoint_dir: restore the newest readable checkpoint from here, if there is one.
+      checkpoint_filename_with_path: restore this checkpoint. With `checkpoint_dir`, begin with it.
+      restore_input: whether to restore the input's position as well.
 
     Attributes:
       session: the last session made, ready or not; None before that.
@@ -70,11 +89,12 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
 
     def __init__(
         self,
-        make_session: Callable[[], GraphSession],
+        make_session: Callable[[], StepSession],
         scaffold: tf.compat.v1.train.Scaffold,
         *,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
+        restore_input: bool = False,
     ):
         super().__init__(
             scaffold=scaffold,
@@ -82,7 +102,13 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
             checkpoint_filename_with_path=checkpoint_filename_with_path,
         )
         self._make_session = make_session
-        self.session: GraphSession | None = None
+        self._restore_input = restore_input
+        self.session: StepSession | None = None
+
+    @property
+    def restored(self) -> str | None:
+        """The checkpoint that the last session was restored from."""
+        return self._session_manager.restored if self._session_manager else None
 
     def create_session(self):
         """A ready session, as TF's own creator makes it."""
@@ -98,7 +124,7 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
         session.start()
         return session
 
-    def _remembered(self) -> GraphSession:
+    def _remembered(self) -> StepSession:
         self.session = self._make_session()
         return self.session
 
@@ -106,6 +132,7 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
         if self._session_manager is None:
             self._session_manager = _SessionManager(
                 self._remembered,
+                restore_input=self._restore_input,
                 local_init_op=self._scaffold.local_init_op,
                 local_init_feed_dict=self._scaffold.local_init_feed_dict,
                 ready_op=self._scaffold.ready_op,

@@ -33,6 +33,7 @@ _REPLACEABLE = [
     "session_creation_timeout_secs",
     "checkpoint_save_graph_def",
 ]
+_OURS = ["jit_compile", "save_input_state"]  # that the original did not have
 
 
 class RunConfig(RunConfigProperties):
@@ -64,6 +65,8 @@ class RunConfig(RunConfigProperties):
       checkpoint_save_graph_def: whether graph and meta graph are written beside the checkpoints.
       jit_compile: not in the original. Whether the step is compiled with XLA; None follows
         `session_config.graph_options.optimizer_options.global_jit_level`.
+      save_input_state: not in the original. Whether the input's position is saved beside every
+        checkpoint, so that training goes on from it after a restart.
 
     Raises:
       ValueError: a value is out of its range, both `save_checkpoints_*` are given, a strategy
@@ -92,6 +95,7 @@ class RunConfig(RunConfigProperties):
         checkpoint_save_graph_def: bool = True,
         *,
         jit_compile: bool | None = None,
+        save_input_state: bool = False,
     ) -> None:
         save_checkpoints_steps, save_checkpoints_secs = _save_interval(
             save_checkpoints_steps, save_checkpoints_secs
@@ -121,6 +125,7 @@ class RunConfig(RunConfigProperties):
             session_creation_timeout_secs=session_creation_timeout_secs,
             checkpoint_save_graph_def=checkpoint_save_graph_def,
             jit_compile=jit_compile,
+            save_input_state=save_input_state,
         )
         self._take_experimental_strategies()
         self._init_distributed_setting_from_environment_var(tf_config)
@@ -183,10 +188,10 @@ class RunConfig(RunConfigProperties):
         """Sets `_<key>` on `config` itself and checks the outcome; see `replace`."""
         allowed = allowed_properties_list or []
         for key, value in kwargs.items():
-            if key not in allowed and key != "jit_compile":
+            if key not in allowed and key not in _OURS:
                 raise ValueError(
                     f"Replacing {key} is not supported. Allowed properties are {allowed}."
-                    " `jit_compile` can be replaced too."
+                    f" {_OURS} can be replaced too."
                 )
             setattr(config, "_" + key, value)
         _settle_save_interval(config, kwargs)

@@ -52,6 +52,11 @@ _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
         "protocol should be grpc or grpc+verbs",
     ),
     ("_jit_compile", lambda j: isinstance(j, bool), "jit_compile should be True, False or None"),
+    (
+        "save_input_state",
+        lambda s: isinstance(s, bool),
+        "save_input_state should be True or False",
+    ),
 ]
 
 

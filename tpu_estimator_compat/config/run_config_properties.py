@@ -32,6 +32,7 @@ class RunConfigProperties:
     _session_creation_timeout_secs: float | None
     _checkpoint_save_graph_def: bool
     _jit_compile: bool | None
+    _save_input_state: bool
     _service: dict[str, Any] | None
     _cluster_spec: Any
     _task_type: str
@@ -179,3 +180,8 @@ class RunConfigProperties:
         if self._jit_compile is None:
             return asks_for_jit(self._session_config)
         return self._jit_compile
+
+    @property
+    def save_input_state(self) -> bool:
+        """Whether the input's position is saved beside every checkpoint."""
+        return self._save_input_state

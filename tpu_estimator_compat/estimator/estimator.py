@@ -112,7 +112,7 @@ class Estimator(Exporting):
           ValueError: there is no checkpoint.
         """
         check_available(self._model_dir)
-        return [name for name, _ in tf.train.list_variables(self._model_dir)]
+        return [name for name, _ in tf.train.list_variables(latest(self._model_dir))]
 
     def get_variable_value(self, name: str) -> np.ndarray:
         """Value of a variable in the newest checkpoint.
@@ -124,7 +124,7 @@ class Estimator(Exporting):
           ValueError: there is no checkpoint.
         """
         check_available(self._model_dir)
-        return tf.train.load_variable(self._model_dir, name)
+        return tf.train.load_variable(latest(self._model_dir), name)
 
     def eval_dir(self, name: str | None = None) -> str:
         """Directory of evaluation events: `eval`, or `eval_<name>`."""
@@ -209,7 +209,8 @@ class Estimator(Exporting):
           ValueError: senseless `steps`, or a bad model_fn or input.
         """
         path = self._checkpoint_for("evaluate", checkpoint_path)
-        request = self._eval_request(steps, hooks, path, name)
+        fall_back_in = None if checkpoint_path else self._model_dir
+        request = self._eval_request(steps, hooks, path, name, fall_back_in)
         with eager.eager_mode():
             where = self._topology(ModeKeys.EVAL)
             run, feed = self._prepare(input_fn, ModeKeys.EVAL, where)
@@ -250,6 +251,7 @@ class Estimator(Exporting):
             checkpoint_path=path,
             warm_start=self._warm_start_settings,
             yield_single_examples=yield_single_examples,
+            fall_back_in=None if checkpoint_path else self._model_dir,
         )
         yield from prediction.predict(run, feed, request)
 
@@ -378,6 +380,7 @@ class Estimator(Exporting):
         hooks: Sequence[Hook] | None,
         checkpoint_path: str | None,
         name: str | None,
+        fall_back_in: str | None = None,
     ) -> evaluation.EvalRequest:
         self._check_eval_steps(steps)
         return evaluation.EvalRequest(
@@ -386,6 +389,7 @@ class Estimator(Exporting):
             checkpoint_path=checkpoint_path,
             warm_start=self._warm_start_settings,
             output_dir=self.eval_dir(name),
+            fall_back_in=fall_back_in,
         )
 
     def _checkpoint_for(self, action: str, checkpoint_path: str | None) -> str | None:

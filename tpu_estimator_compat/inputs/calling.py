@@ -101,6 +101,12 @@ def runs_python(dataset: tf.data.Dataset) -> bool:
     return not prune.op_types(session.graph).isdisjoint(_PYTHON_OPS)
 
 
+def reruns_graph(dataset: tf.data.Dataset) -> bool:
+    """Whether every element is made by running a graph again: input_fn returned tensors."""
+    source = getattr(dataset, "_legacy_source", None)
+    return source is not None and not isinstance(source[1], tf.data.Dataset)
+
+
 def _check(result: Any, graph: tf.Graph) -> None:
     if graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
         raise RuntimeError(_QUEUE_RUNNERS)

@@ -9,11 +9,12 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
+from tensorflow.python.distribute import distribute_utils
 
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding
-from tpu_estimator_compat.inputs.calling import runs_python
+from tpu_estimator_compat.inputs.calling import reruns_graph, runs_python
 from tpu_estimator_compat.program import eager, machines
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
@@ -32,12 +33,17 @@ class Feed:
       reads_ahead: whether elements may be read before they are needed. Not where Python makes the
         elements of a prediction: it may wait for earlier predictions before it gives the next.
       sleep_secs: how long to wait before the first element.
+      reruns_graph: whether tensors make the elements, whose state tf.data does not know.
+      resumable: whether one iterator on the host feeds all replicas, so that its position can be
+        saved. Otherwise elements wait on the devices, in buffers that cannot.
     """
 
     datasets: Sequence[tf.data.Dataset]
     strategy: tf.distribute.Strategy
     reads_ahead: bool = True
     sleep_secs: float = 0
+    reruns_graph: bool = False
+    resumable: bool = False
 
     @property
     def element_spec(self) -> Structure:
@@ -61,11 +67,34 @@ class Feed:
                     "more than one replica on a machine is not supported. Start one process for "
                     "each GPU, with its own task in TF_CONFIG and CUDA_VISIBLE_DEVICES."
                 )
+            if self.resumable:
+                return iter(datasets[0])
             return iter(
                 self.strategy.distribute_datasets_from_function(
                     lambda context: datasets[context.input_pipeline_id]
                 )
             )
+
+    def next(self, iterator: Iterator) -> Structure:
+        """The next step's elements, as `strategy.run` takes them; call it where a step is built."""
+        if not self.resumable or self.strategy.num_replicas_in_sync == 1:
+            return next(iterator)
+        replicas = len(self.strategy.extended.worker_devices)
+        return distribute_utils.regroup(tuple(next(iterator) for _ in range(replicas)))
+
+    def made_resumable(self) -> Feed:
+        """The same elements from an iterator whose position can be saved.
+
+        Raises:
+          ValueError: the elements have a source with a position of its own.
+        """
+        if self.reruns_graph:
+            raise ValueError(
+                "RunConfig(save_input_state=True), but input_fn returned tensors, not a Dataset: "
+                "the position of their source cannot be saved. Return the tf.data.Dataset itself, "
+                "or set save_input_state=False."
+            )
+        return dataclasses.replace(self, resumable=True)
 
 
 def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
@@ -97,16 +126,19 @@ def feed(
     Returns:
       The feed. In PREDICT on TPU its elements are `padding.Padded`.
     """
-    reads_ahead = mode != ModeKeys.PREDICT or not any(map(runs_python, datasets))
+    source = {
+        "reads_ahead": mode != ModeKeys.PREDICT or not any(map(runs_python, datasets)),
+        "reruns_graph": any(map(reruns_graph, datasets)),
+    }
     with eager.eager_mode(), tf.device("/cpu:0"):
         if not topology.tpu_semantics or tpu_config is None:
-            return Feed(datasets, topology.strategy, reads_ahead)
+            return Feed(datasets, topology.strategy, **source)
         sleep_secs = tpu_config.initial_infeed_sleep_secs or 0
         made = [
             _of_host(host, datasets, mode, topology, tpu_config, batch_axis, predict_batch_size)
             for host in topology.hosts
         ]
-        return Feed(made, topology.strategy, reads_ahead, sleep_secs)
+        return Feed(made, topology.strategy, sleep_secs=sleep_secs, **source)
 
 
 def warn_of_other_size(

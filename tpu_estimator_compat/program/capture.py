@@ -35,8 +35,10 @@ class CapturedGraph:
       spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
       replica_ops: ops that belong to the replicas even if they ignore the input.
       chief_ops: host ops that only the chief of several machines runs, such as writing events.
+      chief_ops_every: run those in every so manieth step of a loop, from the first on.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
+      step_in_loop: counts the steps since `begin_loop`; None where nobody asks.
       stand_ins: host placeholders for tensors concatenated over replicas, by `key()`, each with the
         replicas' tensor that it stands for.
     """
@@ -47,6 +49,8 @@ class CapturedGraph:
     spec: Any = None
     replica_ops: set[str] = dataclasses.field(default_factory=set)
     chief_ops: set[str] = dataclasses.field(default_factory=set)
+    chief_ops_every: int = 1
+    step_in_loop: tf.Variable | None = None
     partition: list[Dims] | None = None
     stand_ins: dict[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
     _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(default_factory=dict, repr=False)
@@ -84,6 +88,19 @@ class CapturedGraph:
     def depends_on_input(self) -> set[str]:
         """Names of ops that need the step's input element, directly or not."""
         return self._reached("input", [t.op.name for t in self.feeds])
+
+    def count_steps(self) -> tf.Variable:
+        """The variable that counts the steps of a loop, on the host."""
+        if self.step_in_loop is None:
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                self.step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
+        return self.step_in_loop
+
+    def begin_loop(self) -> None:
+        """Counts the steps of a loop from 0 again."""
+        if self.step_in_loop is not None:
+            with eager.eager_mode():
+                self.step_in_loop.assign(0)
 
     def depends_on_stand_ins(self) -> set[str]:
         """Names of ops that need something concatenated over replicas: the host's share."""

@@ -6,6 +6,7 @@ therefore never runs, as under a TF1 session.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -67,7 +68,10 @@ def ancestors(targets: Iterable[tf.Operation], stops: Collection[Key]) -> set[tf
 class _NodeDefs:
     """NodeDefs of a graph by op name, read again when the graph has grown."""
 
+    _count = itertools.count()
+
     def __init__(self) -> None:
+        self.serial = next(self._count)
         self.version = -1
         self.nodes: dict[str, tf.compat.v1.NodeDef] = {}
         self.library: Any = None
@@ -120,6 +124,10 @@ def subgraph_def(
         node = result.node.add()
         node.CopyFrom(source.nodes[op.name])
         _detach(node, names)
+        if node.op == "SummaryWriter":
+            # A session had writers of its own. Here all graphs share a runtime, and a second
+            # writer of the same name would write to the files of the first.
+            node.attr["shared_name"].s += b"_%d" % source.serial
         if node.op == COLLECTIVE and not keep_collectives:
             _make_identity(node)
         if seed_offset and "seed2" in node.attr and (node.attr["seed"].i or node.attr["seed2"].i):

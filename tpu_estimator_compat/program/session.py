@@ -16,10 +16,12 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.framework import stack
 from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY
+from tensorflow.python.util import compat
 
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
 
 Names = tuple[str, ...]
@@ -40,6 +42,7 @@ class HostFunction:
       fetches: graph tensors to return.
       targets: operations to run.
       feeds: graph tensors that the caller gives.
+      reads_all: whether this reads most variables, as a checkpoint does: reads share buffers then.
     """
 
     def __init__(
@@ -49,6 +52,8 @@ class HostFunction:
         fetches: Sequence[tf.Tensor],
         targets: Sequence[tf.Operation],
         feeds: Sequence[tf.Tensor],
+        *,
+        reads_all: bool = False,
     ):
         program = ReplicaProgram(graph, feeds, fetches, targets)
         if unfed := program.unfed_placeholders():
@@ -62,39 +67,64 @@ class HostFunction:
         self._store = store
         self._written = [op for op in program.written_handles() if op.name in store]
         self._does_nothing = not fetches and all(op.type == "NoOp" for op in program.ops)
-        self._saves = any(op.type == "SaveV2" for op in program.ops)
+        self._filename = _filename_feed(program)
+        self._reads_all = reads_all or self._filename is not None
         self._read = {op.name for op in program.handles} - {op.name for op in self._written}
         self._function = eager.function(lambda *values: program(values, store.host_handle))
 
-    @contextlib.contextmanager
-    def _file_errors(self) -> Iterator[None]:
-        """A file that cannot grow is OutOfRange too, which a loop would take for end of data."""
-        try:
-            yield
-        except tf.errors.OutOfRangeError as error:
-            if not self._saves:
-                raise
-            raise _could_not_write(error) from None
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """The fetches as a TF1 session returned them."""
+        if self._filename is None:
+            return [as_numpy(r) for r in self.tensors(values)]
+        wanted = compat.as_str_any(np.asarray(values[self._filename]).item())
+        with _explained(wanted), appearing_at_once(wanted) as prefix:
+            values = list(values)
+            values[self._filename] = np.asarray(prefix, object)
+            results = [as_numpy(r) for r in self.tensors(values)]
+        written = compat.as_bytes(prefix)
+        return [
+            compat.as_bytes(wanted) if isinstance(r, bytes) and r == written else r for r in results
+        ]
 
-    def __call__(self, values: Sequence[np.ndarray]) -> list[Any]:
+    def tensors(self, values: Sequence[Any]) -> list[tf.Tensor]:
+        """The fetches as tensors; those of plain reads share the variables' buffers."""
         if self._does_nothing:  # initialisers of what a model does not have
             return []
         with eager.eager_mode(), tf.device("/cpu:0"):
-            if self._saves:
+            if self._reads_all:
                 self._store.share_reads(self._read)
-            run_once = eager.call_options(optimize=False)
-            with self._store.host_view(self._read), self._file_errors(), run_once:
-                results = self._function(*values)
+            with self._store.host_view(self._read), eager.call_options(optimize=False):
+                results: list[tf.Tensor] = self._function(*values)
             self._store.broadcast(self._written)
-        return [as_numpy(r) for r in results]
+        return results
 
 
-def _could_not_write(error: tf.errors.OpError) -> tf.errors.OpError:
-    return tf.errors.ResourceExhaustedError(
-        error.node_def,
-        error.op,
-        f"Could not write a checkpoint; those written before are intact. {error.message}",
-    )
+def _filename_feed(program: ReplicaProgram) -> int | None:
+    """Which feed of a program that saves is the checkpoint's name, if any."""
+    prefixes = [op.inputs[0].op for op in program.ops if op.type == "SaveV2"]
+    names = {op.name for op in prune.ancestors(prefixes, ())} if prefixes else set()
+    found = [i for i, t in enumerate(program.feeds) if t.op.name in names and t.shape.rank == 0]
+    return found[0] if found else None
+
+
+@contextlib.contextmanager
+def _explained(prefix: str) -> Iterator[None]:
+    """Says what failed, where a file cannot be written.
+
+    A file that cannot grow is OutOfRange to TensorFlow, which a loop would take for end of data.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        kind = type(error)
+        if isinstance(error, tf.errors.OutOfRangeError):
+            kind = tf.errors.ResourceExhaustedError
+        raise kind(
+            error.node_def,
+            error.op,
+            f"Could not write a checkpoint; those written before are intact. Wanted {prefix}: "
+            f"{error.message}",
+        ) from None
 
 
 def as_numpy(value: tf.Tensor) -> Any:

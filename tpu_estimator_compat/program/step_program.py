@@ -59,7 +59,9 @@ class StepProgram:
         self._fed = list(fed)
         self._mean = {key(t) for t in mean}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
-        self._host = self._host_program(host_fetches, targets)
+        rare = captured.chief_ops if captured.chief_ops_every > 1 else set()
+        self._host = self._host_program(host_fetches, [t for t in targets if t.name not in rare])
+        self._rare = self._host_program([], [t for t in targets if t.name in rare])
         own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
         self._own = list(own.values())
         self._replica = ReplicaProgram(
@@ -73,9 +75,11 @@ class StepProgram:
         if self.machines and main:
             self._check_exchanges(main)
         if self.machines and not self.machines.is_chief:
-            self._host = self._without_chief_ops()
+            self._host = self._without_chief_ops(self._host)
+            self._rare = self._without_chief_ops(self._rare)
         store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
-        store.prepare(self._host.handles, replicated=False)
+        store.prepare([*self._host.handles, *self._rare.handles], replicated=False)
+        self._counter = captured.count_steps() if self._rare.targets else None
         step = self.on_replica
         self._step = eager.function(step, jit_compile=True) if jit_compile else step
 
@@ -97,9 +101,8 @@ class StepProgram:
                 "look at it in host_call."
             )
 
-    def _without_chief_ops(self) -> ReplicaProgram:
+    def _without_chief_ops(self, whole: ReplicaProgram) -> ReplicaProgram:
         """The host's share on a machine that writes no events; it is fed the same tensors."""
-        whole = self._host
         return ReplicaProgram(
             whole.graph,
             whole.feeds,
@@ -110,13 +113,18 @@ class StepProgram:
     @property
     def _behind(self) -> list[tf.Tensor]:
         """The replicas' tensors that the host wants of all of them."""
-        stand_ins = self.captured.stand_ins
-        return [stand_ins[key(p)][1] for p in self._host.feeds if key(p) in stand_ins]
+        return [self.captured.stand_ins[key(p)][1] for p in self._stand_ins]
+
+    @property
+    def _stand_ins(self) -> list[tf.Tensor]:
+        feeds = [*self._host.feeds, *self._rare.feeds]
+        return list({key(p): p for p in feeds if key(p) in self.captured.stand_ins}.values())
 
     @property
     def is_flat(self) -> bool:
         """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
         one = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
+        one = one and self._counter is None  # a branch for what does not run in every step
         ops = [*self._replica.ops, *self._host.ops]
         return one and not any(map(prune.calls_functions, ops))
 
@@ -184,12 +192,27 @@ class StepProgram:
         outputs = self.strategy.run(self._step, args=(data, *fed))
         values = {key(t): out for t, out in zip(self._own, outputs, strict=False)}
         over_replicas = [self._over_replicas(v) for v in outputs[len(self._own) :]]
-        host_values = self._host([*over_replicas, *fed], self.store.host_handle)
+        fed_to_host = {key(p): v for p, v in zip(self._stand_ins, over_replicas, strict=True)}
+        fed_to_host |= {key(t): v for t, v in zip(self._fed, fed, strict=True)}
+        host_values = self._host(
+            [fed_to_host[key(p)] for p in self._host.feeds], self.store.host_handle
+        )
+        if self._counter is not None:
+            self._run_rare([fed_to_host[key(p)] for p in self._rare.feeds], self._counter)
         on_host = {key(t): v for t, v in zip(self._host.fetches, host_values, strict=True)}
         return [
             on_host[key(t)] if key(t) in on_host else self._one(key(t), values[key(t)])
             for t in self.fetches
         ]
+
+    def _run_rare(self, values: Sequence[tf.Tensor], counter: tf.Variable) -> None:
+        def run() -> tf.Tensor:
+            self._rare([tf.identity(v) for v in values], self.store.host_handle)
+            return tf.constant(True)
+
+        due = tf.equal(counter % self.captured.chief_ops_every, 0)
+        tf.cond(due, run, lambda: tf.constant(False))
+        counter.assign_add(1)
 
     def _over_replicas(self, value) -> tf.Tensor:
         parts = self.strategy.experimental_local_results(value)

@@ -13,17 +13,20 @@ class HostCallHook(tf.compat.v1.train.SessionRunHook):
 
     Args:
       fetches: tensors and ops, in any structure `Session.run` takes.
+
+    Attributes:
+      fetches: the same.
     """
 
     def __init__(self, fetches: Any) -> None:
-        self._fetches = fetches
+        self.fetches = fetches
         self._initializers: list[tf.Operation] = []
         self._flushes: list[tf.Operation] = []
 
     def steps_until_control(self, global_step: int) -> int | None:
         """Every step if there is something to fetch; else only the writers need looking after."""
         del global_step
-        return 1 if self._fetches else None
+        return 1 if self.fetches else None
 
     def begin(self) -> None:
         """Builds the flushes of all summary writers, while the graph can still be changed."""
@@ -40,7 +43,7 @@ class HostCallHook(tf.compat.v1.train.SessionRunHook):
     def before_run(self, run_context: Any) -> tf.compat.v1.train.SessionRunArgs:
         """Adds the host call to this step."""
         del run_context
-        return tf.compat.v1.train.SessionRunArgs(self._fetches)
+        return tf.compat.v1.train.SessionRunArgs(self.fetches)
 
     def end(self, session: Any) -> None:
         """Writes out the summaries."""

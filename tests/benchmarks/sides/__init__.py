@@ -20,12 +20,15 @@ class Settings:
       use_tpu: TPU semantics, for this package.
       jit: compile with XLA.
       model_dir: directory of an estimator.
+      listen: who listens to this package: nobody (""), a "host_call" that writes four scalars in
+        every step, or a "hook" every 100 steps.
     """
 
     loop: int
     use_tpu: bool
     jit: bool
     model_dir: str
+    listen: str = ""
 
 
 class Timing:

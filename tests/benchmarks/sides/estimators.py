@@ -80,7 +80,21 @@ def _metric_fn(labels: tf.Tensor, logits: tf.Tensor) -> dict[str, Any]:
     return {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1))}
 
 
-def _model_fn_of(model: types.ModuleType) -> Any:
+def _host_call(directory: str, loss: tf.Tensor) -> Any:
+    """Four scalars in every step, written as summaries."""
+
+    def write(step: tf.Tensor, *scalars: tf.Tensor) -> Any:
+        summary = tf.compat.v2.summary
+        with summary.create_file_writer(directory).as_default(), summary.record_if(True):
+            for i, scalar in enumerate(scalars):
+                summary.scalar(f"scalar_{i}", scalar[0], step=step[0])
+            return tf.summary.all_v2_summary_ops()
+
+    step = tf.reshape(tf.train.get_or_create_global_step(), [1])
+    return write, [step, *(tf.reshape(loss * factor, [1]) for factor in (1.0, 2.0, 3.0, 4.0))]
+
+
+def _model_fn_of(model: types.ModuleType, settings: Settings) -> Any:
     def get(name: str, shape: Any, kind: Any) -> Any:
         return tf.get_variable(name, shape, initializer=models.initial(kind))
 
@@ -95,7 +109,11 @@ def _model_fn_of(model: types.ModuleType) -> Any:
             return spec(mode, predictions=predictions)
         loss = models.loss(logits, labels)
         if mode == "train":
-            return spec(mode, loss=loss, train_op=_train_op(model, loss, params["use_tpu"]))
+            more = {}
+            if settings.listen == "host_call":
+                more["host_call"] = _host_call(settings.model_dir, loss)
+            train_op = _train_op(model, loss, params["use_tpu"])
+            return spec(mode, loss=loss, train_op=train_op, **more)
         return spec(mode, loss=loss, eval_metrics=(_metric_fn, [labels, logits]))
 
     return model_fn
@@ -113,7 +131,7 @@ def _estimator(model: types.ModuleType, settings: Settings, save_steps: int | No
         **({} if _Namespace.original else {"jit_compile": settings.jit}),
     )
     return tpu.TPUEstimator(
-        model_fn=_model_fn_of(model),
+        model_fn=_model_fn_of(model, settings),
         config=config,
         use_tpu=settings.use_tpu,
         train_batch_size=model.BATCH,
@@ -142,12 +160,30 @@ class GateHook(tf.train.SessionRunHook):
         self._gate.reached(int(run_values.results))
 
 
+class EveryHundredSteps(tf.train.SessionRunHook):
+    """Looks at the step and the loss every 100 steps."""
+
+    def begin(self) -> None:
+        self.seen: list[Any] = []
+        self._fetches = [tf.train.get_global_step(), *tf.get_collection(tf.GraphKeys.LOSSES)[-1:]]
+
+    def steps_until_control(self, global_step: int) -> int:
+        return 100 - global_step % 100
+
+    def before_run(self, run_context: Any) -> Any:
+        return tf.train.SessionRunArgs(self._fetches)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self.seen.append(run_values.results)
+
+
 def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
     """Trains without an end; the gate's time includes the making of the estimator."""
     estimator = _estimator(model, settings, None)
-    estimator.train(
-        lambda params: models.dataset(model), max_steps=_ENDLESS, hooks=[GateHook(gate)]
-    )
+    hooks = [GateHook(gate)]
+    if settings.listen == "hook":
+        hooks.append(EveryHundredSteps())
+    estimator.train(lambda params: models.dataset(model), max_steps=_ENDLESS, hooks=hooks)
 
 
 class _FirstStepHook(tf.train.SessionRunHook):

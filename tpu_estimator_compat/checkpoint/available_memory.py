@@ -1,0 +1,35 @@
+"""Memory that this process may still take: a checkpoint is held twice only if it fits."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+_MEMINFO = pathlib.Path("/proc/meminfo")
+_CGROUP = pathlib.Path("/sys/fs/cgroup")
+
+
+def available_memory() -> int:
+    """Bytes that are free or can be freed, within the limit of the container; or no limit.
+
+    Where the machine does not say (it is not Linux), the answer is larger than any model.
+    """
+    return min(_of_machine(), _of_container())
+
+
+def _of_machine() -> int:
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:
+        return sys.maxsize
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0]) * 1024 if found else sys.maxsize
+
+
+def _of_container() -> int:
+    try:
+        limit = (_CGROUP / "memory.max").read_text().strip()
+        used = (_CGROUP / "memory.current").read_text().strip()
+    except OSError:
+        return sys.maxsize
+    return sys.maxsize if limit == "max" else int(limit) - int(used)
