@@ -26,7 +26,7 @@ AROUND_MODEL_FN = {"Calling model_fn.", "Done calling model_fn.", "Running infer
 
 def drive(python: str, side: str, out: pathlib.Path) -> None:
     command = [python, str(DRIVER), "--side", side, "--out", str(out / f"{side}.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500)
     if done.returncode:
         raise RuntimeError(f"{side}: exit {done.returncode}\n{done.stderr[-4000:]}")
 
