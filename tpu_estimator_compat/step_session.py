@@ -87,6 +87,16 @@ class StepSession(GraphSession):
             tensors = [f for f in fetches if not isinstance(f, tf.Operation)]
             self._program = self._step_program(tensors, operations)
 
+    def close(self) -> None:
+        """Frees the input and the steps now, while nothing waits for it.
+
+        TensorFlow may sleep in an iterator's destructor for about as long as that lived, and holds
+        Python's lock meanwhile: a garbage collection some time later is the worst moment for it.
+        """
+        super().close()
+        self._iterator = self._loop = self._collect = None
+        self._single.clear()
+
     def _step_program(
         self,
         fetches: Sequence[tf.Tensor],
