@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.compat.v1 import logging
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.inputs import partition_dims
@@ -72,13 +71,12 @@ def input_fn(params):
     return tf.data.Dataset.from_tensors((images, labels)).repeat()
 
 
-def test_without_a_tpu_each_replica_computes_whole_tensors(tmp_path, monkeypatch):
-    lines = []
-    monkeypatch.setattr(logging, "info", lambda text, *args: lines.append(text % args))
+def test_without_a_tpu_each_replica_computes_whole_tensors(tmp_path, caplog):
+    caplog.set_level("INFO", logger="tensorflow")
     est = estimator(tmp_path, [[1, 2, 1, 1], None])
     est.train(input_fn, max_steps=3)
     assert est.get_variable_value("global_step") == 3
-    assert any("each replica computes whole tensors" in line for line in lines)
+    assert "each replica computes whole tensors" in caplog.text
 
 
 def test_the_structure_is_checked_before_training(tmp_path):
