@@ -7,7 +7,6 @@ import operator
 import pathlib
 import re
 import shlex
-import socket
 import subprocess
 import sys
 
@@ -17,6 +16,10 @@ import tpu_estimator_compat
 from tpu_estimator_compat import estimator, tpu
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "workers"))
+
+from cluster import free_ports  # noqa: E402
+
 README = ROOT / "README.md"
 GUIDE = ROOT / "migration_guide"
 PAGES = [README, *sorted(GUIDE.glob("*.md"))]
@@ -140,15 +143,11 @@ def test_the_cluster_of_the_guide(tmp_path):
     page = GUIDE / "distribution.md"
     (tmp_path / "train.py").write_text(script(page) + EFFECTS[page.name])
     [starts] = blocks(page, "sh")
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("localhost", 0))
-        second.bind(("localhost", 0))
-        ports = {"12345": first.getsockname()[1], "12346": second.getsockname()[1]}
-    for port, free in ports.items():
+    for port, free in zip(("12345", "12346"), free_ports(2), strict=True):
         starts = starts.replace(port, str(free))
     starts = re.sub(r"\bpython\b", sys.executable, starts)
     # `wait` gives the exit code of the chief, which runs in the background.
-    command = f"set -e\n{starts}wait %1"
+    command = f"set -e\n{starts}wait $!"
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )

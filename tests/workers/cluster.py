@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -18,13 +19,22 @@ WORKER = pathlib.Path(__file__).with_name("worker.py")
 TIMEOUT = 240  # seconds; one scenario takes some 20 on an idle machine
 
 
+# Below the ports that systems give to outgoing connections, which come and go meanwhile.
+_PORTS = range(20000, 30000)
+
+
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for s in sockets:
-            s.bind(("localhost", 0))
-        return [s.getsockname()[1] for s in sockets]
+        found: list[int] = []
+        for port in random.SystemRandom().sample(_PORTS, 100):
+            listener = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                listener.bind(("localhost", port))
+                found.append(port)
+            if len(found) == count:
+                break
+        return found
 
 
 @dataclasses.dataclass

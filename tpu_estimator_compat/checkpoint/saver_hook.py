@@ -92,7 +92,9 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
             self._start(write)
         else:
             write()
-        # In TF's place in the log also where nobody listens.
+        # These are in TF's place, among events and in the log, also while the thread is writing.
+        log = SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
+        self._summary_writer.add_session_log(log, step)
         logging.info("Calling checkpoint listeners after saving checkpoint %d...", step)
         return self._told_to_stop(session, step)
 
@@ -158,8 +160,6 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
                     global_step=step,
                     write_meta_graph=self._save_graph_def,
                 )
-            log = SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
-            self._summary_writer.add_session_log(log, step)
             if self._save_input_state:
                 input_state.remove_orphans(self._checkpoint_dir)
 
