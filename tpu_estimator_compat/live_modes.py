@@ -221,6 +221,8 @@ class LiveModes:
         if ModeKeys.TRAIN not in self._modes:
             return None
         mode = self._modes[ModeKeys.TRAIN]
+        if not mode.run.writes_files:  # the chief does, and the next training takes its values
+            return None
         tf.io.gfile.makedirs(self._config.model_dir)
         with mode.run.in_graph():
             if state := tf.train.get_checkpoint_state(self._config.model_dir):
