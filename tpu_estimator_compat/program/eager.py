@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 from keras.src.backend.common import global_state
-from tensorflow.python.eager import context
+from tensorflow.python.eager import context, record
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
 from tpu_estimator_compat.program.keras_layers import one_scope_per_call
@@ -19,7 +19,10 @@ from tpu_estimator_compat.program.keras_layers import one_scope_per_call
 @contextlib.contextmanager
 def eager_mode() -> Iterator[None]:
     """Eager execution, also inside a legacy graph context or after `disable_v2_behavior()`."""
-    with tf.init_scope(), context.eager_mode():
+    # Only a function under construction has to be left. In a plain graph `init_scope` would push
+    # onto that graph's own stacks, which threads share: a checkpoint may be written by another one.
+    building = tf.compat.v1.get_default_graph().building_function
+    with tf.init_scope() if building else record.stop_recording(), context.eager_mode():
         yield
 
 
