@@ -5,26 +5,31 @@ graph, pruned to what is fetched, is a replica program; a keras.Model runs that 
 replica under `tf.distribute`.
 
 `import tpu_estimator_compat as tpu` stands for `tf.estimator.tpu` (once `tf.contrib.tpu`), and
-`tpu_estimator_compat.estimator` for `tf.estimator`. Importing this package changes nothing in
-TensorFlow.
+`tpu_estimator_compat.estimator` for `tf.estimator`; `import tpu_estimator_compat.v1 as tf` for the
+whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and does not import
+it before a name is used.
 """
 
-from tpu_estimator_compat import estimator, tpu
-from tpu_estimator_compat.estimator import ModeKeys, WarmStartSettings
-from tpu_estimator_compat.tpu import (
-    BatchConfig,
-    CrossShardOptimizer,
-    ExportSavedModelApiVersion,
-    InputPipelineConfig,
-    RunConfig,
-    TPUConfig,
-    TPUEstimator,
-    TPUEstimatorSpec,
-    TPUStrategy,
-    export_estimator_savedmodel,
-    inference_on_tpu,
-    model_fn_inference_on_tpu,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat import estimator, tpu
+    from tpu_estimator_compat.estimator import ModeKeys, WarmStartSettings
+    from tpu_estimator_compat.tpu import (
+        BatchConfig,
+        CrossShardOptimizer,
+        ExportSavedModelApiVersion,
+        InputPipelineConfig,
+        RunConfig,
+        TPUConfig,
+        TPUEstimator,
+        TPUEstimatorSpec,
+        TPUStrategy,
+        export_estimator_savedmodel,
+        inference_on_tpu,
+        model_fn_inference_on_tpu,
+    )
 
 __version__ = "0.1.0"
 
@@ -46,3 +51,22 @@ __all__ = [
     "model_fn_inference_on_tpu",
     "tpu",
 ]
+
+_MODULES = {"estimator", "tpu"}
+_FROM_ESTIMATOR = {"ModeKeys", "WarmStartSettings"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for: commands such as `scan` must not wait for TensorFlow."""
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "estimator" if name in _FROM_ESTIMATOR else "tpu"
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,126 @@
+"""The table of dead names: `names/*.csv`, a row for each name that TensorFlow no longer has.
+
+The columns are:
+
+- `name`: the legacy path, with `tf` for the TF1 namespace (`tensorflow` of 1.x, and
+  `tensorflow.compat.v1`), or `tensorflow_estimator` for that package. A row may stand for a whole
+  module; rows below it say where the module differs.
+- `since`: the release of TensorFlow from which on it is gone.
+- `status`: `works`, `differs` (works, but see `advice`), or `refused`.
+- `served_by`: what stands for it here, as `module` or `module:attribute`; empty if refused.
+- `move_to`: for the codemod, where the name is to be found below `tpu_estimator_compat.v1`, written
+  with `tf`; empty if the name stays as it is.
+- `advice`: for people. What differs; for a refused name, why and what to write instead.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import enum
+import functools
+import importlib.resources
+from collections.abc import Iterable
+
+
+class Status(enum.Enum):
+    """How far a dead name is served."""
+
+    WORKS = "works"
+    DIFFERS = "differs"
+    REFUSED = "refused"
+
+
+@dataclasses.dataclass(frozen=True)
+class DeadName:
+    """A row of the table; its fields are the columns."""
+
+    name: str
+    since: str
+    status: Status
+    served_by: str = ""
+    move_to: str = ""
+    advice: str = ""
+
+    def __post_init__(self) -> None:
+        refused = self.status is Status.REFUSED
+        if refused == bool(self.served_by):
+            raise ValueError(
+                f"Row {self.name!r}: a refused name is served by nothing, any other by something."
+            )
+        if self.status is not Status.WORKS and not self.advice:
+            raise ValueError(f"Row {self.name!r} is {self.status.value}: say in `advice` how.")
+
+
+class Table:
+    """Rows by name, and what is above and below them.
+
+    Args:
+      rows: no name may have two.
+    """
+
+    def __init__(self, rows: Iterable[DeadName]):
+        self.rows: dict[str, DeadName] = {}
+        self._namespaces: dict[str, set[str]] = {}
+        for row in rows:
+            if row.name in self.rows:
+                raise ValueError(f"Two rows for {row.name!r}.")
+            self.rows[row.name] = row
+            parts = row.name.split(".")
+            for end in range(1, len(parts)):
+                self._namespaces.setdefault(".".join(parts[:end]), set()).add(parts[end])
+
+    def get(self, name: str) -> DeadName | None:
+        """The row of exactly this name."""
+        return self.rows.get(name)
+
+    def covering(self, name: str) -> DeadName | None:
+        """The row of this name, or of the nearest module above it that has one."""
+        while name:
+            if name in self.rows:
+                return self.rows[name]
+            name = name.rpartition(".")[0]
+        return None
+
+    def below(self, namespace: str) -> frozenset[str]:
+        """The parts that follow `namespace` in the names of rows below it."""
+        return frozenset(self._namespaces.get(namespace, ()))
+
+
+def canonical(path: str) -> str:
+    """The path as the table spells it: `tf` for `tensorflow` and `tensorflow.compat.v1`.
+
+    >>> canonical("tensorflow.compat.v1.estimator.tpu"), canonical("tensorflow_estimator.python")
+    ('tf.estimator.tpu', 'tensorflow_estimator.python')
+    """
+    parts = path.split(".")
+    if parts[0] == "tensorflow":
+        parts[0] = "tf"
+    while parts[:3] in (["tf", "compat", "v1"], ["tf", "compat", "v2"]):
+        parts[1:3] = []
+    return ".".join(parts)
+
+
+@functools.cache
+def load() -> Table:
+    """The table of this package."""
+    found = []
+    folder = importlib.resources.files(__package__) / "names"
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".csv"):
+            found += _rows(file.read_text(encoding="utf-8").splitlines())
+    return Table(found)
+
+
+def _rows(lines: Iterable[str]) -> list[DeadName]:
+    return [
+        DeadName(
+            name=row["name"],
+            since=row["since"],
+            status=Status(row["status"]),
+            served_by=row["served_by"],
+            move_to=row["move_to"],
+            advice=row["advice"],
+        )
+        for row in csv.DictReader(lines)
+    ]

@@ -1,0 +1,1 @@
+"""`tpu_estimator_compat.v1`: see legacy/."""
