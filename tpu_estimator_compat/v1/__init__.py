@@ -1,1 +1,13 @@
-"""`tpu_estimator_compat.v1`: see legacy/."""
+"""`tf` of TensorFlow 1: `import tpu_estimator_compat.v1 as tf`.
+
+It is `tf.compat.v1` in full, with what TensorFlow has dropped since: `estimator`, `layers`, `keras`,
+`nn.rnn_cell`, `contrib` (see migration_guide/names.md). Its submodules can be imported too:
+`from tpu_estimator_compat.v1.contrib import tpu`, `import tpu_estimator_compat.v1.contrib.slim`.
+Importing it changes nothing in TensorFlow.
+"""
+
+import sys
+
+from tpu_estimator_compat.legacy import namespaces
+
+namespaces.become_v1(sys.modules[__name__])

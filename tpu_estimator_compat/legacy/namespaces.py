@@ -1,0 +1,95 @@
+"""The roots of what legacy code calls `tensorflow`: that of TensorFlow 1, and that of TensorFlow 2.
+
+The first is the package `tpu_estimator_compat.v1` itself. The second is today's `tensorflow` with
+what died since 2.0 in its place, such as `tf.estimator`, and with Keras 2 as `tf.keras`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.legacy import overlay
+from tpu_estimator_compat.legacy.overlay import Namespace
+
+V1 = "tpu_estimator_compat.v1"
+
+
+def become_v1(package: types.ModuleType) -> None:
+    """Makes a package the `tf` of TensorFlow 1, whose submodules can be imported."""
+    package.__class__ = Namespace
+    assert isinstance(package, Namespace)
+    path = package.__path__
+    package.become("tf", (tf.compat.v1, tf), {"compat": _compat(package)})
+    package.__path__ = path
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
+
+
+def v1() -> Namespace:
+    """`tf` of TensorFlow 1."""
+    found = importlib.import_module(V1)
+    assert isinstance(found, Namespace)
+    return found
+
+
+@functools.cache
+def v2() -> Namespace:
+    """`tf` of TensorFlow 2, up to 2.15."""
+    children = {"compat": _compat(v1()), "keras": importlib.import_module("tf_keras")}
+    return Namespace("tensorflow", "tf", (tf,), children, alive_first=True)
+
+
+@functools.cache
+def tensorflow_estimator() -> Namespace:
+    """The package `tensorflow_estimator`."""
+    return Namespace("tensorflow_estimator", "tensorflow_estimator", ())
+
+
+def _compat(root: Namespace) -> Namespace:
+    return _Compat("tensorflow.compat", "tf.compat", (tf.compat,), {"v1": root})
+
+
+class _Compat(Namespace):
+    """`tf.compat`, with the two roots."""
+
+    def __getattr__(self, name: str) -> Any:
+        return v2() if name == "v2" else super().__getattr__(name)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds submodules of `tpu_estimator_compat.v1`, and nothing else."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        del path, target
+        if not fullname.startswith(f"{V1}."):
+            return None
+        found = overlay.module(v1(), fullname.removeprefix(f"{V1}."))
+        return importlib.machinery.ModuleSpec(fullname, _Loader(found), is_package=True)
+
+
+class _Loader(importlib.abc.Loader):
+    """Puts what was found where imported modules are.
+
+    Args:
+      found: a `Namespace` or a module of TensorFlow, which keeps its own name and spec.
+    """
+
+    def __init__(self, found: Any):
+        self._found = found
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        sys.modules[module.__name__] = self._found

@@ -1,0 +1,206 @@
+"""Namespaces of TensorFlow as legacy code knows them: the real one, and the rows of the table.
+
+A `Namespace` looks a name up in the table first, then in what TensorFlow still has. Only namespaces
+in which something is dead are clones; all others are TensorFlow's own modules.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import Any
+
+from tpu_estimator_compat.legacy import table
+from tpu_estimator_compat.legacy.table import DeadName, Status
+
+
+class Namespace(types.ModuleType):
+    """A clone of a module with what the table puts into it; made on demand, attribute by attribute.
+
+    Args:
+      name: of the module, as Python shows it.
+      path: as the table spells it, such as `tf.contrib.tpu`.
+      bases: where names are looked up that are not in the table, the first one first.
+      children: namespaces of another kind below this one, by name.
+      alive_first: whether what `bases` have goes before the table, as in the API of TensorFlow 2.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        bases: tuple[Any, ...],
+        children: dict[str, Any] | None = None,
+        alive_first: bool = False,
+    ):
+        super().__init__(name, f"`{path}` for legacy code; see tpu_estimator_compat.legacy.")
+        self.become(path, bases, children, alive_first)
+
+    def become(
+        self,
+        path: str,
+        bases: tuple[Any, ...],
+        children: dict[str, Any] | None = None,
+        alive_first: bool = False,
+    ) -> None:
+        """Sets what the constructor's arguments of these names set."""
+        self.__dict__.update(
+            __path__=[],
+            _path=path,
+            _bases=bases,
+            _children=children or {},
+            _alive_first=alive_first,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            value = self._alive(name) if "version" in name else _MISSING
+        else:
+            value = self._find(name)
+        if value is _MISSING:
+            raise AttributeError(_unknown(f"{self._path}.{name}"), name=name, obj=self)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        names = {*self.__dict__, *self._children, *table.load().below(self._path)}
+        return sorted(names.union(*(dir(base) for base in self._bases)))
+
+    def _find(self, name: str) -> Any:
+        if name in self._children:
+            return self._children[name]
+        path = f"{self._path}.{name}"
+        row, alive = table.load().get(path), self._alive(name)
+        if self._alive_first and alive is not _MISSING:
+            row = None
+        if row is not None and row.status is Status.REFUSED:
+            return Refused(row)
+        served = _MISSING if row is None else _serve(row)
+        if table.load().below(path):
+            bases = tuple(base for base in (served, alive) if base is not _MISSING)
+            named = f"{self.__name__}.{name}"
+            return Namespace(named, path, bases, alive_first=self._alive_first)
+        return alive if served is _MISSING else served
+
+    def _alive(self, name: str) -> Any:
+        for base in self._bases:
+            value = getattr(base, name, _MISSING)
+            if value is _MISSING:
+                value = _submodule(base, name)
+            if value is not _MISSING:
+                return value
+        return _MISSING
+
+
+class Refused:
+    """Stands for a name that is not provided: importing it is fine, using it says what to do.
+
+    Args:
+      row: of the name.
+    """
+
+    def __init__(self, row: DeadName):
+        self._row = row
+
+    def __repr__(self) -> str:
+        return f"<{self._row.name}: not provided>"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        raise NotImplementedError(
+            f"{self._row.name} went with TensorFlow {self._row.since}, and tpu_estimator_compat does "
+            f"not provide it. {self._row.advice}"
+        )
+
+    __call__ = __getitem__ = __enter__ = __exit__ = __mro_entries__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return self._refuse()
+
+
+def module(root: Any, path: str) -> Any:
+    """The module of a dotted path below a root.
+
+    Args:
+      root: a `Namespace`.
+      path: such as `contrib.tpu`; empty for the root.
+
+    Raises:
+      ModuleNotFoundError: there is none; says what the table knows of it.
+    """
+    node = root
+    done = root._path
+    for part in path.split(".") if path else ():
+        try:
+            found = getattr(node, part)
+        except AttributeError:
+            found = _submodule(node, part)
+        done = f"{done}.{part}"
+        if not isinstance(found, (types.ModuleType, Refused)):
+            raise ModuleNotFoundError(_unknown(done), name=done)
+        node = found
+    return node
+
+
+def member(parent: Any, path: str, name: str) -> Any:
+    """What `from path import name` gives.
+
+    Args:
+      parent: the module of that path.
+      path: for the message.
+      name: an attribute or a submodule.
+
+    Raises:
+      ImportError: there is no such thing; says what the table knows of it.
+    """
+    try:
+        return getattr(parent, name)
+    except AttributeError:
+        found = _submodule(parent, name)
+        if found is _MISSING:
+            raise ImportError(_unknown(f"{path}.{name}"), name=path) from None
+        return found
+
+
+def _serve(row: DeadName) -> Any:
+    where, _, attribute = row.served_by.partition(":")
+    found = importlib.import_module(where)
+    return getattr(found, attribute) if attribute else found
+
+
+def _submodule(package: Any, name: str) -> Any:
+    """The real submodule, if there is one."""
+    if isinstance(package, Namespace) or not hasattr(package, "__path__"):
+        return _MISSING
+    full = f"{package.__name__}.{name}"
+    try:
+        return importlib.import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name is not None and full.startswith(error.name):
+            return _MISSING
+        raise
+
+
+def _unknown(path: str) -> str:
+    namespace, _, name = path.rpartition(".")
+    row = table.load().covering(path)
+    gone = namespace.partition(".")[2].partition(".")[0] in _GONE
+    if row is None and not gone:
+        return f"module {namespace!r} has no attribute {name!r}"
+    said = f" {row.advice}" if row and row.advice else ""
+    return (
+        f"{path} is not in TensorFlow {_version()}, and tpu_estimator_compat has nothing in its "
+        f"place.{said} What is there: migration_guide/names.md"
+    )
+
+
+def _version() -> str:
+    tensorflow = sys.modules.get("tensorflow")
+    return getattr(tensorflow, "__version__", "2")
+
+
+_MISSING: Any = object()
+_GONE = {"contrib", "estimator"}  # everything below them is dead
