@@ -6,8 +6,8 @@ replica under `tf.distribute`.
 
 `import tpu_estimator_compat as tpu` stands for `tf.estimator.tpu` (once `tf.contrib.tpu`), and
 `tpu_estimator_compat.estimator` for `tf.estimator`; `import tpu_estimator_compat.v1 as tf` for the
-whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and does not import
-it before a name is used.
+whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and does not
+import it before a name is used.
 """
 
 import importlib

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.legacy import overlay
 from tpu_estimator_compat.legacy.overlay import Namespace
+from tpu_estimator_compat.program import dimensions
 
 V1 = "tpu_estimator_compat.v1"
 
@@ -30,6 +31,7 @@ def become_v1(package: types.ModuleType) -> None:
     path = package.__path__
     package.become("tf", (tf.compat.v1, tf), {"compat": _compat(package)})
     package.__path__ = path
+    dimensions.ask_for_values()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 

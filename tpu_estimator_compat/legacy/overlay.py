@@ -109,8 +109,8 @@ class Refused:
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         del args, kwargs
         raise NotImplementedError(
-            f"{self._row.name} went with TensorFlow {self._row.since}, and tpu_estimator_compat does "
-            f"not provide it. {self._row.advice}"
+            f"{self._row.name} went with TensorFlow {self._row.since}, and tpu_estimator_compat "
+            f"does not provide it. {self._row.advice}"
         )
 
     __call__ = __getitem__ = __enter__ = __exit__ = __mro_entries__ = _refuse

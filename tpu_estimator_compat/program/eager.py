@@ -13,6 +13,7 @@ from keras.src.backend.common import global_state
 from tensorflow.python.eager import context, record
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
+from tpu_estimator_compat.program import dimensions
 from tpu_estimator_compat.program.keras_layers import one_scope_per_call
 
 
@@ -38,7 +39,8 @@ def capture_semantics() -> Iterator[None]:
     control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
     resource_variables_toggle._DEFAULT_USE_RESOURCE = True
     try:
-        yield
+        with dimensions.with_values():
+            yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
         resource_variables_toggle._DEFAULT_USE_RESOURCE = resource

@@ -1,0 +1,59 @@
+"""Runs a client's script in a process of its own, as a user does."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run(
+    clients: pathlib.Path,
+    module: str,
+    folder: pathlib.Path,
+    *options: str,
+    **flags: object,
+) -> str:
+    """Runs `python -m tpu_estimator_compat run [options] -m module --flag=value ...`.
+
+    Args:
+      clients: where the module's package is.
+      module: the script.
+      folder: its working directory.
+      *options: of the `run` command.
+      **flags: of the script.
+
+    Returns:
+      What it printed, to both streams.
+    """
+    given = [f"--{name}={value}" for name, value in flags.items()]
+    command = [sys.executable, "-m", "tpu_estimator_compat", "run", *options, "-m", module, *given]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{clients}",
+            "CUDA_VISIBLE_DEVICES": "",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout[-5000:]}"
+    return done.stdout
+
+
+def results(path: pathlib.Path) -> dict[str, float]:
+    """The numbers of a file of lines `name = value`."""
+    found = re.findall(r"^(\S+) = (\S+)$", path.read_text(), re.MULTILINE)
+    return {name: float(value) for name, value in found}
+
+
+def losses(log: str) -> list[float]:
+    """The losses that training logged, in their order."""
+    return [float(x) for x in re.findall(r"INFO:tensorflow:loss = ([-+.\deE]+|nan)", log)]

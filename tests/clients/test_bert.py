@@ -1,0 +1,186 @@
+"""`bert-tensorflow` 1.0.4: BERT's scripts of 2018, run unchanged."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import text
+from runs import losses, results, run
+
+pytestmark = pytest.mark.slow
+
+LENGTH = 32
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, clients) -> pathlib.Path:
+    """Text, vocabulary, configuration, and examples for pretraining that BERT's script made."""
+    home = tmp_path_factory.mktemp("bert")
+    text.write_text(home / "text.txt")
+    text.write_vocabulary(home / "vocab.txt")
+    text.write_config(home / "config.json", len((home / "vocab.txt").read_text().split()))
+    text.write_mrpc(home)
+    text.write_squad(home / "squad.json")
+    run(
+        clients,
+        "bert.create_pretraining_data",
+        home,
+        input_file="text.txt",
+        output_file="pretraining.tfrecord",
+        vocab_file="vocab.txt",
+        max_seq_length=LENGTH,
+        max_predictions_per_seq=5,
+        dupe_factor=2,
+        random_seed=1,
+    )
+    return home
+
+
+@pytest.fixture(scope="module")
+def pretrained(folder, clients) -> str:
+    """A checkpoint of 60 steps of pretraining; the losses fell."""
+    log = _pretrain(clients, folder, "pretrained", num_train_steps=60)
+    assert losses(log)[-1] < losses(log)[0] or len(losses(log)) == 1
+    return str(folder / "pretrained" / "model.ckpt-60")
+
+
+def _pretrain(clients, folder, output: str, *options: str, **flags: object) -> str:
+    given = {
+        "input_file": "pretraining.tfrecord",
+        "output_dir": output,
+        "do_train": True,
+        "do_eval": True,
+        "bert_config_file": "config.json",
+        "train_batch_size": 16,
+        "eval_batch_size": 16,
+        "max_seq_length": LENGTH,
+        "max_predictions_per_seq": 5,
+        "num_warmup_steps": 5,
+        "max_eval_steps": 4,
+        "learning_rate": 5e-3,
+        "save_checkpoints_steps": 20,
+        "iterations_per_loop": 10,
+    }
+    return run(clients, "bert.run_pretraining", folder, *options, **{**given, **flags})
+
+
+def _classify(clients, folder, output: str, *options: str, **flags: object) -> str:
+    given = {
+        "task_name": "MRPC",
+        "data_dir": ".",
+        "output_dir": output,
+        "vocab_file": "vocab.txt",
+        "bert_config_file": "config.json",
+        "max_seq_length": LENGTH,
+        "train_batch_size": 8,
+        "num_train_epochs": 2,
+        "learning_rate": 1e-3,
+        "save_checkpoints_steps": 8,
+    }
+    return run(clients, "bert.run_classifier", folder, *options, **{**given, **flags})
+
+
+def test_pretraining(folder, pretrained):
+    found = results(folder / "pretrained" / "eval_results.txt")
+    assert found["global_step"] == 60
+    assert found["masked_lm_loss"] < np.log(400)  # better than guessing
+    assert {"masked_lm_accuracy", "next_sentence_accuracy", "next_sentence_loss"} < set(found)
+    names = dict(tf.train.list_variables(pretrained))
+    assert names["bert/encoder/layer_1/attention/self/query/kernel/adam_v"] == [32, 32]
+    assert names["bert/encoder/layer_0/output/LayerNorm/gamma"] == [32]
+
+
+def test_pretraining_on_two_replicas(folder, pretrained, clients):
+    """The global batch of one replica, split: the same model within what shuffling changes."""
+    flags = {"use_tpu": True, "init_checkpoint": pretrained, "num_train_steps": 10}
+    log = _pretrain(clients, folder, "two", "--logical-cpus=2", **flags)
+    assert "2 replicas" in log
+    found = results(folder / "two" / "eval_results.txt")
+    before = results(folder / "pretrained" / "eval_results.txt")
+    assert found["global_step"] == 10
+    assert found["loss"] < 1.2 * before["loss"]
+
+
+def test_classifier(folder, pretrained, clients):
+    flags = {"do_train": True, "do_eval": True, "do_predict": True, "init_checkpoint": pretrained}
+    log = _classify(clients, folder, "classifier", **flags)
+    assert "INIT_FROM_CKPT" in log
+    found = results(folder / "classifier" / "eval_results.txt")
+    assert found["global_step"] == 16
+    assert 0.0 <= found["eval_accuracy"] <= 1.0
+    rows = (folder / "classifier" / "test_results.tsv").read_text().splitlines()
+    probabilities = np.array([[float(x) for x in row.split("\t")] for row in rows])
+    assert probabilities.shape == (20, 2)
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-6)
+    accuracy = np.mean(probabilities.argmax(1) == [label for *_, label in text.pairs(84)[64:]])
+    np.testing.assert_allclose(found["eval_accuracy"], accuracy, atol=1e-6)
+
+
+def test_classifier_goes_on(folder, pretrained, clients):
+    """The same command with more epochs resumes from the checkpoint, not from `init_checkpoint`."""
+    flags = {"do_train": True, "init_checkpoint": pretrained}
+    _classify(clients, folder, "resumed", num_train_epochs=1, **flags)
+    log = _classify(clients, folder, "resumed", num_train_epochs=2, **flags)
+    assert "Restoring parameters from resumed/model.ckpt-8" in log
+    assert tf.train.latest_checkpoint(str(folder / "resumed")).endswith("model.ckpt-16")
+
+
+def test_squad(folder, pretrained, clients):
+    log = run(
+        clients,
+        "bert.run_squad",
+        folder,
+        vocab_file="vocab.txt",
+        bert_config_file="config.json",
+        output_dir="squad",
+        train_file="squad.json",
+        predict_file="squad.json",
+        init_checkpoint=pretrained,
+        do_train=True,
+        do_predict=True,
+        train_batch_size=4,
+        predict_batch_size=4,
+        num_train_epochs=5,
+        learning_rate=3e-3,
+        max_seq_length=64,
+        doc_stride=32,
+        max_query_length=16,
+    )
+    assert "Loss for final step" in log
+    answers = json.loads((folder / "squad" / "predictions.json").read_text())
+    asked = json.loads((folder / "squad.json").read_text())["data"]
+    contexts = {p["qas"][0]["id"]: p["context"] for d in asked for p in d["paragraphs"]}
+    assert answers.keys() == contexts.keys()
+    assert all(answer in contexts[key] for key, answer in answers.items())
+    assert any(answers.values())
+
+
+def test_extract_features(folder, pretrained, clients):
+    sentences = text.documents(1)[0][:5]
+    (folder / "sentences.txt").write_text("\n".join(sentences) + "\n")
+    run(
+        clients,
+        "bert.extract_features",
+        folder,
+        input_file="sentences.txt",
+        output_file="features.jsonl",
+        vocab_file="vocab.txt",
+        bert_config_file="config.json",
+        init_checkpoint=pretrained,
+        max_seq_length=LENGTH,
+        layers="-1,-2",
+        batch_size=2,
+    )
+    found = [json.loads(line) for line in (folder / "features.jsonl").read_text().splitlines()]
+    assert [example["linex_index"] for example in found] == [0, 1, 2, 3, 4]
+    for example, sentence in zip(found, sentences, strict=True):
+        tokens = [feature["token"] for feature in example["features"]]
+        assert (tokens[0], tokens[-1]) == ("[CLS]", "[SEP]")
+        assert "".join(tokens[1:-1]).replace("##", "").startswith(sentence.split()[0])
+        layers = example["features"][0]["layers"]
+        assert [layer["index"] for layer in layers] == [-1, -2]
+        assert np.isfinite(layers[0]["values"]).all() and len(layers[0]["values"]) == 32

@@ -1,0 +1,92 @@
+"""Runs a script unchanged: names that TensorFlow dropped are there for it.
+
+The script, or with -m the module, runs as `__main__` with the arguments that follow it.
+`import tensorflow as tf`, `tensorflow.contrib`, `tf.estimator` and the like work in it, in modules
+beside it, in its package, and in the packages named with --legacy-package. All other code sees
+TensorFlow as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import types
+
+NAME = "run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument(
+        "--legacy-package",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an installed package whose code is as old as the script; may be repeated",
+    )
+    parser.add_argument(
+        "--numpy-legacy",
+        action="store_true",
+        help="let names that NumPy dropped work too, such as np.float and x.tostring()",
+    )
+    parser.add_argument(
+        "-m",
+        dest="module",
+        action="store_true",
+        help="SCRIPT is the name of a module, such as bert.run_classifier",
+    )
+    parser.add_argument("script", help="the script")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the script; returns its exit status, 1 after printing its traceback, 2 without one."""
+    from tpu_estimator_compat.legacy import script
+
+    try:
+        found = script.find(arguments.script, module=arguments.module)
+    except (OSError, ImportError) as error:
+        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        return 2
+    try:
+        script.run(found, arguments.args, arguments.legacy_package, arguments.numpy_legacy)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _strip(error)
+        sys.excepthook(type(error), error, error.__traceback__)
+        _hint(error, arguments.numpy_legacy)
+        return 1
+    return 0
+
+
+def _hint(error: BaseException, numpy_legacy: bool) -> None:
+    """Says what may help, where that is known."""
+    text = str(error)
+    of_numpy = "module 'numpy' has no attribute" in text or "attribute 'tostring'" in text
+    if isinstance(error, AttributeError) and of_numpy and not numpy_legacy:
+        print("NumPy dropped this name; --numpy-legacy lets it work.", file=sys.stderr)
+
+
+def _strip(error: BaseException | None) -> None:
+    """Takes this package's frames around and between the script's own out of a traceback."""
+    while error is not None:
+        parsing = isinstance(error, SyntaxError)  # shows its place by itself
+        error.__traceback__ = None if parsing else _without(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def _without(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    if traceback is None:
+        return None
+    rest = _without(traceback.tb_next)
+    if traceback.tb_frame.f_globals.get("__name__") in _OURS:
+        return rest
+    return types.TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+_OURS = {
+    __name__,
+    "tpu_estimator_compat.legacy.imports",
+    "tpu_estimator_compat.legacy.script",
+}

@@ -1,0 +1,132 @@
+"""Names that NumPy dropped, for legacy modules that ask for them (`--numpy-legacy`).
+
+The aliases are those that NumPy's release notes of 1.20 and 2.0 list as expired, and `tostring`,
+which 2.3 took from arrays.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import types
+from typing import Any
+
+import numpy as np
+
+_BUILTIN = {
+    "bool": bool,
+    "complex": complex,
+    "float": float,
+    "int": int,
+    "long": int,
+    "object": object,
+    "str": str,
+    "unicode": str,
+}
+_RENAMED = {
+    "Inf": "inf",
+    "Infinity": "inf",
+    "NAN": "nan",
+    "NINF": None,
+    "NaN": "nan",
+    "PINF": "inf",
+    "alltrue": "all",
+    "cfloat": "complex128",
+    "complex_": "complex128",
+    "cumproduct": "cumprod",
+    "float_": "float64",
+    "in1d": "isin",
+    "infty": "inf",
+    "product": "prod",
+    "round_": "round",
+    "row_stack": "vstack",
+    "singlecomplex": "complex64",
+    "sometrue": "any",
+    "string_": "bytes_",
+    "trapz": "trapezoid",
+    "unicode_": "str_",
+}
+_HELPER = "__tpu_estimator_compat_tobytes__"
+
+
+@functools.cache
+def numpy() -> types.ModuleType:
+    """`numpy` with the names that it dropped."""
+    return _Numpy("numpy", np.__doc__)
+
+
+class _Numpy(types.ModuleType):
+    """A clone: what NumPy has is NumPy's, also `bool`, which 2.0 gave another meaning."""
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(np, name) and name not in _BUILTIN:
+            return getattr(np, name)
+        if name in _BUILTIN:
+            return _BUILTIN[name]
+        if name not in _RENAMED:
+            return getattr(np, name)  # raises NumPy's own error
+        today = _RENAMED[name]
+        return -np.inf if today is None else getattr(np, today)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(np), *_BUILTIN, *_RENAMED})
+
+
+def mended(tree: ast.Module) -> ast.Module:
+    """A copy of a module in which `x.tostring()` is `x.tobytes()` for arrays."""
+    copied = ast.parse("")
+    copied.body = [_ToBytes().visit(node) for node in _copy(tree).body]
+    if _ToBytes.found_in(tree):
+        line = ast.parse(f"from {__name__} import tobytes as {_HELPER}").body
+        at = _after_future(copied.body)
+        copied.body[at:at] = line
+    return ast.fix_missing_locations(copied)
+
+
+def tobytes(value: Any, *args: Any) -> Any:
+    """`value.tostring(*args)`, also where the method is gone."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tobytes(*args)
+    return value.tostring(*args)
+
+
+class _ToBytes(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not self.is_tostring(node):
+            return node
+        assert isinstance(node.func, ast.Attribute)
+        called = ast.Call(ast.Name(_HELPER, ast.Load()), [node.func.value, *node.args], [])
+        return ast.copy_location(ast.fix_missing_locations(ast.copy_location(called, node)), node)
+
+    @staticmethod
+    def is_tostring(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call) or node.keywords:
+            return False
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "tostring"
+
+    @classmethod
+    def found_in(cls, tree: ast.Module) -> bool:
+        return any(cls.is_tostring(node) for node in ast.walk(tree))
+
+
+def _copy(tree: ast.Module) -> ast.Module:
+    copy = importlib.import_module("copy")
+    return copy.deepcopy(tree)
+
+
+def _after_future(body: list[ast.stmt]) -> int:
+    """Where statements may be put in: after the docstring and imports from `__future__`."""
+    at = 0
+    for i, node in enumerate(body):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            at = i + 1
+    if (
+        at == 0
+        and body
+        and isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+    ):
+        at = 1
+    return at
