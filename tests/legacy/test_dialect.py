@@ -1,0 +1,121 @@
+"""What modules mean by `tensorflow`."""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from tpu_estimator_compat.legacy import live_names
+from tpu_estimator_compat.legacy.dialect import Dialect, dialect, evidence_of_v1, meaning
+from tpu_estimator_compat.legacy.references import references
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tensorflow as tf\nx = tf.placeholder(tf.float32)",
+        "import tensorflow\nx = tensorflow.placeholder(tensorflow.float32)",
+        "import tensorflow as anything\nanything.train.AdamOptimizer()",
+        "import tensorflow as tf\ntf.saved_model.signature_constants.DEFAULT_SERVING",
+        "import tensorflow as tf\nclass A(tf.train.Optimizer): pass",
+        "import tensorflow as tf\nflags = tf.flags",
+        "import tensorflow as tf\nslim = tf.contrib.slim",
+        "import tensorflow as tf\ngetattr(tf, 'contrib')",
+        "import tensorflow as tf\ntrain = tf.train\ntrain.AdamOptimizer()",
+        "import tensorflow as tf\ndef f(x=tf.app): pass",
+        "import tensorflow as tf\ndef f():\n  return [tf.layers.dense(x, 1) for x in y]",
+        "def f():\n  import tensorflow as tf\n  return lambda: tf.get_variable('x')",
+        "def f():\n  global tf\n  import tensorflow as tf\ndef g(): tf.Session()",
+        "from tensorflow import placeholder",
+        "from tensorflow import train\ntrain.AdamOptimizer()",
+        "from tensorflow.train import AdamOptimizer",
+        "from tensorflow.contrib import tpu",
+        "try:\n  import tensorflow.contrib.slim as slim\nexcept ImportError:\n  slim = None",
+        "import tensorflow as tf\nif v2: tf.summary.create_file_writer()\nelse: tf.Session()",
+    ],
+)
+def test_tensorflow_1(code):
+    assert dialect(ast.parse(code)) is Dialect.V1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "import os\nos.placeholder",
+        "import tensorflow as tf",
+        "import tensorflow as tf\ntf.keras.layers.Dense(1)",
+        "import tensorflow as tf\ntf.estimator.Estimator(f)",
+        "import tensorflow as tf\ntf.compat.v1.placeholder(tf.float32)",
+        "import tensorflow as tf\ntf1 = tf.compat.v1\ntf1.placeholder(tf1.float32)",
+        "import tensorflow.compat.v1 as tf\ntf.placeholder(tf.float32)",
+        "import tensorflow.compat.v2 as tf\ntf.summary.create_file_writer()",
+        "from tensorflow.compat.v1 import placeholder",
+        "from tensorflow.python.tpu import tpu_estimator",
+        "import tensorflow as tf\ndef f(tf): return tf.placeholder",
+        "import tensorflow as tf\n[tf.placeholder for tf in x]",
+        "def f():\n  import tensorflow as tf\ntf.placeholder",
+        "class A:\n  import tensorflow as tf\n  def f(self): tf.placeholder",
+        "from .tensorflow import placeholder",
+        # It copes without contrib, and cannot do without TensorFlow 2.
+        "import tensorflow as tf\ntf.summary.create_file_writer('x')\n"
+        "try: from tensorflow.contrib import tpu\nexcept ImportError: pass",
+    ],
+)
+def test_tensorflow_2(code):
+    assert dialect(ast.parse(code)) is Dialect.V2
+
+
+def test_a_name_that_is_rebound_stands_for_both():
+    code = "import tensorflow as tf\ntf = tf.compat.v1\ntf.Session()"
+    paths = {r.path for r in references(ast.parse(code))}
+    assert {"tensorflow.Session", "tensorflow.compat.v1.Session"} <= paths
+
+
+def test_evidence_has_its_line():
+    code = "import tensorflow as tf\n\nx = tf.reduce_sum(tf.placeholder(tf.float32))"
+    found = evidence_of_v1(references(ast.parse(code)))
+    assert (found.path, found.line) == ("tensorflow.placeholder", 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("tensorflow", (Dialect.V2, "")),
+        ("tensorflow.compat.v1", (Dialect.V1, "")),
+        ("tensorflow.compat.v1.compat.v1.layers", (Dialect.V1, "layers")),
+        ("tensorflow.compat.v1.compat.v2.keras", (Dialect.V2, "keras")),
+        ("tensorflow.compat.as_text", (Dialect.V2, "compat.as_text")),
+    ],
+)
+def test_meaning(path, expected):
+    assert meaning(path, Dialect.V2) == expected
+
+
+def test_lists_are_those_of_the_installed_tensorflow(tmp_path):
+    """In a process of its own: what other tests imported would add names."""
+    code = f"""
+import pathlib
+from tpu_estimator_compat.legacy import live_names
+live_names.FOLDER = pathlib.Path({str(tmp_path)!r})
+live_names.write()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    for name in ("only_v1.txt", "only_v2.txt"):
+        ours = (live_names.FOLDER / name).read_text()
+        assert ours == (tmp_path / name).read_text(), f"{name}: run python -m {live_names.__name__}"
+        assert len(ours) > 1000
+
+
+def test_needs_neither_tensorflow_nor_numpy():
+    code = """
+import ast, sys
+from tpu_estimator_compat.legacy import dialect
+dialect.dialect(ast.parse("import tensorflow as tf; tf.x"))
+print(sorted(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ast.literal_eval(done.stdout))
+    assert "tpu_estimator_compat.legacy.dialect" in loaded
+    assert loaded.isdisjoint({"tensorflow", "numpy", "keras", "libcst"})

@@ -1,0 +1,94 @@
+"""The lists of names that only one of TensorFlow's two APIs has, made from what is installed.
+
+`python -m tpu_estimator_compat.legacy.live_names` writes `names/only_v1.txt` and
+`names/only_v2.txt`. Names are one or two levels deep: `placeholder`, `train.AdamOptimizer`.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import types
+
+from tpu_estimator_compat.legacy import table
+
+FOLDER = pathlib.Path(__file__).parent / "names"
+
+_NOT_API = {"compiler", "core", "include", "lite", "python", "security", "tools", "tsl"}
+"""Packages in TensorFlow's folder that are no part of either API, or of both."""
+
+_IN_BOTH = {"estimator", "keras", "compat"}
+"""Namespaces that both APIs had while TensorFlow had them."""
+
+_FROM_KERAS = ("initializers", "losses", "metrics", "optimizers")
+"""Namespaces of TensorFlow 2 that are those of Keras."""
+
+
+def only_in_each() -> tuple[list[str], list[str]]:
+    """The names that only TensorFlow 1 has, and those that only TensorFlow 2 has."""
+    v1, v2 = _names_of_v1(), _names_of_v2()
+    v1 |= _names_of_table(v2)
+    return _without_covered(v1 - v2), _without_covered(v2 - v1)
+
+
+def write() -> None:
+    """Writes both lists."""
+    for version, names in enumerate(only_in_each(), start=1):
+        (FOLDER / f"only_v{version}.txt").write_text("".join(f"{name}\n" for name in names))
+
+
+def _names_of_v1() -> set[str]:
+    import tensorflow as tf
+    import tf_keras.api._v1.keras as keras
+
+    # Of the namespaces that Keras fills, TensorFlow 1 had the code that tf_keras keeps.
+    names = {name for name in _names(tf.compat.v1, 2) if not name.startswith("keras.")}
+    return names | {f"keras.{name}" for name in _names(keras, 1)}
+
+
+def _names_of_v2() -> set[str]:
+    import tensorflow as tf
+    import tf_keras.api._v2.keras as keras
+
+    # Code that means TensorFlow 2 may know it with Keras 2, which had names that Keras 3 dropped.
+    names = _names(tf, 2) | {f"keras.{name}" for name in _names(keras, 1)}
+    for namespace in _FROM_KERAS:
+        names |= {f"{namespace}.{name}" for name in _names(getattr(keras, namespace), 1)}
+    return names
+
+
+def _names_of_table(names_of_v2: set[str]) -> set[str]:
+    """One or two levels of the table's names that TensorFlow 2 never had."""
+    found = set()
+    for row in table.load().rows:
+        root, *parts = row.split(".")
+        if root != "tf" or parts[0] in _IN_BOTH | _NOT_API:
+            continue
+        found.update({parts[0], ".".join(parts[:2])} - names_of_v2)
+    return found
+
+
+def _names(namespace: types.ModuleType, depth: int) -> set[str]:
+    found = set()
+    for name in _public(namespace):
+        found.add(name)
+        value = getattr(namespace, name)
+        if depth > 1 and isinstance(value, types.ModuleType):
+            found |= {f"{name}.{below}" for below in _names(value, depth - 1)}
+    return found
+
+
+def _public(namespace: types.ModuleType) -> list[str]:
+    try:
+        names = dir(namespace)
+    except ImportError:  # tf.compat.v1.layers, which is there but cannot be loaded
+        return []
+    return [name for name in names if not name.startswith("_") and name not in _NOT_API]
+
+
+def _without_covered(names: set[str]) -> list[str]:
+    """Sorted, without names below a namespace that is listed itself."""
+    return sorted(name for name in names if name.partition(".")[0] not in names - {name})
+
+
+if __name__ == "__main__":
+    write()

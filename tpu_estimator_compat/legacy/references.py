@@ -1,0 +1,314 @@
+"""What of TensorFlow a module names, and where: imports, and chains of attributes through aliases.
+
+`dialect` and `scan` are made from it. Names are resolved as Python does it, by scope, but not by
+order: a name that is bound twice stands for both.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import re
+from collections.abc import Iterator
+
+ROOTS = ("tensorflow", "tensorflow_estimator", "tpu_estimator_compat")
+"""Packages whose names are followed."""
+
+_DOTTED = re.compile(r"(tensorflow|tensorflow_estimator)(\.\w+)+")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Form(enum.Enum):
+    """How a name is written."""
+
+    IMPORT = "import a.b"
+    FROM = "from a import b"
+    STAR = "from a import *"
+    ATTRIBUTE = "alias.b.c"
+    GETATTR = 'getattr(alias, "b")'
+    STRING = '"tensorflow.a.b" as an argument'
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """A name of TensorFlow in a module.
+
+    Attributes:
+      path: in full, as the module spells it: `tensorflow.compat.v1.layers.dense`.
+      form: how it is written.
+      node: the `ast.alias`, `ast.Attribute`, `ast.Call` or `ast.Constant`.
+      statement: the import statement; for other forms, the node.
+      base: how much of the path stands behind the alias that a chain begins with; for an import,
+        the whole path.
+    """
+
+    path: str
+    form: Form
+    node: ast.AST
+    statement: ast.AST
+    base: str
+
+    @property
+    def line(self) -> int:
+        """Counted from 1."""
+        return self.node.lineno  # type: ignore[attr-defined]
+
+
+def references(tree: ast.Module) -> list[Reference]:
+    """All names of TensorFlow in a module, in the order of its lines."""
+    scopes = _Scopes()
+    scopes.visit(tree)
+    collector = _Collector(scopes)
+    collector.visit(tree)
+    return sorted(collector.found, key=lambda r: (r.line, r.node.col_offset))  # type: ignore
+
+
+def bound_names(tree: ast.Module) -> set[str]:
+    """Every name that the module binds or reads, in any scope."""
+    scopes = _Scopes()
+    scopes.visit(tree)
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return read.union(*(scope.bindings for scope in scopes.by_node.values()))
+
+
+@dataclasses.dataclass
+class _Scope:
+    """What the names of a function, class, comprehension or module are bound to.
+
+    A binding is a path, an expression that may be a path, or None for anything else.
+    """
+
+    parent: _Scope | None
+    is_class: bool = False
+    bindings: dict[str, list[str | ast.expr | None]] = dataclasses.field(default_factory=dict)
+    elsewhere: dict[str, _Scope] = dataclasses.field(default_factory=dict)
+
+    def bind(self, name: str, value: str | ast.expr | None) -> None:
+        owner = self.elsewhere.get(name, self)
+        owner.bindings.setdefault(name, []).append(value)
+
+    def home(self, name: str) -> _Scope | None:
+        """The scope in which a name that is used here is bound."""
+        scope: _Scope | None = self.elsewhere.get(name, self)
+        while scope is not None:
+            if name in scope.bindings and (scope is self or not scope.is_class):
+                return scope
+            scope = scope.parent
+        return None
+
+
+class _ScopedVisitor(ast.NodeVisitor):
+    """Goes through a module with `self.scope` as the scope of what is visited."""
+
+    scope: _Scope
+
+    def enter(self, node: ast.AST) -> _Scope:
+        """The scope that a node opens."""
+        raise NotImplementedError
+
+    def _within(self, node: ast.AST, inside: list[ast.AST]) -> None:
+        outer, self.scope = self.scope, self.enter(node)
+        for child in inside:
+            self.visit(child)
+        self.scope = outer
+
+    def visit_Module(self, node: ast.Module) -> None:
+        self.scope = self.enter(node)
+        self.generic_visit(node)
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, _FUNCTIONS):
+            self._visit_function(node)
+        elif isinstance(node, ast.ClassDef):
+            for outside in (*node.decorator_list, *node.bases, *node.keywords):
+                self.visit(outside)
+            self._within(node, list(node.body))
+        elif isinstance(node, _COMPREHENSIONS):
+            self._within(node, list(ast.iter_child_nodes(node)))
+        else:
+            super().visit(node)
+
+    def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        """Defaults, decorators and annotations belong to the scope around."""
+        arguments = node.args
+        outside: list[ast.AST | None] = [*arguments.defaults, *arguments.kw_defaults]
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        every += [a for a in (arguments.vararg, arguments.kwarg) if a]
+        outside += [argument.annotation for argument in every]
+        if not isinstance(node, ast.Lambda):
+            outside += [*node.decorator_list, node.returns]
+        for child in outside:
+            if child is not None:
+                self.visit(child)
+        body = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+        self._within(node, [*body])
+
+
+class _Scopes(_ScopedVisitor):
+    """Finds what every name of every scope is bound to."""
+
+    def __init__(self) -> None:
+        self.by_node: dict[ast.AST, _Scope] = {}
+        self.scope = _Scope(None)
+
+    def enter(self, node: ast.AST) -> _Scope:
+        parent = None if isinstance(node, ast.Module) else self.scope
+        scope = self.by_node[node] = _Scope(parent, isinstance(node, ast.ClassDef))
+        if isinstance(node, _FUNCTIONS):
+            arguments = node.args
+            for argument in ast.walk(arguments):
+                if isinstance(argument, ast.arg):
+                    scope.bind(argument.arg, None)
+            if not isinstance(node, ast.Lambda):
+                self._declare(scope, node)
+        return scope
+
+    def _declare(self, scope: _Scope, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """`global` and `nonlocal` names are bound elsewhere."""
+        module = scope
+        while module.parent is not None:
+            module = module.parent
+        for node in ast.walk(function):
+            if isinstance(node, ast.Global):
+                scope.elsewhere.update(dict.fromkeys(node.names, module))
+            elif isinstance(node, ast.Nonlocal) and scope.parent is not None:
+                for name in node.names:
+                    scope.elsewhere.setdefault(name, scope.parent.home(name) or scope.parent)
+
+    def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        if not isinstance(node, ast.Lambda):
+            self.scope.bind(node.name, None)
+        super()._visit_function(node)
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, ast.ClassDef):
+            self.scope.bind(node.name, None)
+        super().visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            path = alias.name if alias.asname else root
+            self.scope.bind(alias.asname or root, path if root in ROOTS else None)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            ours = _is_followed(node) and alias.name != "*"
+            path = f"{node.module}.{alias.name}" if ours else None
+            self.scope.bind(alias.asname or alias.name, path)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.visit(node.value)
+        for target in node.targets:
+            self._assign(target, node.value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.visit(node.annotation)
+        if node.value is not None:
+            self.visit(node.value)
+            self._assign(node.target, node.value)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.visit(node.value)
+        self._assign(node.target, node.value)
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            is_chain = isinstance(value, ast.Name | ast.Attribute)
+            self.scope.bind(target.id, value if is_chain else None)
+        else:
+            self.visit(target)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.scope.bind(node.id, None)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.scope.bind(node.name, None)
+        self.generic_visit(node)
+
+
+class _Collector(_ScopedVisitor):
+    """Lists the references of a module whose bindings are known."""
+
+    def __init__(self, scopes: _Scopes) -> None:
+        self.found: list[Reference] = []
+        self._scopes = scopes.by_node
+        self._resolving: set[tuple[int, str]] = set()
+
+    def enter(self, node: ast.AST) -> _Scope:
+        return self._scopes[node]
+
+    def _paths(self, node: ast.expr, scope: _Scope) -> list[tuple[str, str]]:
+        """The paths that a chain of names may stand for, each with that of its first name."""
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute):
+            attributes.insert(0, node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return []
+        return [(".".join([b, *attributes]), b) for b in self._bound_to(node.id, scope)]
+
+    def _bound_to(self, name: str, scope: _Scope) -> Iterator[str]:
+        home = scope.home(name)
+        # `tf = tf.compat.v1` asks for tf again: the second time, what was imported answers.
+        key = (id(home), name)
+        if home is None:
+            return
+        known = set()
+        for value in home.bindings[name]:
+            if isinstance(value, str):
+                known.add(value)
+            elif value is not None and key not in self._resolving:
+                self._resolving.add(key)
+                known.update(path for path, _ in self._paths(value, home))
+                self._resolving.discard(key)
+        yield from sorted(known)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if alias.name.partition(".")[0] in ROOTS:
+                self._add(alias.name, Form.IMPORT, alias, node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if not _is_followed(node):
+            return
+        for alias in node.names:
+            if alias.name == "*":
+                self._add(str(node.module), Form.STAR, alias, node)
+            else:
+                self._add(f"{node.module}.{alias.name}", Form.FROM, alias, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        paths = self._paths(node, self.scope)
+        for path, base in paths:
+            self.found.append(Reference(path, Form.ATTRIBUTE, node, node, base))
+        if not paths:
+            self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        values = [*node.args, *(keyword.value for keyword in node.keywords)]
+        for value in values:
+            match value:
+                case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text):
+                    self._add(text, Form.STRING, value, value)
+        if isinstance(node.func, ast.Name) and node.func.id == "getattr":
+            self._getattr(node)
+        self.generic_visit(node)
+
+    def _getattr(self, node: ast.Call) -> None:
+        match node.args:
+            case [target, ast.Constant(value=str(name)), *_]:
+                for path, base in self._paths(target, self.scope):
+                    found = Reference(f"{path}.{name}", Form.GETATTR, node, node, base)
+                    self.found.append(found)
+
+    def _add(self, path: str, form: Form, node: ast.AST, statement: ast.AST) -> None:
+        self.found.append(Reference(path, form, node, statement, path))
+
+
+def _is_followed(node: ast.ImportFrom) -> bool:
+    return node.level == 0 and (node.module or "").partition(".")[0] in ROOTS
