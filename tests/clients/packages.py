@@ -1,7 +1,7 @@
-"""Published packages that use TPUEstimator, as their authors uploaded them, in a folder of their own.
+"""Published packages that use TPUEstimator, as their authors uploaded them.
 
-`clients` is a pytest fixture: the folder, to be put on `PYTHONPATH`. Nothing in it is ours, and not a
-character is changed.
+`clients` is a pytest fixture: the folder they are in, to be put on `PYTHONPATH`. Nothing in it is
+ours, and not a character is changed.
 """
 
 from __future__ import annotations

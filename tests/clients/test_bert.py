@@ -96,9 +96,9 @@ def test_pretraining(folder, pretrained):
 
 def test_pretraining_on_two_replicas(folder, pretrained, clients):
     """The global batch of one replica, split: the same model within what shuffling changes."""
-    flags = {"use_tpu": True, "init_checkpoint": pretrained, "num_train_steps": 10}
-    log = _pretrain(clients, folder, "two", "--logical-cpus=2", **flags)
-    assert "2 replicas" in log
+    flags = {"use_tpu": True, "num_tpu_cores": 2, "init_checkpoint": pretrained}
+    log = _pretrain(clients, folder, "two", "--logical-cpus=2", num_train_steps=10, **flags)
+    assert "on 2 local replica(s)" in log
     found = results(folder / "two" / "eval_results.txt")
     before = results(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 10
@@ -183,4 +183,5 @@ def test_extract_features(folder, pretrained, clients):
         assert "".join(tokens[1:-1]).replace("##", "").startswith(sentence.split()[0])
         layers = example["features"][0]["layers"]
         assert [layer["index"] for layer in layers] == [-1, -2]
-        assert np.isfinite(layers[0]["values"]).all() and len(layers[0]["values"]) == 32
+        assert np.isfinite(layers[0]["values"]).all()
+        assert len(layers[0]["values"]) == 32

@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let names that NumPy dropped work too, such as np.float and x.tostring()",
     )
     parser.add_argument(
+        "--logical-cpus",
+        type=int,
+        default=0,
+        metavar="N",
+        help="split the CPU into N devices, which are N replicas under use_tpu=True",
+    )
+    parser.add_argument(
         "-m",
         dest="module",
         action="store_true",
@@ -43,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the script; returns its exit status, 1 after printing its traceback, 2 without one."""
     from tpu_estimator_compat.legacy import script
 
+    if arguments.logical_cpus:
+        _split_cpu(arguments.logical_cpus)
     try:
         found = script.find(arguments.script, module=arguments.module)
     except (OSError, ImportError) as error:
@@ -58,6 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
         _hint(error, arguments.numpy_legacy)
         return 1
     return 0
+
+
+def _split_cpu(count: int) -> None:
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    parts = [tf.config.LogicalDeviceConfiguration()] * count
+    tf.config.set_logical_device_configuration(cpu, parts)
 
 
 def _hint(error: BaseException, numpy_legacy: bool) -> None:

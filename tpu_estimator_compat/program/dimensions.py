@@ -1,4 +1,4 @@
-"""`x.shape[-1].value` in a model_fn, as in TensorFlow 1, also where shapes are those of TensorFlow 2.
+"""`x.shape[-1].value` in a model_fn, as in TensorFlow 1, also where shapes are those of 2.
 
 In TensorFlow 2 a shape gives ints. Here, while legacy code that asked for it builds a graph, these
 ints have a `value`. An unknown dimension is None, as TensorFlow 2 has it; with
