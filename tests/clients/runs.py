@@ -8,15 +8,11 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).parents[2]
+HERE = pathlib.Path(__file__).parent
 
 
 def run(
-    clients: pathlib.Path,
-    module: str,
-    folder: pathlib.Path,
-    *options: str,
-    **flags: object,
+    clients: pathlib.Path, module: str, folder: pathlib.Path, *options: str, **flags: object
 ) -> str:
     """Runs `python -m tpu_estimator_compat run [options] -m module --flag=value ...`.
 
@@ -31,15 +27,26 @@ def run(
       What it printed, to both streams.
     """
     given = [f"--{name}={value}" for name, value in flags.items()]
-    command = [sys.executable, "-m", "tpu_estimator_compat", "run", *options, "-m", module, *given]
+    return python(clients, folder, "-m", *COMMAND, *options, "-m", module, *given)
+
+
+def drive(
+    clients: pathlib.Path, module: str, folder: pathlib.Path, *options: str, **flags: object
+) -> str:
+    """The same for a module that has `main` but defines no flags; see `drive.py`."""
+    package = module.partition(".")[0]
+    given = [f"--{name}={value}" for name, value in flags.items()]
+    script = [f"--legacy-package={package}", *options, str(HERE / "drive.py"), module]
+    return python(clients, folder, "-m", *COMMAND, *script, *given)
+
+
+def python(clients: pathlib.Path, folder: pathlib.Path, *arguments: str) -> str:
+    """Runs Python with the clients in its path; returns what it printed."""
+    path = f"{HERE.parents[1]}{os.pathsep}{clients}"
     done = subprocess.run(
-        command,
+        [sys.executable, *arguments],
         cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{ROOT}{os.pathsep}{clients}",
-            "CUDA_VISIBLE_DEVICES": "",
-        },
+        env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -57,3 +64,6 @@ def results(path: pathlib.Path) -> dict[str, float]:
 def losses(log: str) -> list[float]:
     """The losses that training logged, in their order."""
     return [float(x) for x in re.findall(r"INFO:tensorflow:loss = ([-+.\deE]+|nan)", log)]
+
+
+COMMAND = ("tpu_estimator_compat", "run")

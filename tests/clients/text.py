@@ -8,6 +8,8 @@ import pathlib
 import re
 from pydoc_data import topics
 
+from runs import python
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -98,3 +100,15 @@ def write_squad(path: pathlib.Path, count: int = 16) -> None:
             }
         )
     path.write_text(json.dumps({"version": "1.1", "data": [{"paragraphs": paragraphs}]}))
+
+
+def write_sentencepiece(clients: pathlib.Path, folder: pathlib.Path, size: int = 600) -> None:
+    """Trains `pieces.model` and `pieces.vocab` on `text.txt`, with the pieces BERT needs."""
+    options = (
+        f"--input=text.txt --model_prefix=pieces --vocab_size={size} --pad_id=0 --unk_id=1 "
+        "--bos_id=-1 --eos_id=-1 "
+        "--control_symbols=[CLS],[SEP],[MASK],<cls>,<sep>,<mask>,<eod>,<eop> "
+        "--hard_vocab_limit=false"
+    )
+    program = f"import sentencepiece as s; s.SentencePieceTrainer.train({options!r})"
+    python(clients, folder, "-c", program)
