@@ -96,6 +96,7 @@ def test_names():
     assert set(estimator.export.__all__) == EXPORT_NAMES
     assert set(estimator.experimental.__all__) == EXPERIMENTAL_NAMES
     package = TPU_NAMES | {"ModeKeys", "WarmStartSettings", "estimator", "tpu"}
+    package |= {"install", "uninstall"}
     assert set(tpu_estimator_compat.__all__) == package
     modules = (tpu_estimator_compat, tpu, estimator, estimator.tpu, estimator.export)
     for module in (*modules, estimator.experimental):

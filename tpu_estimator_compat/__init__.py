@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tpu_estimator_compat import estimator, tpu
     from tpu_estimator_compat.estimator import ModeKeys, WarmStartSettings
+    from tpu_estimator_compat.legacy.notebook import install, uninstall
     from tpu_estimator_compat.tpu import (
         BatchConfig,
         CrossShardOptimizer,
@@ -48,12 +49,19 @@ __all__ = [
     "estimator",
     "export_estimator_savedmodel",
     "inference_on_tpu",
+    "install",
     "model_fn_inference_on_tpu",
     "tpu",
+    "uninstall",
 ]
 
 _MODULES = {"estimator", "tpu"}
-_FROM_ESTIMATOR = {"ModeKeys", "WarmStartSettings"}
+_HOMES = {
+    "ModeKeys": "estimator",
+    "WarmStartSettings": "estimator",
+    "install": "legacy.notebook",
+    "uninstall": "legacy.notebook",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -62,8 +70,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "estimator" if name in _FROM_ESTIMATOR else "tpu"
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    home = _HOMES.get(name, "tpu")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

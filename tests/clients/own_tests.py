@@ -6,6 +6,7 @@ last line of its error.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import unittest
@@ -42,6 +43,8 @@ if __name__ == "__main__":
     path, *modules = sys.argv[1:]
     flags.FLAGS(sys.argv[:1])
     outcomes = Outcomes()
-    unittest.defaultTestLoader.loadTestsFromNames(modules).run(outcomes)
+    for module in modules:
+        imported = importlib.import_module(module)
+        unittest.defaultTestLoader.loadTestsFromModule(imported).run(outcomes)
     with open(path, "w") as file:
         json.dump(outcomes.found, file, indent=1, sort_keys=True)

@@ -23,7 +23,16 @@ REQUIREMENTS = (
     "tensorflow-gan==2.1.0",
     "xlnet-tensorflow==1.1.2",
 )
-NEEDED = ("sentencepiece==0.2.1", "tf-slim==1.1.0")  # by albert and xlnet; by mesh
+NEEDED = (
+    "cloudpickle==3.1.1",  # by tensorflow-probability
+    "decorator==5.2.1",  # by tensorflow-probability
+    "dm-tree==0.1.9",  # by tensorflow-probability
+    "gin-config==0.5.0",  # by mesh-tensorflow
+    "sentencepiece==0.2.1",  # by albert-tensorflow and xlnet-tensorflow
+    "tensorflow-hub==0.16.1",  # by tensorflow-gan
+    "tensorflow-probability==0.25.0",  # by tensorflow-gan
+    "tf-slim==1.1.0",  # by mesh-tensorflow
+)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""`albert-tensorflow` 1.1: ALBERT's scripts, run unchanged; the SentencePiece model is trained here."""
+"""`albert-tensorflow` 1.1: ALBERT's scripts, run unchanged, on a SentencePiece model made here."""
 
 from __future__ import annotations
 

@@ -105,5 +105,6 @@ def _without(traceback: types.TracebackType | None) -> types.TracebackType | Non
 _OURS = {
     __name__,
     "tpu_estimator_compat.legacy.imports",
+    "tpu_estimator_compat.legacy.overlay",
     "tpu_estimator_compat.legacy.script",
 }

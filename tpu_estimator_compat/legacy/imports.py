@@ -15,10 +15,10 @@ import importlib.machinery
 import os
 import sys
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.legacy import namespaces, numpy_names, overlay, python2
+from tpu_estimator_compat.legacy import namespaces, numpy_names, overlay, python2, python_names
 from tpu_estimator_compat.legacy.dialect import Dialect, dialect
 
 _ROOTS = ("tensorflow", "tensorflow_estimator")
@@ -124,19 +124,25 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         fromlist: Sequence[str] | None,
         level: int,
         meaning: Dialect,
+        plain: Callable[..., Any] | None = None,
     ) -> Any:
-        """`__import__` for a legacy module that means `meaning` by `tensorflow`."""
+        """`__import__` for a legacy module that means `meaning` by `tensorflow`.
+
+        `plain` imports all that is not legacy; None for Python's.
+        """
         top = name.partition(".")[0]
         if not level and top in _ROOTS:
             return _imported(name, fromlist, meaning)
-        found = builtins.__import__(name, globals, locals, fromlist or (), level)
+        found = (plain or builtins.__import__)(name, globals, locals, fromlist or (), level)
         if level:
             return found
+        if name != top and fromlist:
+            return found  # a module below the top, which has all its names
         if top == "importlib":
-            return _importlib(meaning) if name == top or not fromlist else found
-        if top == "numpy" and self.numpy and (name == top or not fromlist):
+            return _importlib(meaning)
+        if top == "numpy" and self.numpy:
             return numpy_names.numpy()
-        return found
+        return python_names.module(top) or found
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

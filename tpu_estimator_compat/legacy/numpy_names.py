@@ -7,12 +7,14 @@ which 2.3 took from arrays.
 from __future__ import annotations
 
 import ast
+import copy
 import functools
-import importlib
 import types
 from typing import Any
 
 import numpy as np
+
+from tpu_estimator_compat.legacy.python_names import Clone
 
 _BUILTIN = {
     "bool": bool,
@@ -52,31 +54,22 @@ _HELPER = "__tpu_estimator_compat_tobytes__"
 
 @functools.cache
 def numpy() -> types.ModuleType:
-    """`numpy` with the names that it dropped."""
-    return _Numpy("numpy", np.__doc__)
+    """`numpy` with the names that it dropped; `np.bool` is Python's, as it was."""
+    return _Numpy(np, {**_BUILTIN, **{old: _today(new) for old, new in _RENAMED.items()}})
 
 
-class _Numpy(types.ModuleType):
-    """A clone: what NumPy has is NumPy's, also `bool`, which 2.0 gave another meaning."""
-
+class _Numpy(Clone):
     def __getattr__(self, name: str) -> Any:
-        if hasattr(np, name) and name not in _BUILTIN:
-            return getattr(np, name)
-        if name in _BUILTIN:
-            return _BUILTIN[name]
-        if name not in _RENAMED:
-            return getattr(np, name)  # raises NumPy's own error
-        today = _RENAMED[name]
-        return -np.inf if today is None else getattr(np, today)
+        return _BUILTIN[name] if name in _BUILTIN else super().__getattr__(name)
 
-    def __dir__(self) -> list[str]:
-        return sorted({*dir(np), *_BUILTIN, *_RENAMED})
+
+def _today(name: str | None) -> Any:
+    return -np.inf if name is None else getattr(np, name)
 
 
 def mended(tree: ast.Module) -> ast.Module:
     """A copy of a module in which `x.tostring()` is `x.tobytes()` for arrays."""
-    copied = ast.parse("")
-    copied.body = [_ToBytes().visit(node) for node in _copy(tree).body]
+    copied = _ToBytes().visit(copy.deepcopy(tree))
     if _ToBytes.found_in(tree):
         line = ast.parse(f"from {__name__} import tobytes as {_HELPER}").body
         at = _after_future(copied.body)
@@ -109,11 +102,6 @@ class _ToBytes(ast.NodeTransformer):
     @classmethod
     def found_in(cls, tree: ast.Module) -> bool:
         return any(cls.is_tostring(node) for node in ast.walk(tree))
-
-
-def _copy(tree: ast.Module) -> ast.Module:
-    copy = importlib.import_module("copy")
-    return copy.deepcopy(tree)
 
 
 def _after_future(body: list[ast.stmt]) -> int:

@@ -1,0 +1,78 @@
+"""Names that Python's own library dropped, for legacy modules that ask for them.
+
+All are names that are gone for everybody, so nothing of today is hidden: `inspect.getargspec` (gone
+with Python 3.11), the abstract classes in `collections` (3.10), `fractions.gcd` (3.9), `time.clock`
+(3.8).
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import importlib
+import inspect
+import math
+import time
+import types
+from typing import Any, NamedTuple
+
+
+class ArgSpec(NamedTuple):
+    """What `inspect.getargspec` returned."""
+
+    args: list[str]
+    varargs: str | None
+    keywords: str | None
+    defaults: tuple[Any, ...] | None
+
+
+def getargspec(func: Any) -> ArgSpec:
+    """The positional arguments of a function.
+
+    Raises:
+      ValueError: it has keyword-only arguments or annotations, as before.
+    """
+    found = inspect.getfullargspec(func)
+    if found.kwonlyargs or found.annotations:
+        raise ValueError(
+            "Function has keyword-only parameters or annotations, use inspect.signature() API "
+            "which can support them"
+        )
+    return ArgSpec(found.args, found.varargs, found.varkw, found.defaults)
+
+
+_DROPPED: dict[str, dict[str, Any]] = {
+    "collections": {name: getattr(collections.abc, name) for name in collections.abc.__all__},
+    "fractions": {"gcd": math.gcd},
+    "inspect": {"ArgSpec": ArgSpec, "getargspec": getargspec},
+    "time": {"clock": time.perf_counter},
+}
+
+
+class Clone(types.ModuleType):
+    """A module with names added that it lacks.
+
+    Args:
+      module: what it is a clone of.
+      added: the names, used where the module has none of its own.
+    """
+
+    def __init__(self, module: types.ModuleType, added: dict[str, Any]):
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__.update(_module=module, _added=added)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._added and not hasattr(self._module, name):
+            return self._added[name]
+        return getattr(self._module, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self._module), *self._added})
+
+
+@functools.cache
+def module(name: str) -> types.ModuleType | None:
+    """The clone of a module of Python's library; None for those that are whole."""
+    if name not in _DROPPED:
+        return None
+    return Clone(importlib.import_module(name), _DROPPED[name])
