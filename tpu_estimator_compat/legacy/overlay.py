@@ -6,6 +6,7 @@ in which something is dead are clones; all others are TensorFlow's own modules.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import sys
 import types
@@ -74,10 +75,16 @@ class Namespace(types.ModuleType):
         row, alive = table.load().get(path), self._alive(name)
         if self._alive_first and alive is not _MISSING:
             row = None
-        if row is not None and row.status is Status.REFUSED:
+        refused = row is not None and row.status is Status.REFUSED
+        below = table.load().below(path)
+        if row is not None and refused and not below:
             return Refused(row)
-        served = _MISSING if row is None else _serve(row)
-        if table.load().below(path):
+        if row is None and alive is _MISSING and not below:
+            above = table.load().covering(path)
+            if above is not None and above.status is Status.REFUSED:
+                return Refused(dataclasses.replace(above, name=path))
+        served = _MISSING if row is None or refused else _serve(row)
+        if below:
             bases = tuple(base for base in (served, alive) if base is not _MISSING)
             named = f"{self.__name__}.{name}"
             return Namespace(named, path, bases, alive_first=self._alive_first)
@@ -113,12 +120,15 @@ class Refused:
             f"does not provide it. {self._row.advice}"
         )
 
-    __call__ = __getitem__ = __enter__ = __exit__ = __mro_entries__ = _refuse
+    __call__ = __getitem__ = __iter__ = __enter__ = __exit__ = __mro_entries__ = _refuse
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return False  # nothing can be made of it
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return self._refuse()
+        return Refused(dataclasses.replace(self._row, name=f"{self._row.name}.{name}"))
 
 
 def module(root: Any, path: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.topology import local, tpu_system
+from tpu_estimator_compat.topology.local_resolver import LocalResolver
 
 
 class TPUStrategy:
@@ -37,6 +38,8 @@ class TPUStrategy:
         if steps_per_run is not None and steps_per_run < 1:
             raise ValueError(f"steps_per_run must be positive; got {steps_per_run}")
         self._steps_per_run = steps_per_run or 1
+        if isinstance(tpu_cluster_resolver, LocalResolver):
+            tpu_cluster_resolver = None
         resolver = tpu_cluster_resolver or tpu_system.in_environment()
         self._resolver = resolver
         if resolver is None:

@@ -1,0 +1,213 @@
+"""`tf.contrib.data`: transformations to be given to `Dataset.apply`, and sources.
+
+Most went to `tf.data.experimental` under the same names. The rest is here, in terms of `tf.data`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tensorflow.compat.v1.data import experimental
+from tensorflow.compat.v1.data.experimental import (
+    AUTOTUNE,
+    Counter,
+    CsvDataset,
+    Optional,
+    RandomDataset,
+    Reducer,
+    SqlDataset,
+    TFRecordWriter,
+    bucket_by_sequence_length,
+    choose_from_datasets,
+    copy_to_device,
+    dense_to_ragged_batch,
+    dense_to_sparse_batch,
+    enumerate_dataset,
+    get_next_as_optional,
+    get_single_element,
+    group_by_reducer,
+    group_by_window,
+    ignore_errors,
+    make_batched_features_dataset,
+    make_csv_dataset,
+    make_saveable_from_iterator,
+    map_and_batch,
+    parallel_interleave,
+    parse_example_dataset,
+    prefetch_to_device,
+    rejection_resample,
+    sample_from_datasets,
+    scan,
+    shuffle_and_repeat,
+    unbatch,
+    unique,
+)
+
+Transformation = Callable[[tf.data.Dataset], tf.data.Dataset]
+
+
+def batch_and_drop_remainder(batch_size: int) -> Transformation:
+    """`batch(batch_size, drop_remainder=True)` as a transformation: static batch sizes for TPUs."""
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
+def padded_batch_and_drop_remainder(
+    batch_size: int, padded_shapes: Any, padding_values: Any = None
+) -> Transformation:
+    """`padded_batch(..., drop_remainder=True)` as a transformation.
+
+    Args:
+      batch_size: examples per batch.
+      padded_shapes: a nested structure of shapes, one per component.
+      padding_values: scalars to pad with; None for zeros and empty strings.
+    """
+    return lambda dataset: dataset.padded_batch(
+        batch_size, padded_shapes, padding_values, drop_remainder=True
+    )
+
+
+def sloppy_interleave(
+    map_func: Callable[..., tf.data.Dataset], cycle_length: int, block_length: int = 1
+) -> Transformation:
+    """`parallel_interleave` in whatever order elements come first.
+
+    Args:
+      map_func: makes a dataset from an element.
+      cycle_length: how many of these are read at once.
+      block_length: how many elements are taken from one before the next has its turn.
+    """
+    return parallel_interleave(map_func, cycle_length, block_length, sloppy=True)
+
+
+def reduce_dataset(dataset: tf.data.Dataset, reducer: Reducer) -> Any:
+    """All elements of a finite dataset in one, by `reducer`, as a nested structure of tensors.
+
+    As in TensorFlow 1, `finalize_func` is not called.
+    """
+    start = reducer.init_func(tf.constant(0, tf.int64))
+    return dataset.reduce(start, reducer.reduce_func)
+
+
+def assert_element_shape(expected_shapes: Any) -> Transformation:
+    """Checks elements against shapes, and makes these shapes static.
+
+    Args:
+      expected_shapes: a nested structure of shapes, which may be partly unknown.
+
+    Returns:
+      A transformation. Elements of other shapes raise `tf.errors.InvalidArgumentError`.
+    """
+    return experimental.assert_element_shape(expected_shapes)
+
+
+def sliding_window_batch(
+    window_size: int, stride: int | None = None, window_shift: int | None = None, window_stride=1
+) -> Transformation:
+    """Batches of `window_size` elements, each `window_shift` elements after the one before.
+
+    Args:
+      window_size: elements per window.
+      stride: the old name of `window_shift`.
+      window_shift: 1 by default.
+      window_stride: distance of elements in a window.
+
+    Raises:
+      ValueError: both `stride` and `window_shift` are given.
+    """
+    if stride is not None and window_shift is not None:
+        raise ValueError("Cannot specify both `stride` and `window_shift`")
+    shift = stride or window_shift or 1
+
+    def as_batch(*window):
+        batches = tf.nest.map_structure(lambda d: d.batch(window_size), window)
+        zipped = tf.data.Dataset.zip(batches if len(window) > 1 else batches[0])
+        return zipped
+
+    def apply(dataset):
+        windows = dataset.window(window_size, shift, window_stride, drop_remainder=True)
+        return windows.flat_map(as_batch)
+
+    return apply
+
+
+def read_batch_features(
+    file_pattern: str | list[str],
+    batch_size: int,
+    features: dict[str, Any],
+    reader=tf.data.TFRecordDataset,
+    reader_args: list[Any] | None = None,
+    randomize_input: bool = True,
+    num_epochs: int | None = None,
+    capacity: int = 10000,
+) -> dict[str, Any]:
+    """Batches of parsed `tf.train.Example` records, as tensors of a one-shot iterator.
+
+    Args:
+      file_pattern: of the files, or a list of them.
+      batch_size: records per batch.
+      features: keys to `FixedLenFeature` or `VarLenFeature`.
+      reader: makes a dataset from file names.
+      reader_args: further arguments for it.
+      randomize_input: whether files and records are shuffled.
+      num_epochs: None to repeat for ever.
+      capacity: of the shuffle buffer, in records.
+
+    Returns:
+      Keys to `Tensor` or `SparseTensor`, with a batch dimension.
+    """
+    dataset = make_batched_features_dataset(
+        file_pattern,
+        batch_size,
+        features,
+        reader=reader,
+        reader_args=reader_args,
+        shuffle=randomize_input,
+        num_epochs=num_epochs,
+        shuffle_buffer_size=capacity,
+    )
+    return tf.data.make_one_shot_iterator(dataset).get_next()
+
+
+__all__ = [
+    "AUTOTUNE",
+    "Counter",
+    "CsvDataset",
+    "Optional",
+    "RandomDataset",
+    "Reducer",
+    "SqlDataset",
+    "TFRecordWriter",
+    "assert_element_shape",
+    "batch_and_drop_remainder",
+    "bucket_by_sequence_length",
+    "choose_from_datasets",
+    "copy_to_device",
+    "dense_to_ragged_batch",
+    "dense_to_sparse_batch",
+    "enumerate_dataset",
+    "get_next_as_optional",
+    "get_single_element",
+    "group_by_reducer",
+    "group_by_window",
+    "ignore_errors",
+    "make_batched_features_dataset",
+    "make_csv_dataset",
+    "make_saveable_from_iterator",
+    "map_and_batch",
+    "padded_batch_and_drop_remainder",
+    "parallel_interleave",
+    "parse_example_dataset",
+    "prefetch_to_device",
+    "read_batch_features",
+    "reduce_dataset",
+    "rejection_resample",
+    "sample_from_datasets",
+    "scan",
+    "shuffle_and_repeat",
+    "sliding_window_batch",
+    "sloppy_interleave",
+    "unbatch",
+    "unique",
+]

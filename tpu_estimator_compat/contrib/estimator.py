@@ -1,0 +1,50 @@
+"""`tf.contrib.estimator`: what is no longer, or was never, in `tf.estimator`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+
+class _ClippingOptimizer(tf.train.Optimizer):
+    """Passes gradients to an optimizer, each variable's clipped by its own norm."""
+
+    def __init__(self, optimizer: tf.train.Optimizer, clip_norm: float):
+        super().__init__(use_locking=False, name=optimizer.get_name())
+        self._optimizer = optimizer
+        self._clip_norm = clip_norm
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
+        return self._optimizer.compute_gradients(*args, **kwargs)
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+    ) -> tf.Operation:
+        clipped = [
+            (None if grad is None else tf.clip_by_norm(grad, self._clip_norm), variable)
+            for grad, variable in grads_and_vars
+        ]
+        return self._optimizer.apply_gradients(clipped, global_step, name)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+        return self._optimizer.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> list[Any]:
+        return self._optimizer.variables()
+
+
+def clip_gradients_by_norm(optimizer: tf.train.Optimizer, clip_norm: float) -> tf.train.Optimizer:
+    """An optimizer that clips the gradient of each variable.
+
+    Args:
+      optimizer: applies the clipped gradients.
+      clip_norm: the L2 norm that the gradient of a variable has at most.
+    """
+    return _ClippingOptimizer(optimizer, clip_norm)
+
+
+__all__ = ["clip_gradients_by_norm"]

@@ -1,0 +1,245 @@
+"""`tf.contrib.training.HParams`: named hyperparameters with types, set from a string or a dict."""
+
+from __future__ import annotations
+
+import json
+import numbers
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_CLAUSE = re.compile(
+    r"(?P<name>[a-zA-Z][\w.]*)(?:\[\s*(?P<index>\d+)\s*\])?\s*=\s*"
+    r"(?:(?P<value>[^,\[]*)|\[(?P<values>[^\]]*)\])(?:$|,\s*)"
+)
+_TRUTH = {"true": True, "True": True, "false": False, "False": False}
+
+
+def parse_values(values: str, type_map: Mapping[str, type], ignore_unknown: bool = False) -> dict:
+    """Values by name from text such as `rate=0.1,units=[64,32],units[1]=16`.
+
+    Args:
+      values: clauses `name=value`, `name=[value, ...]` or `name[index]=value`, with commas between.
+      type_map: the type of each name, that of its elements for a list.
+      ignore_unknown: whether names without a type are passed over.
+
+    Returns:
+      Name to a value, a list of values, or a dict from index to value.
+
+    Raises:
+      ValueError: a clause that cannot be parsed, an unknown name, or one that is set twice.
+    """
+    found: dict[str, Any] = {}
+    position = 0
+    while position < len(values):
+        clause = _CLAUSE.match(values, position)
+        if not clause:
+            raise ValueError(f"Malformed hyperparameter value: {values[position:]}")
+        position = clause.end()
+        name = clause["name"]
+        if name in type_map:
+            _take(found, clause, type_map[name], values)
+        elif not ignore_unknown:
+            raise ValueError(f"Unknown hyperparameter type for {name}")
+    return found
+
+
+def _take(found: dict[str, Any], clause: re.Match[str], kind: type, values: str) -> None:
+    name, index = clause["name"], clause["index"]
+    text = clause["values"] if clause["value"] is None else clause["value"]
+    try:
+        if clause["value"] is None:
+            if index is not None:
+                raise ValueError("Assignment of a list to a list index.")
+            value: Any = [_parser(kind)(part) for part in re.split("[ ,]", text) if part]
+        else:
+            value = _parser(kind)(text)
+    except _CannotParse:
+        raise ValueError(
+            f"Could not parse hparam '{name}' of type '{kind.__name__}' with value '{text}' in "
+            f"{values}"
+        ) from None
+    taken = found.get(name)
+    if index is None:
+        if name in found:
+            raise ValueError(f"Multiple assignments to variable '{name}' in {values}")
+        found[name] = value
+    elif name in found and (not isinstance(taken, dict) or int(index) in taken):
+        raise ValueError(f"Multiple assignments to variable '{name}[{index}]' in {values}")
+    else:
+        found.setdefault(name, {})[int(index)] = value
+
+
+class _CannotParse(Exception):
+    """The text is no value of the type."""
+
+
+def _parser(kind: type) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            if kind is not bool:
+                return kind(text)
+            return _TRUTH[text] if text in _TRUTH else bool(int(text))
+        except ValueError:
+            raise _CannotParse from None
+
+    return parse
+
+
+def _cast(name: str, kind: Any, value: Any) -> Any:
+    """`value` as a `kind`, where nothing is lost.
+
+    Raises:
+      ValueError: as of a float for an int, a number for a bool, or anything for a string.
+    """
+    if type(value) is kind or issubclass(kind, type(None)):
+        return value
+    text = issubclass(kind, str | bytes) and not isinstance(value, str | bytes)
+    truth = issubclass(kind, bool) != isinstance(value, bool)
+    whole = issubclass(kind, numbers.Integral) and not isinstance(value, numbers.Integral)
+    number = issubclass(kind, numbers.Number) and not isinstance(value, numbers.Number)
+    if text or truth or whole or number:
+        raise ValueError(f"Could not cast hparam '{name}' of type '{kind}' from value {value!r}")
+    return kind(value)
+
+
+class HParams:
+    """Hyperparameters as attributes. Their types are those of their first values.
+
+    Args:
+      hparam_def: serialized hyperparameters; refused, its protocol buffer went with `tf.contrib`.
+      model_structure: kept for `get_model_structure`.
+      **kwargs: names and values: int, float, bool, string, or a list of one of these.
+
+    Raises:
+      ValueError: a name is an attribute already, or a list is empty.
+      NotImplementedError: `hparam_def` is given.
+    """
+
+    def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any):
+        if hparam_def:
+            raise NotImplementedError(
+                "HParams(hparam_def=...) needs a protocol buffer that went with tf.contrib. Keep "
+                "hyperparameters as JSON: HParams.to_json() and HParams.parse_json()."
+            )
+        self._hparam_types: dict[str, tuple[type, bool]] = {}
+        self._model_structure = model_structure
+        for name, value in kwargs.items():
+            self.add_hparam(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for type checkers: hyperparameters are attributes whose names are not known here.
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def add_hparam(self, name: str, value: Any) -> None:
+        """Adds a hyperparameter.
+
+        Raises:
+          ValueError: the name is taken, or the value is an empty list.
+        """
+        if getattr(self, name, None) is not None:
+            raise ValueError(f"Hyperparameter name is reserved: {name}")
+        several = isinstance(value, list | tuple)
+        if several and not value:
+            raise ValueError(f"Multi-valued hyperparameters cannot be empty: {name}")
+        self._hparam_types[name] = (type(value[0] if several else value), several)
+        setattr(self, name, value)
+
+    def set_hparam(self, name: str, value: Any) -> None:
+        """Sets a hyperparameter that is there.
+
+        Raises:
+          KeyError: it is not.
+          ValueError: the value is of another type, or a list where there was none.
+        """
+        kind, several = self._hparam_types[name]
+        if isinstance(value, list):
+            if not several:
+                raise ValueError(f"Must not pass a list for single-valued parameter: {name}")
+            setattr(self, name, [_cast(name, kind, each) for each in value])
+        elif several:
+            raise ValueError(f"Must pass a list for multi-valued parameter: {name}.")
+        else:
+            setattr(self, name, _cast(name, kind, value))
+
+    def del_hparam(self, name: str) -> None:
+        """Removes a hyperparameter; nothing happens if there is none of this name."""
+        if name in self._hparam_types:
+            delattr(self, name)
+            del self._hparam_types[name]
+
+    def parse(self, values: str) -> HParams:
+        """Sets values from text, see `parse_values`.
+
+        Returns:
+          This object.
+
+        Raises:
+          ValueError: the text cannot be parsed, or names something unknown.
+        """
+        types = {name: kind for name, (kind, _) in self._hparam_types.items()}
+        return self.override_from_dict(parse_values(values, types))
+
+    def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
+        """Sets values from a dict; errors are those of `set_hparam`.
+
+        Returns:
+          This object.
+        """
+        for name, value in values_dict.items():
+            self.set_hparam(name, value)
+        return self
+
+    set_from_map = override_from_dict
+
+    def parse_json(self, values_json: str) -> HParams:
+        """Sets values from a JSON object; errors are those of `set_hparam`.
+
+        Returns:
+          This object.
+        """
+        return self.override_from_dict(json.loads(values_json))
+
+    def to_json(self, indent=None, separators=None, sort_keys: bool = False) -> str:
+        """The values as a JSON object; the arguments are those of `json.dumps`."""
+        return json.dumps(self.values(), indent=indent, separators=separators, sort_keys=sort_keys)
+
+    def values(self) -> dict[str, Any]:
+        """The values by name."""
+        return {name: getattr(self, name) for name in self._hparam_types}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a hyperparameter, or `default` if there is none of this name.
+
+        Raises:
+          ValueError: `default` is of another type than the hyperparameter.
+        """
+        if key not in self._hparam_types:
+            return default
+        kind, several = self._hparam_types[key]
+        if default is not None:
+            if several != isinstance(default, list):
+                shown = f"list<{kind}>" if several else str(kind)
+                raise ValueError(
+                    f"Hparam '{key}' of type '{shown}' is incompatible with default={default}"
+                )
+            for each in default if several else [default]:
+                _cast(key, kind, each)
+        return getattr(self, key)
+
+    def set_model_structure(self, model_structure: Any) -> None:
+        """Keeps an object for `get_model_structure`."""
+        self._model_structure = model_structure
+
+    def get_model_structure(self) -> Any:
+        """The object that the constructor or `set_model_structure` was given."""
+        return self._model_structure
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._hparam_types
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={value}" for name, value in self.values().items())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({sorted(self.values().items())})"

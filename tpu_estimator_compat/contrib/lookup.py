@@ -1,0 +1,120 @@
+"""`tf.contrib.lookup`: tables from files and tensors, in terms of `tf.lookup`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import lookup_ops
+from tensorflow.python.ops.lookup_ops import (
+    DenseHashTable,
+    FastHashSpec,
+    HasherSpec,
+    IdTableWithHashBuckets,
+    InitializableLookupTableBase,
+    KeyValueTensorInitializer,
+    LookupInterface,
+    MutableHashTable,
+    StrongHashSpec,
+    TableInitializerBase,
+    TextFileIdTableInitializer,
+    TextFileIndex,
+    TextFileInitializer,
+    TextFileStringTableInitializer,
+    index_table_from_file,
+    index_to_string_table_from_file,
+)
+
+MutableDenseHashTable = DenseHashTable
+
+
+class HashTable(lookup_ops.StaticHashTableV1):
+    """A table that its initializer fills.
+
+    Args:
+      initializer: gives keys and values.
+      default_value: of keys that are missing.
+      shared_name: ignored; a table belongs to its graph.
+      name: of the operation.
+    """
+
+    def __init__(
+        self, initializer: Any, default_value: Any, shared_name: Any = None, name: str | None = None
+    ):
+        del shared_name
+        super().__init__(initializer, default_value, name)
+
+
+def index_table_from_tensor(
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    dtype: tf.DType = tf.string,
+    name: str | None = None,
+) -> Any:
+    """A table from each element of `mapping` to its index, int64.
+
+    Args:
+      mapping: keys, of shape [n].
+      num_oov_buckets: other keys are hashed to this many further indices.
+      default_value: the index of other keys, without such buckets.
+      hasher_spec: how they are hashed.
+      dtype: of the keys.
+      name: of the operation.
+    """
+    return lookup_ops.index_table_from_tensor(
+        mapping, num_oov_buckets, default_value, hasher_spec, dtype, name
+    )
+
+
+def index_to_string_table_from_tensor(
+    mapping: Any, default_value: str = "UNK", name: str | None = None
+) -> Any:
+    """A table from an index, int64, to the string of `mapping` at that place."""
+    return lookup_ops.index_to_string_table_from_tensor(mapping, default_value, name)
+
+
+string_to_index_table_from_file = index_table_from_file
+string_to_index_table_from_tensor = index_table_from_tensor
+
+
+def string_to_index(
+    tensor: tf.Tensor, mapping: Any, default_value: int = -1, name: str | None = None
+) -> tf.Tensor:
+    """The index in `mapping` of each string; tables must be initialized first."""
+    return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
+
+
+def index_to_string(
+    tensor: tf.Tensor, mapping: Any, default_value: str = "UNK", name: str | None = None
+) -> tf.Tensor:
+    """The string of `mapping` at each index; tables must be initialized first."""
+    return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tensor)
+
+
+__all__ = [
+    "FastHashSpec",
+    "HashTable",
+    "HasherSpec",
+    "IdTableWithHashBuckets",
+    "InitializableLookupTableBase",
+    "KeyValueTensorInitializer",
+    "LookupInterface",
+    "MutableDenseHashTable",
+    "MutableHashTable",
+    "StrongHashSpec",
+    "TableInitializerBase",
+    "TextFileIdTableInitializer",
+    "TextFileIndex",
+    "TextFileInitializer",
+    "TextFileStringTableInitializer",
+    "index_table_from_file",
+    "index_table_from_tensor",
+    "index_to_string",
+    "index_to_string_table_from_file",
+    "index_to_string_table_from_tensor",
+    "string_to_index",
+    "string_to_index_table_from_file",
+    "string_to_index_table_from_tensor",
+]

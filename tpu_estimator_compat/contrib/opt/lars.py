@@ -1,0 +1,98 @@
+"""LARS: a learning rate for each layer (https://arxiv.org/abs/1708.03888)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+
+class LARSOptimizer(tf.train.Optimizer):
+    """Momentum whose learning rate is scaled by the norms of a variable and its gradient.
+
+    The scale of a dense gradient `g` of a variable `w` is
+    `eeta * |w| / (|g| + weight_decay * |w| + epsilon)`, or 1 if either norm is 0, and `g` becomes
+    `g + weight_decay * w`. Sparse gradients get plain momentum.
+
+    Args:
+      learning_rate: a float, a scalar tensor, or a function that returns one.
+      momentum: a float, a scalar tensor, or a function that returns one.
+      weight_decay: a float.
+      eeta: the coefficient of the paper.
+      epsilon: for models with very small gradients.
+      name: prefix of the slots.
+      skip_list: variables with one of these strings in their names get plain momentum.
+      use_nesterov: whether the momentum is Nesterov's.
+
+    Raises:
+      ValueError: a negative `momentum` or `weight_decay`.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        momentum: Any = 0.9,
+        weight_decay: float = 0.0001,
+        eeta: float = 0.001,
+        epsilon: float = 0.0,
+        name: str = "LARSOptimizer",
+        skip_list: Sequence[str] | None = None,
+        use_nesterov: bool = False,
+    ):
+        if not callable(momentum) and not tf.is_tensor(momentum) and momentum < 0.0:
+            raise ValueError(f"momentum should be positive: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"weight_decay should be positive: {weight_decay}")
+        super().__init__(use_locking=False, name=name)
+        self._learning_rate = learning_rate
+        self._momentum = momentum
+        self._weight_decay = weight_decay
+        self._eeta = eeta
+        self._epsilon = epsilon
+        self._skip_list = skip_list or ()
+        self._use_nesterov = use_nesterov
+
+    def _create_slots(self, var_list: Any) -> None:
+        for variable in var_list:
+            self._zeros_slot(variable, "momentum", self._name)
+
+    def _prepare(self) -> None:
+        def tensor(value: Any, name: str) -> tf.Tensor:
+            return tf.convert_to_tensor(value() if callable(value) else value, name=name)
+
+        self._learning_rate_tensor = tensor(self._learning_rate, "learning_rate")
+        self._momentum_tensor = tensor(self._momentum, "momentum")
+
+    def compute_lr(self, grad: tf.Tensor, var: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """The learning rate of a variable, and its gradient with weight decay."""
+        rate = tf.cast(self._learning_rate_tensor, var.dtype.base_dtype)
+        if any(part in var.name for part in self._skip_list):
+            return rate, grad
+        w_norm, g_norm = tf.norm(var, ord=2), tf.norm(grad, ord=2)
+        ratio = self._eeta * w_norm / (g_norm + self._weight_decay * w_norm + self._epsilon)
+        ratio = tf.where((w_norm > 0) & (g_norm > 0), ratio, tf.ones_like(ratio))
+        return rate * ratio, grad + self._weight_decay * var
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> tf.Operation:
+        rate, grad = self.compute_lr(grad, var)
+        dtype = var.dtype.base_dtype
+        return tf.raw_ops.ResourceApplyMomentum(
+            var=var.handle,
+            accum=self.get_slot(var, "momentum").handle,
+            lr=tf.cast(1.0, dtype),
+            grad=grad * rate,
+            momentum=tf.cast(self._momentum_tensor, dtype),
+            use_nesterov=self._use_nesterov,
+        )
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> tf.Operation:
+        return tf.raw_ops.ResourceSparseApplyMomentum(
+            var=var.handle,
+            accum=self.get_slot(var, "momentum").handle,
+            lr=tf.cast(self._learning_rate_tensor, grad.dtype),
+            grad=grad,
+            indices=indices,
+            momentum=tf.cast(self._momentum_tensor, grad.dtype),
+            use_nesterov=self._use_nesterov,
+        )

@@ -1,0 +1,65 @@
+"""For losses of several tasks: gradients that are all zero count as missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+_METHODS = ("_apply_dense", "_resource_apply_dense", "_apply_sparse", "_resource_apply_sparse")
+
+
+class MultitaskOptimizerWrapper:
+    """Wraps an optimizer; a gradient of zeros leaves its variable and slots alone.
+
+    Args:
+      opt: the optimizer, which is changed.
+
+    Raises:
+      TypeError: `opt` is not a `tf.train.Optimizer`.
+    """
+
+    def __init__(self, opt: tf.train.Optimizer):
+        if not isinstance(opt, tf.train.Optimizer):
+            raise TypeError("Supplied optimizer must be an instance of tf.train.Optimizer")
+        self._opt = opt
+        for name in _METHODS:
+            setattr(opt, name, _unless_zero(getattr(opt, name)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._opt, name)
+
+
+def _unless_zero(apply: Any) -> Any:
+    def wrapped(grad: Any, *args: Any) -> tf.Operation:
+        def do_apply() -> tf.Operation:
+            with tf.control_dependencies([apply(grad, *args)]):
+                return tf.no_op()
+
+        return tf.cond(_all_zeros(grad), tf.no_op, do_apply)
+
+    return wrapped
+
+
+def _all_zeros(gradient: Any) -> tf.Tensor:
+    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    return tf.equal(tf.count_nonzero(values), 0)
+
+
+def clip_gradients_by_global_norm(
+    gradients_variables: list[tuple[Any, Any]], clip_norm: Any = 20.0
+) -> tuple[list[tuple[Any, Any]], tf.Tensor]:
+    """Clips gradients by their global norm.
+
+    Args:
+      gradients_variables: pairs of a gradient and its variable.
+      clip_norm: a float or a scalar tensor.
+
+    Returns:
+      The pairs with clipped gradients, and the norm from before, a scalar.
+    """
+    gradients, variables = zip(*gradients_variables, strict=True)
+    # Gradients of zeros add nothing to the norm.
+    norm = tf.global_norm(gradients)
+    clipped, _ = tf.clip_by_global_norm(gradients, clip_norm, use_norm=norm)
+    return list(zip(clipped, variables, strict=True)), norm

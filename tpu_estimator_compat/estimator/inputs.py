@@ -1,0 +1,157 @@
+"""`tf.estimator.inputs`: input functions over arrays and data frames, made of `tf.data`.
+
+Batches are those of the original, also where they run over the end of an epoch. The order of
+shuffled examples is another one, as it was from run to run of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+InputFn = Callable[[], tf.data.Dataset]
+
+
+def numpy_input_fn(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: int | None = 1,
+    shuffle: bool | None = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+) -> InputFn:
+    """An input function over arrays in memory.
+
+    Args:
+      x: an array [examples, ...], or a dict of such arrays.
+      y: labels in the same form; None for none.
+      batch_size: examples per batch.
+      num_epochs: None to repeat for ever.
+      shuffle: must be given: False for evaluation and prediction.
+      queue_capacity: size of the shuffle buffer, in examples.
+      num_threads: ignored; `tf.data` reads in parallel by itself, in order.
+
+    Returns:
+      A function without arguments that returns a dataset of features, or of features and labels.
+      The last batch of a finite number of epochs may be smaller. It raises ValueError if arrays
+      are missing, or differ in length, or share a key between `x` and `y`; TypeError if `x` is
+      neither an array nor a dict.
+
+    Raises:
+      ValueError: `shuffle` is not a bool.
+    """
+    del num_threads
+    _check_shuffle(shuffle)
+
+    def input_fn() -> tf.data.Dataset:
+        _check_arrays(x, y)
+        data = x if y is None else (x, y)
+        return _batches(data, batch_size, num_epochs, queue_capacity if shuffle else 0)
+
+    return input_fn
+
+
+def pandas_input_fn(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: int | None = 1,
+    shuffle: bool | None = None,
+    queue_capacity: int | None = 1000,
+    num_threads: int = 1,
+    target_column: str = "target",
+) -> InputFn:
+    """An input function over a `pandas.DataFrame`; features are a dict of its columns.
+
+    Args:
+      x: the data frame.
+      y: labels: a Series, or a DataFrame for a dict of labels; None for none.
+      batch_size: examples per batch.
+      num_epochs: None to repeat for ever.
+      shuffle: must be given: False for evaluation and prediction.
+      queue_capacity: size of the shuffle buffer, in examples; None for all of them.
+      num_threads: ignored; `tf.data` reads in parallel by itself, in order.
+      target_column: a name that no column of `x` may have if there is a `y`.
+
+    Returns:
+      A function without arguments that returns a dataset of features, or of features and labels.
+
+    Raises:
+      ValueError: `shuffle` is not a bool, the indexes of `x` and `y` differ, or `target_column` is
+        a column of `x`.
+      TypeError: `target_column` is not a string.
+    """
+    del num_threads
+    _check_shuffle(shuffle)
+    if not isinstance(target_column, str):
+        raise TypeError("target_column must be a string type")
+    if y is not None and target_column in x:
+        raise ValueError(
+            f"Cannot use name {target_column} for target column: DataFrame already has a column "
+            f"with that name: {x.columns}"
+        )
+    if y is not None and not np.array_equal(x.index, y.index):
+        raise ValueError(
+            f"Index for x and y are mismatched.\nIndex for x: {x.index}\nIndex for y: {y.index}\n"
+        )
+    features = {name: x[name].to_numpy(copy=True) for name in x.columns}
+    data: Any = features
+    if y is not None:
+        labels = {n: y[n].to_numpy(copy=True) for n in y.columns} if y.ndim == 2 else y.to_numpy()
+        data = (features, labels)
+    buffer = queue_capacity or 4 * len(x)
+
+    def input_fn() -> tf.data.Dataset:
+        return _batches(data, batch_size, num_epochs, buffer if shuffle else 0)
+
+    return input_fn
+
+
+def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> tf.data.Dataset:
+    dataset = tf.data.Dataset.from_tensor_slices(data)
+    if shuffle_buffer:
+        dataset = dataset.shuffle(max(shuffle_buffer, size))
+    # Batches run over the end of an epoch; only without an end are all of them full.
+    return dataset.repeat(epochs).batch(size, drop_remainder=epochs is None)
+
+
+def _check_shuffle(shuffle: Any) -> None:
+    if not isinstance(shuffle, bool):
+        raise ValueError(
+            "shuffle must be provided and explicitly set as boolean (it is recommended to set it "
+            f"as True for training); got {shuffle}"
+        )
+
+
+def _check_arrays(x: Any, y: Any) -> None:
+    if not isinstance(x, dict | np.ndarray):
+        raise TypeError(f"x must be a dict or array; got {type(x).__name__}")
+    if isinstance(x, dict) and not x:
+        raise ValueError("x cannot be an empty dict")
+    if isinstance(x, np.ndarray) and not x.size:
+        raise ValueError("x cannot be an empty array")
+    if isinstance(y, dict) and not y:
+        raise ValueError("y cannot be empty dict, use None instead.")
+    if isinstance(x, dict) and isinstance(y, dict) and (both := set(x) & set(y)):
+        raise ValueError(f"{len(both)} duplicate keys are found in both x and y: {both}")
+    shapes_x, shapes_y = _shapes(x), _shapes(y)
+    if len({shape[0] for shape in (*shapes_x.values(), *shapes_y.values())}) != 1:
+        raise ValueError(
+            "Length of tensors in x and y is mismatched. All elements in x and y must have the "
+            f"same length.\nShapes in x: {shapes_x}\nShapes in y: {shapes_y}\n"
+        )
+
+
+def _shapes(arrays: Any) -> dict[str, tuple[int, ...]]:
+    if arrays is None:
+        return {}
+    if not isinstance(arrays, dict):
+        arrays = {"": arrays}
+    return {name: np.shape(array) for name, array in arrays.items()}
+
+
+__all__ = ["numpy_input_fn", "pandas_input_fn"]
