@@ -61,6 +61,8 @@ def test_tensorflow_1(code):
         # It copes without contrib, and cannot do without TensorFlow 2.
         "import tensorflow as tf\ntf.summary.create_file_writer('x')\n"
         "try: from tensorflow.contrib import tpu\nexcept ImportError: pass",
+        "import tensorflow as tf\ntf.summary.create_file_writer('x')\n"
+        "try:\n  from tensorflow.contrib import tpu\n  tpu.rewrite(f)\nexcept ImportError: pass",
     ],
 )
 def test_tensorflow_2(code):
