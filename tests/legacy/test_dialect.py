@@ -104,10 +104,10 @@ live_names.FOLDER = pathlib.Path({str(tmp_path)!r})
 live_names.write()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
-    for name in ("only_v1.txt", "only_v2.txt"):
+    for name in ("only_v1.txt", "only_v2.txt", "provided.txt"):
         ours = (live_names.FOLDER / name).read_text()
         assert ours == (tmp_path / name).read_text(), f"{name}: run python -m {live_names.__name__}"
-        assert len(ours) > 1000
+        assert len(ours) > 1000, name
 
 
 def test_needs_neither_tensorflow_nor_numpy():
