@@ -10,7 +10,7 @@ import ast
 import dataclasses
 import enum
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 ROOTS = ("tensorflow", "tensorflow_estimator", "tpu_estimator_compat")
@@ -43,6 +43,7 @@ class Reference:
       statement: the import statement; for other forms, the node.
       base: how much of the path stands behind the alias that a chain begins with; for an import,
         the whole path.
+      imported: whether that alias comes from an import statement, and not from an assignment.
     """
 
     path: str
@@ -50,6 +51,7 @@ class Reference:
     node: ast.AST
     statement: ast.AST
     base: str
+    imported: bool = True
 
     @property
     def line(self) -> int:
@@ -270,31 +272,32 @@ class _Collector(_ScopedVisitor):
     def enter(self, node: ast.AST) -> _Scope:
         return self._scopes[node]
 
-    def _paths(self, node: ast.expr, scope: _Scope) -> list[tuple[str, str]]:
-        """The paths that a chain of names may stand for, each with that of its first name."""
+    def _paths(self, node: ast.expr, scope: _Scope) -> list[tuple[str, str, bool]]:
+        """The paths that a chain may stand for, each with its base and whether that is imported."""
         attributes: list[str] = []
         while isinstance(node, ast.Attribute):
             attributes.insert(0, node.attr)
             node = node.value
         if not isinstance(node, ast.Name):
             return []
-        return [(".".join([b, *attributes]), b) for b in self._bound_to(node.id, scope)]
+        known = self._bound_to(node.id, scope)
+        return [(".".join([base, *attributes]), base, imported) for base, imported in known]
 
-    def _bound_to(self, name: str, scope: _Scope) -> Iterator[str]:
+    def _bound_to(self, name: str, scope: _Scope) -> list[tuple[str, bool]]:
         home = scope.home(name)
+        if home is None:
+            return []
         # `tf = tf.compat.v1` asks for tf again: the second time, what was imported answers.
         key = (id(home), name)
-        if home is None:
-            return
         known = set()
         for value in home.bindings[name]:
             if isinstance(value, str):
-                known.add(value)
+                known.add((value, True))
             elif value is not None and key not in self._resolving:
                 self._resolving.add(key)
-                known.update(path for path, _ in self._paths(value, home))
+                known.update((path, False) for path, _, _ in self._paths(value, home))
                 self._resolving.discard(key)
-        yield from sorted(known)
+        return sorted(known)
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -312,8 +315,8 @@ class _Collector(_ScopedVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         paths = self._paths(node, self.scope)
-        for path, base in paths:
-            self.found.append(Reference(path, Form.ATTRIBUTE, node, node, base))
+        for path, base, imported in paths:
+            self.found.append(Reference(path, Form.ATTRIBUTE, node, node, base, imported))
         if not paths:
             self.generic_visit(node)
 
@@ -330,9 +333,9 @@ class _Collector(_ScopedVisitor):
     def _getattr(self, node: ast.Call) -> None:
         match node.args:
             case [target, ast.Constant(value=str(name)), *_]:
-                for path, base in self._paths(target, self.scope):
-                    found = Reference(f"{path}.{name}", Form.GETATTR, node, node, base)
-                    self.found.append(found)
+                for path, base, imported in self._paths(target, self.scope):
+                    full = f"{path}.{name}"
+                    self.found.append(Reference(full, Form.GETATTR, node, node, base, imported))
 
     def _add(self, path: str, form: Form, node: ast.AST, statement: ast.AST) -> None:
         self.found.append(Reference(path, form, node, statement, path))

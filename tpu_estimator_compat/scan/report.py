@@ -37,11 +37,11 @@ def table(findings: Sequence[Finding]) -> str:
 def summary(findings: Sequence[Finding], files: int) -> str:
     """How many findings there are of each status, and what that means."""
     counts = collections.Counter(finding.status for finding in findings)
-    searched = f"{_counted(files, 'file')} searched"
+    searched = f"{counted(files, 'file')} searched"
     if not findings:
         return f"{searched}; no dead names."
     having = len({finding.file for finding in findings})
-    lines = [f"{searched}, {_counted(len(findings), 'finding')} in {having}:"]
+    lines = [f"{searched}, {counted(len(findings), 'finding')} in {having}:"]
     for status in Status:
         if counts[status]:
             lines.append(f"{counts[status]:6d} {status.value:10s} {_HINTS[status]}")
@@ -72,5 +72,5 @@ def exit_status(findings: Sequence[Finding]) -> int:
     return int(any(finding.status.needs_a_person for finding in findings))
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
