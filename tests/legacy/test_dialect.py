@@ -61,6 +61,8 @@ def test_tensorflow_1(code):
         # It copes without contrib, and cannot do without TensorFlow 2.
         "import tensorflow as tf\ntf.summary.create_file_writer('x')\n"
         "try: from tensorflow.contrib import tpu\nexcept ImportError: pass",
+        "import tensorflow as tf\ntf.summary.create_file_writer('x')\n"
+        "try:\n  from tensorflow.contrib import tpu\n  tpu.rewrite(f)\nexcept ImportError: pass",
     ],
 )
 def test_tensorflow_2(code):
@@ -102,10 +104,10 @@ live_names.FOLDER = pathlib.Path({str(tmp_path)!r})
 live_names.write()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
-    for name in ("only_v1.txt", "only_v2.txt"):
+    for name in ("only_v1.txt", "only_v2.txt", "provided.txt"):
         ours = (live_names.FOLDER / name).read_text()
         assert ours == (tmp_path / name).read_text(), f"{name}: run python -m {live_names.__name__}"
-        assert len(ours) > 1000
+        assert len(ours) > 1000, name
 
 
 def test_needs_neither_tensorflow_nor_numpy():

@@ -48,7 +48,9 @@ def evidence_of_v1(found: Iterable[Reference]) -> Reference | None:
     only_v2 = False
     for reference, name in _of_bare_tensorflow(found):
         if is_only_in(Dialect.V1, name):
-            if reference.form in (Form.ATTRIBUTE, Form.GETATTR):
+            # `contrib_tpu.TPUConfig` tells no more than the import of contrib_tpu.
+            of_import = is_only_in(Dialect.V1, reference.base.partition(".")[2])
+            if reference.form in (Form.ATTRIBUTE, Form.GETATTR) and not of_import:
                 return reference
             first_import = first_import or reference
         elif is_only_in(Dialect.V2, name):

@@ -1,11 +1,15 @@
-"""The lists of names that only one of TensorFlow's two APIs has, made from what is installed.
+"""Lists for those that must do without TensorFlow, made from what is installed and from the table.
 
-`python -m tpu_estimator_compat.legacy.live_names` writes `names/only_v1.txt` and
-`names/only_v2.txt`. Names are one or two levels deep: `placeholder`, `train.AdamOptimizer`.
+`python -m tpu_estimator_compat.legacy.live_names` writes them:
+
+- `names/only_v1.txt`, `names/only_v2.txt`: names that only one of TensorFlow's two APIs has, one or
+  two levels deep: `placeholder`, `train.AdamOptimizer`.
+- `names/provided.txt`: what there is in the modules that rows of the table stand for.
 """
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 import types
 
@@ -30,10 +34,21 @@ def only_in_each() -> tuple[list[str], list[str]]:
     return _without_covered(v1 - v2), _without_covered(v2 - v1)
 
 
+def provided() -> dict[str, list[str]]:
+    """The names in the modules that serve rows of the table, by row."""
+    return {
+        row.name: _public(importlib.import_module(row.served_by))
+        for row in table.load().rows.values()
+        if row.status is not table.Status.REFUSED and ":" not in row.served_by
+    }
+
+
 def write() -> None:
-    """Writes both lists."""
+    """Writes all lists."""
     for version, names in enumerate(only_in_each(), start=1):
         (FOLDER / f"only_v{version}.txt").write_text("".join(f"{name}\n" for name in names))
+    lines = [f"{name}: {' '.join(names)}\n" for name, names in sorted(provided().items())]
+    (FOLDER / "provided.txt").write_text("".join(lines))
 
 
 def _names_of_v1() -> set[str]:
@@ -79,10 +94,10 @@ def _names(namespace: types.ModuleType, depth: int) -> set[str]:
 
 def _public(namespace: types.ModuleType) -> list[str]:
     try:
-        names = dir(namespace)
+        names = getattr(namespace, "__all__", None) or dir(namespace)
     except ImportError:  # tf.compat.v1.layers, which is there but cannot be loaded
         return []
-    return [name for name in names if not name.startswith("_") and name not in _NOT_API]
+    return [name for name in sorted(names) if not name.startswith("_") and name not in _NOT_API]
 
 
 def _without_covered(names: set[str]) -> list[str]:

@@ -10,7 +10,8 @@ import ast
 import dataclasses
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from typing import Any
 
 ROOTS = ("tensorflow", "tensorflow_estimator", "tpu_estimator_compat")
 """Packages whose names are followed."""
@@ -42,6 +43,7 @@ class Reference:
       statement: the import statement; for other forms, the node.
       base: how much of the path stands behind the alias that a chain begins with; for an import,
         the whole path.
+      imported: whether that alias comes from an import statement, and not from an assignment.
     """
 
     path: str
@@ -49,6 +51,7 @@ class Reference:
     node: ast.AST
     statement: ast.AST
     base: str
+    imported: bool = True
 
     @property
     def line(self) -> int:
@@ -99,44 +102,69 @@ class _Scope:
         return None
 
 
-class _ScopedVisitor(ast.NodeVisitor):
-    """Goes through a module with `self.scope` as the scope of what is visited."""
+class _ScopedVisitor:
+    """Goes through a module with `self.scope` as the scope of what is visited.
+
+    As `ast.NodeVisitor`, but in a third of its time: `scan` is to read a hundred files in a second.
+    """
 
     scope: _Scope
+
+    def __init__(self) -> None:
+        self._visitors: dict[type[ast.AST], Callable[[Any], None]] = {
+            getattr(ast, name.removeprefix("visit_")): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("visit_")
+        }
+        self._visitors |= dict.fromkeys(_FUNCTIONS, self._visit_function)
+        self._visitors |= dict.fromkeys(_COMPREHENSIONS, self._visit_comprehension)
 
     def enter(self, node: ast.AST) -> _Scope:
         """The scope that a node opens."""
         raise NotImplementedError
 
-    def _within(self, node: ast.AST, inside: list[ast.AST]) -> None:
-        outer, self.scope = self.scope, self.enter(node)
-        for child in inside:
-            self.visit(child)
-        self.scope = outer
+    def visit(self, node: ast.AST) -> None:
+        """Visits a node and what is in it."""
+        visitor = self._visitors.get(type(node))
+        if visitor is None:
+            self.generic_visit(node)
+        else:
+            visitor(node)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        """Visits what is in a node."""
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                for item in value:
+                    if isinstance(item, ast.AST):
+                        self.visit(item)
+            elif isinstance(value, ast.AST) and value._fields:
+                self.visit(value)
 
     def visit_Module(self, node: ast.Module) -> None:
         self.scope = self.enter(node)
         self.generic_visit(node)
 
-    def visit(self, node: ast.AST) -> None:
-        if isinstance(node, _FUNCTIONS):
-            self._visit_function(node)
-        elif isinstance(node, ast.ClassDef):
-            for outside in (*node.decorator_list, *node.bases, *node.keywords):
-                self.visit(outside)
-            self._within(node, list(node.body))
-        elif isinstance(node, _COMPREHENSIONS):
-            self._within(node, list(ast.iter_child_nodes(node)))
-        else:
-            super().visit(node)
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        for outside in (*node.decorator_list, *node.bases, *node.keywords):
+            self.visit(outside)
+        self._within(node, list(node.body))
+
+    def _visit_comprehension(self, node: ast.expr) -> None:
+        self._within(node, list(ast.iter_child_nodes(node)))
+
+    def _within(self, node: ast.AST, inside: Iterable[ast.AST]) -> None:
+        outer, self.scope = self.scope, self.enter(node)
+        for child in inside:
+            self.visit(child)
+        self.scope = outer
 
     def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         """Defaults, decorators and annotations belong to the scope around."""
         arguments = node.args
         outside: list[ast.AST | None] = [*arguments.defaults, *arguments.kw_defaults]
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        every += [a for a in (arguments.vararg, arguments.kwarg) if a]
-        outside += [argument.annotation for argument in every]
+        outside += [argument.annotation for argument in _parameters(arguments)]
         if not isinstance(node, ast.Lambda):
             outside += [*node.decorator_list, node.returns]
         for child in outside:
@@ -150,6 +178,7 @@ class _Scopes(_ScopedVisitor):
     """Finds what every name of every scope is bound to."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.by_node: dict[ast.AST, _Scope] = {}
         self.scope = _Scope(None)
 
@@ -157,35 +186,30 @@ class _Scopes(_ScopedVisitor):
         parent = None if isinstance(node, ast.Module) else self.scope
         scope = self.by_node[node] = _Scope(parent, isinstance(node, ast.ClassDef))
         if isinstance(node, _FUNCTIONS):
-            arguments = node.args
-            for argument in ast.walk(arguments):
-                if isinstance(argument, ast.arg):
-                    scope.bind(argument.arg, None)
-            if not isinstance(node, ast.Lambda):
-                self._declare(scope, node)
+            for argument in _parameters(node.args):
+                scope.bind(argument.arg, None)
         return scope
 
-    def _declare(self, scope: _Scope, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """`global` and `nonlocal` names are bound elsewhere."""
-        module = scope
+    def visit_Global(self, node: ast.Global) -> None:
+        module = self.scope
         while module.parent is not None:
             module = module.parent
-        for node in ast.walk(function):
-            if isinstance(node, ast.Global):
-                scope.elsewhere.update(dict.fromkeys(node.names, module))
-            elif isinstance(node, ast.Nonlocal) and scope.parent is not None:
-                for name in node.names:
-                    scope.elsewhere.setdefault(name, scope.parent.home(name) or scope.parent)
+        self.scope.elsewhere.update(dict.fromkeys(node.names, module))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        around = self.scope.parent
+        assert around is not None  # or it would be a syntax error
+        for name in node.names:
+            self.scope.elsewhere[name] = around.home(name) or around
 
     def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         if not isinstance(node, ast.Lambda):
             self.scope.bind(node.name, None)
         super()._visit_function(node)
 
-    def visit(self, node: ast.AST) -> None:
-        if isinstance(node, ast.ClassDef):
-            self.scope.bind(node.name, None)
-        super().visit(node)
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.scope.bind(node.name, None)
+        super().visit_ClassDef(node)
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -225,6 +249,11 @@ class _Scopes(_ScopedVisitor):
         if not isinstance(node.ctx, ast.Load):
             self.scope.bind(node.id, None)
 
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        if node.name:
+            self.scope.bind(node.name, None)
+        self.generic_visit(node)
+
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         if node.name:
             self.scope.bind(node.name, None)
@@ -235,6 +264,7 @@ class _Collector(_ScopedVisitor):
     """Lists the references of a module whose bindings are known."""
 
     def __init__(self, scopes: _Scopes) -> None:
+        super().__init__()
         self.found: list[Reference] = []
         self._scopes = scopes.by_node
         self._resolving: set[tuple[int, str]] = set()
@@ -242,31 +272,32 @@ class _Collector(_ScopedVisitor):
     def enter(self, node: ast.AST) -> _Scope:
         return self._scopes[node]
 
-    def _paths(self, node: ast.expr, scope: _Scope) -> list[tuple[str, str]]:
-        """The paths that a chain of names may stand for, each with that of its first name."""
+    def _paths(self, node: ast.expr, scope: _Scope) -> list[tuple[str, str, bool]]:
+        """The paths that a chain may stand for, each with its base and whether that is imported."""
         attributes: list[str] = []
         while isinstance(node, ast.Attribute):
             attributes.insert(0, node.attr)
             node = node.value
         if not isinstance(node, ast.Name):
             return []
-        return [(".".join([b, *attributes]), b) for b in self._bound_to(node.id, scope)]
+        known = self._bound_to(node.id, scope)
+        return [(".".join([base, *attributes]), base, imported) for base, imported in known]
 
-    def _bound_to(self, name: str, scope: _Scope) -> Iterator[str]:
+    def _bound_to(self, name: str, scope: _Scope) -> list[tuple[str, bool]]:
         home = scope.home(name)
+        if home is None:
+            return []
         # `tf = tf.compat.v1` asks for tf again: the second time, what was imported answers.
         key = (id(home), name)
-        if home is None:
-            return
         known = set()
         for value in home.bindings[name]:
             if isinstance(value, str):
-                known.add(value)
+                known.add((value, True))
             elif value is not None and key not in self._resolving:
                 self._resolving.add(key)
-                known.update(path for path, _ in self._paths(value, home))
+                known.update((path, False) for path, _, _ in self._paths(value, home))
                 self._resolving.discard(key)
-        yield from sorted(known)
+        return sorted(known)
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -284,8 +315,8 @@ class _Collector(_ScopedVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         paths = self._paths(node, self.scope)
-        for path, base in paths:
-            self.found.append(Reference(path, Form.ATTRIBUTE, node, node, base))
+        for path, base, imported in paths:
+            self.found.append(Reference(path, Form.ATTRIBUTE, node, node, base, imported))
         if not paths:
             self.generic_visit(node)
 
@@ -302,9 +333,9 @@ class _Collector(_ScopedVisitor):
     def _getattr(self, node: ast.Call) -> None:
         match node.args:
             case [target, ast.Constant(value=str(name)), *_]:
-                for path, base in self._paths(target, self.scope):
-                    found = Reference(f"{path}.{name}", Form.GETATTR, node, node, base)
-                    self.found.append(found)
+                for path, base, imported in self._paths(target, self.scope):
+                    full = f"{path}.{name}"
+                    self.found.append(Reference(full, Form.GETATTR, node, node, base, imported))
 
     def _add(self, path: str, form: Form, node: ast.AST, statement: ast.AST) -> None:
         self.found.append(Reference(path, form, node, statement, path))
@@ -312,3 +343,8 @@ class _Collector(_ScopedVisitor):
 
 def _is_followed(node: ast.ImportFrom) -> bool:
     return node.level == 0 and (node.module or "").partition(".")[0] in ROOTS
+
+
+def _parameters(arguments: ast.arguments) -> list[ast.arg]:
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return every + [a for a in (arguments.vararg, arguments.kwarg) if a]

@@ -1,0 +1,122 @@
+"""What the rules know of a module: the scan's verdicts, and which aliases will mean v1."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import itertools
+import re
+from typing import Any
+
+from tpu_estimator_compat.legacy.dialect import Dialect, meaning
+from tpu_estimator_compat.legacy.references import Form, Reference, bound_names
+from tpu_estimator_compat.scan.module import Module
+from tpu_estimator_compat.scan.verdict import INTERNAL, V1, Verdict, verdict
+
+Position = tuple[int, int]
+"""Line from 1, column in characters from 0: as libcst counts."""
+
+Span = tuple[Position, Position]
+
+_CHAINS = (Form.ATTRIBUTE, Form.GETATTR)
+
+
+class Facts:
+    """What the rules share.
+
+    Args:
+      text: of the module.
+      module: what `scan` knows of it.
+    """
+
+    def __init__(self, text: str, module: Module):
+        self.module = module
+        self._lines = re.split(r"\r\n|\r|\n", text)
+        self.verdicts: dict[int, Verdict | None] = {
+            id(reference): said for reference, said in module.references
+        }
+        self._used_through = {
+            reference.base
+            for reference, said in module.references
+            if said is not None and said.target and reference.form in _CHAINS and reference.imported
+        }
+        self.v1_name, self.has_v1 = self._name_of_v1()
+        self.uses_v1 = False
+        """Whether a rule has written `v1_name`, so that it must be imported."""
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node of `ast` is, as libcst counts."""
+        at: Any = node
+        return (
+            (at.lineno, self._column(at.lineno, at.col_offset)),
+            (at.end_lineno, self._column(at.end_lineno, at.end_col_offset)),
+        )
+
+    def start(self, node: ast.AST) -> Position:
+        """Where it begins."""
+        return self.span(node)[0]
+
+    def new_path(self, reference: Reference) -> str | None:
+        """The path below `tpu_estimator_compat.v1` that an import is to name; None to leave it."""
+        said = self.verdicts[id(reference)]
+        if said is not None and said.target is not None:
+            return said.target
+        if said is not None and reference.path != "tensorflow":
+            return None
+        if self._is_v1_namespace(reference.path) and self._must_move(reference.path):
+            return unmoved(reference.path, self.module.bare)
+        return None
+
+    def may_move(self, reference: Reference) -> bool:
+        """Whether an import can go to `tpu_estimator_compat.v1`, if others beside it do."""
+        return self.verdicts[id(reference)] is None and self._is_v1_namespace(reference.path)
+
+    def alias_moves(self, chain: Reference) -> bool:
+        """Whether the alias that a chain begins with will stand for the same name of v1."""
+        if chain.base == "tensorflow_estimator":
+            return False
+        own = verdict(dataclasses.replace(chain, path=chain.base), self.module.bare)
+        if own is not None and own.target is not None:
+            return True  # the import or assignment is rewritten itself
+        if not self._is_v1_namespace(chain.base):
+            return False
+        return chain.imported or self.module.bare is Dialect.V1
+
+    def _is_v1_namespace(self, path: str) -> bool:
+        if path.partition(".")[0] != "tensorflow":
+            return False
+        api, name = meaning(path, self.module.bare)
+        return api is Dialect.V1 and name.partition(".")[0] not in INTERNAL
+
+    def _must_move(self, path: str) -> bool:
+        """The root, for a module that means TensorFlow 1, and what dead names are used through."""
+        is_root = not meaning(path, self.module.bare)[1]
+        return path in self._used_through or (is_root and self.module.bare is Dialect.V1)
+
+    def _name_of_v1(self) -> tuple[str, bool]:
+        """The module's name for `tpu_estimator_compat.v1`, and whether it is imported already."""
+        for statement in self.module.tree.body:
+            if isinstance(statement, ast.ImportFrom) and statement.module == V1.partition(".")[0]:
+                for alias in statement.names:
+                    if alias.name == "v1":
+                        return alias.asname or alias.name, True
+        taken = bound_names(self.module.tree)
+        numbered = (f"tf_v1_{number}" for number in itertools.count(2))
+        return next(n for n in itertools.chain(["v1", "tf_v1"], numbered) if n not in taken), False
+
+    def _column(self, line: int, offset: int) -> int:
+        """`ast` counts columns in bytes of UTF-8."""
+        text = self._lines[line - 1] if line <= len(self._lines) else ""
+        if text.isascii():
+            return offset
+        return len(text.encode("utf-8")[:offset].decode("utf-8", "replace"))
+
+
+def unmoved(path: str, bare: Dialect) -> str:
+    """The same name of v1.
+
+    >>> unmoved("tensorflow.compat.v1.nn", Dialect.V2)
+    'tpu_estimator_compat.v1.nn'
+    """
+    name = meaning(path, bare)[1]
+    return f"{V1}.{name}" if name else V1

@@ -1,0 +1,13 @@
+"""One kind of change, one module; `RULES` is all of them, in the order in which they apply.
+
+A rule is made from the `Facts` of a module. `nodes` are the types of libcst that it changes, and
+`leave` gives what stands for such a node, given its place in the file. `left` are findings for what
+it did not dare to change.
+"""
+
+from tpu_estimator_compat.migrate.rules.added_import import AddedImport
+from tpu_estimator_compat.migrate.rules.chains import Chains
+from tpu_estimator_compat.migrate.rules.from_imports import FromImports
+from tpu_estimator_compat.migrate.rules.plain_imports import PlainImports
+
+RULES = (PlainImports, FromImports, Chains, AddedImport)

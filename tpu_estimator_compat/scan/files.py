@@ -1,0 +1,120 @@
+"""Which files are searched, and their text."""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import fnmatch
+import io
+import os
+import pathlib
+import tokenize
+from collections.abc import Iterable, Iterator
+
+_SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages"}
+
+
+class CannotRead(Exception):
+    """A file whose text cannot be had; says why, and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The text of a Python file, with what is needed to write it back byte for byte.
+
+    Attributes:
+      text: with line endings as they are, and without a byte order mark.
+      encoding: as the file declares it; `utf-8` if it does not.
+      bom: whether it begins with a byte order mark.
+    """
+
+    text: str
+    encoding: str = "utf-8"
+    bom: bool = False
+
+    def to_bytes(self) -> bytes:
+        """The file's contents."""
+        return (codecs.BOM_UTF8 if self.bom else b"") + self.text.encode(self.encoding)
+
+
+def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[str]:
+    """The files to search, each once, in order.
+
+    Args:
+      paths: files, of any name, and folders, whose `*.py` are taken. Below a folder, hidden
+        folders, `build`, `dist` and virtual environments are left out.
+      exclude: patterns of `fnmatch` for what is left out below folders, against the name of a file
+        or folder and against its path.
+
+    Raises:
+      FileNotFoundError: there is no such path.
+    """
+    patterns = list(exclude)
+    seen = set()
+    for path in paths:
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"There is no file or folder {path!r} in {os.getcwd()!r}.")
+        for file in _below(path, patterns) if os.path.isdir(path) else [path]:
+            key = os.path.realpath(file)
+            if key not in seen:
+                seen.add(key)
+                yield file
+
+
+def read(path: str) -> Source:
+    """A file's text.
+
+    Raises:
+      CannotRead: the file cannot be opened, or is not text in the encoding that it declares.
+    """
+    try:
+        data = pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise CannotRead(f"The file cannot be read: {error.strerror}.") from error
+    if b"\0" in data:
+        raise CannotRead("The file has null bytes: it is not Python source.")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        raise CannotRead(
+            f"{str(error).capitalize()}. Save it as UTF-8, or declare its encoding in its first "
+            "line: # -*- coding: latin-1 -*-"
+        ) from error
+    bom = data.startswith(codecs.BOM_UTF8)
+    encoding = "utf-8" if encoding == "utf-8-sig" else encoding
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CannotRead(
+            f"Line {line} is not {encoding}. Save the file as UTF-8, or declare its encoding in "
+            "its first line: # -*- coding: latin-1 -*-"
+        ) from error
+    return Source(text, encoding, bom)
+
+
+def _below(folder: str, patterns: list[str]) -> Iterator[str]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not _is_skipped(parent, name) and not _matches(parent, name, patterns)
+        )
+        for name in sorted(files):
+            if name.endswith(".py") and not _matches(parent, name, patterns):
+                yield os.path.join(parent, name)
+
+
+def _is_skipped(parent: str, name: str) -> bool:
+    is_environment = os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
+    return name.startswith(".") or name in _SKIPPED or is_environment
+
+
+def _matches(parent: str, name: str, patterns: list[str]) -> bool:
+    path = os.path.normpath(os.path.join(parent, name))
+    return any(
+        fnmatch.fnmatch(name, p.rstrip("/"))
+        or fnmatch.fnmatch(path, p.rstrip("/"))
+        or fnmatch.fnmatch(path, f"*/{p.rstrip('/')}")
+        for p in patterns
+    )

@@ -1,0 +1,50 @@
+"""A finding: a dead name at its place in a file, and what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+
+class Status(enum.Enum):
+    """What a finding asks of its reader."""
+
+    WORKS = "works"
+    DIFFERS = "differs"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    BY_HAND = "by hand"
+    PYTHON_2 = "python 2"
+    UNREADABLE = "unreadable"
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether neither `run` nor `migrate` is enough."""
+        return self not in (Status.WORKS, Status.DIFFERS)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Finding:
+    """A use of a dead name, or what keeps a file from being searched for them.
+
+    Attributes:
+      file: as it was given, or found below a given folder.
+      line: from 1; 0 for the file as a whole.
+      column: in characters, from 1; 0 for the line as a whole.
+      name: as the table of dead names spells it, such as `tf.contrib.tpu.TPUConfig`; or as the file
+        does, if it is in no table.
+      status: what is known of it.
+      advice: what to do. May be empty for what works.
+    """
+
+    file: str
+    line: int
+    column: int
+    name: str
+    status: Status = dataclasses.field(compare=False)
+    advice: str = ""
+
+    @property
+    def place(self) -> str:
+        """`file:line`, which editors understand."""
+        return f"{self.file}:{self.line}" if self.line else self.file

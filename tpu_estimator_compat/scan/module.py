@@ -1,0 +1,112 @@
+"""All findings of a module."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import warnings
+
+from tpu_estimator_compat.legacy import python2
+from tpu_estimator_compat.legacy.dialect import Dialect, evidence_of_v1
+from tpu_estimator_compat.legacy.references import Form, Reference, references
+from tpu_estimator_compat.scan.files import CannotRead, read
+from tpu_estimator_compat.scan.findings import Finding, Status
+from tpu_estimator_compat.scan.verdict import Verdict, verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Module:
+    """What is known of a module.
+
+    Attributes:
+      tree: its syntax.
+      references: its names of TensorFlow, with what is to be said of those that are dead.
+      bare: what it means by `tensorflow`.
+    """
+
+    tree: ast.Module
+    references: list[tuple[Reference, Verdict | None]]
+    bare: Dialect
+
+
+def parse(text: str) -> Module:
+    """Reads a module.
+
+    Raises:
+      SyntaxError: it is not Python 3.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of "\d" and the like, which are not ours
+        tree = ast.parse(text)
+    found = references(tree)
+    evidence = evidence_of_v1(found)
+    bare = Dialect.V2 if evidence is None else Dialect.V1
+    return Module(tree, [(r, _said(r, bare, evidence)) for r in found], bare)
+
+
+def scan_file(path: str) -> list[Finding]:
+    """The findings of a file, in the order of its lines; one that says so if it cannot be read."""
+    try:
+        source = read(path)
+    except CannotRead as error:
+        return [Finding(path, 0, 0, "", Status.UNREADABLE, str(error))]
+    return scan_text(source.text, path)
+
+
+def scan_text(text: str, file: str) -> list[Finding]:
+    """The findings of a module's text.
+
+    Args:
+      text: Python source.
+      file: its name in the findings.
+    """
+    try:
+        module = parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return [unparsable(error, text, file)]
+    lines = re.split(r"\r\n|\r|\n", text)  # as Python does it; splitlines knows more line endings
+    found: dict[Finding, None] = {}  # a name that is bound twice is found once
+    for reference, said in module.references:
+        if said is not None:
+            line, column = reference.line, _column(reference, lines)
+            finding = Finding(file, line, column, said.name, said.status, _advice(said))
+            found.setdefault(finding, None)
+    return sorted(found)
+
+
+def unparsable(error: Exception, text: str, file: str) -> Finding:
+    """The finding that says why a file is no Python 3."""
+    if not isinstance(error, SyntaxError):
+        return Finding(file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}.")
+    line = error.lineno or 0
+    advice = python2.sign(error, text)
+    if advice is not None or "print" in str(error.msg):
+        return Finding(file, line, 0, "", Status.PYTHON_2, advice or str(error.msg))
+    return Finding(file, line, 0, "", Status.UNREADABLE, f"It is not Python 3: {error.msg}.")
+
+
+def _said(reference: Reference, bare: Dialect, evidence: Reference | None) -> Verdict | None:
+    is_import = reference.form is Form.IMPORT and reference.path == "tensorflow"
+    if is_import and evidence is not None:
+        return Verdict(
+            "tf",
+            Status.WORKS,
+            f"It means TensorFlow 1 here: line {evidence.line} uses "
+            f"{evidence.path.replace('tensorflow', 'tf', 1)}.",
+        )
+    return verdict(reference, bare)
+
+
+def _advice(said: Verdict) -> str:
+    target = said.target
+    if said.status is Status.WORKS and target is not None and said.row and said.row.move_to:
+        return f"Write {target}."
+    return said.advice
+
+
+def _column(reference: Reference, lines: list[str]) -> int:
+    """`ast` counts in bytes of UTF-8."""
+    line = lines[reference.line - 1] if reference.line <= len(lines) else ""
+    offset: int = reference.node.col_offset  # type: ignore[attr-defined]
+    return len(line.encode("utf-8")[:offset].decode("utf-8", "replace")) + 1

@@ -1,0 +1,76 @@
+"""Findings for people, as a table, and for programs, as JSON."""
+
+from __future__ import annotations
+
+import collections
+import json
+from collections.abc import Sequence
+
+from tpu_estimator_compat.scan.findings import Finding, Status
+
+_HINTS = {
+    Status.WORKS: "`migrate` rewrites these; `run` runs the script as it is",
+    Status.DIFFERS: "likewise; the advice says what differs",
+    Status.REFUSED: "not provided; the advice says what to write instead",
+    Status.UNKNOWN: "dropped, and nothing here stands for it",
+    Status.BY_HAND: "to be rewritten by hand",
+    Status.PYTHON_2: "files of Python 2, not searched",
+    Status.UNREADABLE: "files that could not be searched",
+}
+
+
+def table(findings: Sequence[Finding]) -> str:
+    """A line for each finding: place, name, status, advice.
+
+    >>> print(table([Finding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
+    a.py:3  tf.contrib.x  unknown  Write it anew.
+    """
+    rows = [(f.place, f.name or "-", f.status.value) for f in findings]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+    lines = []
+    for row, finding in zip(rows, findings, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join([*cells, finding.advice]).rstrip())
+    return "\n".join(lines)
+
+
+def summary(findings: Sequence[Finding], files: int) -> str:
+    """How many findings there are of each status, and what that means."""
+    counts = collections.Counter(finding.status for finding in findings)
+    searched = f"{counted(files, 'file')} searched"
+    if not findings:
+        return f"{searched}; no dead names."
+    having = len({finding.file for finding in findings})
+    lines = [f"{searched}, {counted(len(findings), 'finding')} in {having}:"]
+    for status in Status:
+        if counts[status]:
+            lines.append(f"{counts[status]:6d} {status.value:10s} {_HINTS[status]}")
+    return "\n".join(lines)
+
+
+def as_json(findings: Sequence[Finding], files: int) -> str:
+    """An object: `files`, how many were searched; `counts` by status; `findings`, a list."""
+    counts = collections.Counter(finding.status.value for finding in findings)
+    listed = [
+        {
+            "file": f.file,
+            "line": f.line,
+            "column": f.column,
+            "name": f.name,
+            "status": f.status.value,
+            "advice": f.advice,
+        }
+        for f in findings
+    ]
+    return json.dumps({"files": files, "counts": dict(counts), "findings": listed}, indent=1)
+
+
+def exit_status(findings: Sequence[Finding]) -> int:
+    """2 if a file could not be read, 1 if something needs a person, else 0."""
+    if any(finding.status is Status.UNREADABLE for finding in findings):
+        return 2
+    return int(any(finding.status.needs_a_person for finding in findings))
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,172 @@
+"""What is to be said of a name that a module uses: whether it is dead, and what serves it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+
+from tpu_estimator_compat.legacy import table
+from tpu_estimator_compat.legacy.dialect import Dialect, is_only_in, meaning
+from tpu_estimator_compat.legacy.references import Form, Reference
+from tpu_estimator_compat.legacy.table import DeadName
+from tpu_estimator_compat.scan.findings import Status
+
+V1 = "tpu_estimator_compat.v1"
+INTERNAL = {"python", "core", "compiler", "lite", "tools"}
+"""Packages in TensorFlow's folder: what is there is not of one API."""
+
+_GONE = ("contrib", "estimator", "keras.estimator")
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What is said of a dead name.
+
+    Attributes:
+      name: as the table spells it.
+      status: what is known of it.
+      advice: what to do; may be empty.
+      row: of the table, if it has one for the name or for a module above it.
+    """
+
+    name: str
+    status: Status
+    advice: str = ""
+    row: DeadName | None = None
+
+    @property
+    def target(self) -> str | None:
+        """Where the name is to be found in `tpu_estimator_compat.v1`, as a path that begins so."""
+        if self.status not in (Status.WORKS, Status.DIFFERS, Status.REFUSED):
+            return None
+        path = self.name
+        if self.row is not None and self.row.move_to:
+            path = self.row.move_to + self.name.removeprefix(self.row.name)
+        return V1 + path.removeprefix("tf") if path.partition(".")[0] == "tf" else None
+
+
+def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
+    """What is to be said of a reference.
+
+    Args:
+      reference: of a module.
+      bare: what the module means by `tensorflow`.
+
+    Returns:
+      None if the name is alive.
+    """
+    said = _of_path(reference, bare)
+    if said is None or not said.status.needs_a_person:
+        by_hand = _by_hand(reference, bare, said is not None)
+        if by_hand and said is not None:
+            return dataclasses.replace(said, status=Status.BY_HAND, advice=by_hand)
+        if by_hand:
+            return Verdict(reference.path, Status.BY_HAND, by_hand)
+    return said
+
+
+def _by_hand(reference: Reference, bare: Dialect, dead: bool) -> str:
+    """What to do where a name is written such that no rewriting can be sure; else empty."""
+    if reference.form is Form.STRING and dead:
+        return f"A string names it. Write {V1} and what follows, where that is what is meant."
+    if reference.form is Form.GETATTR and dead and bare is Dialect.V2:
+        return f"Write getattr of `{V1}`, or the attribute itself."
+    is_star = reference.form is Form.STAR
+    if is_star and (dead or (reference.path == "tensorflow" and bare is Dialect.V1)):
+        return f"What `import *` gives cannot be told. Import the names from {V1}."
+    root, _, name = reference.path.partition(".")
+    namespace = name.partition(".")[0]
+    in_clone = root == "tensorflow" and not is_only_in(Dialect.V2, namespace)
+    if bare is Dialect.V1 and in_clone and is_only_in(Dialect.V2, name):
+        return (
+            "Only TensorFlow 2 has this name, and the module means TensorFlow 1. "
+            f"Write tf.compat.v2.{name}."
+        )
+    return ""
+
+
+def _of_path(reference: Reference, bare: Dialect) -> Verdict | None:
+    path = reference.path
+    root = path.partition(".")[0]
+    if root == "tensorflow_estimator":
+        return _of_row(path, path) or _unknown(path)
+    if root == "tpu_estimator_compat":
+        return _of_migrated(path)
+    api, name = meaning(path, bare)
+    if not name:
+        return None
+    dead = f"tf.{name}"
+    if name.partition(".")[0] in INTERNAL:
+        return _of_row(dead, dead)
+    if api is Dialect.V2 and not _is_dead_in_v2(name):
+        return None
+    said = _of_row(dead, dead)
+    if said is None and _is_gone(name):
+        return _unknown(dead)
+    if said is None and api is Dialect.V1 and _imports_of_bare(reference):
+        return None if is_only_in(Dialect.V2, name) else Verdict(dead, Status.WORKS)
+    return said
+
+
+def _imports_of_bare(reference: Reference) -> bool:
+    """`from tensorflow import x`, `import tensorflow.x`: not what they were, if TensorFlow 1's."""
+    is_import = reference.form in (Form.FROM, Form.IMPORT)
+    return is_import and not reference.path.startswith("tensorflow.compat.")
+
+
+def _of_migrated(path: str) -> Verdict | None:
+    """`tpu_estimator_compat.v1.x`: only what is not provided needs saying."""
+    if not path.startswith(f"{V1}."):
+        return None
+    name = path.removeprefix(f"{V1}.")
+    said = _of_row(f"tf.{name}", f"tf.{name}")
+    if said is None and _is_gone(name):
+        return _unknown(f"tf.{name}")
+    return said if said is not None and said.status.needs_a_person else None
+
+
+def _of_row(name: str, asked: str) -> Verdict | None:
+    """By the row of the name, or of a module above it; namespaces of rows work."""
+    rows = table.load()
+    row = rows.covering(name)
+    if row is None:
+        return Verdict(asked, Status.WORKS) if rows.below(name) else None
+    status = Status(row.status.value)
+    if row.name != name and status is not Status.REFUSED and not _provides(row, name):
+        return Verdict(asked, Status.WORKS) if rows.below(name) else _unknown(asked)
+    return Verdict(asked, status, row.advice, row)
+
+
+def _unknown(name: str) -> Verdict:
+    return Verdict(
+        name,
+        Status.UNKNOWN,
+        "TensorFlow dropped it, and nothing here stands for it. Write it anew, or ask for it in an "
+        "issue.",
+    )
+
+
+def _is_gone(name: str) -> bool:
+    """Whether a name is in a namespace of which nothing is left."""
+    return any(f"{name}.".startswith(f"{gone}.") for gone in _GONE)
+
+
+def _is_dead_in_v2(name: str) -> bool:
+    """What only TensorFlow 1 had is dead wherever it is written."""
+    return _is_gone(name) or is_only_in(Dialect.V1, name)
+
+
+def _provides(row: DeadName, name: str) -> bool:
+    """Whether the module of a row has what follows in the name."""
+    following = name.removeprefix(f"{row.name}.").partition(".")[0]
+    names = _provided().get(row.name)
+    return names is None or following in names
+
+
+@functools.cache
+def _provided() -> dict[str, frozenset[str]]:
+    folder = importlib.resources.files(table.__package__) / "names"
+    text = (folder / "provided.txt").read_text(encoding="utf-8")
+    lines = (line.partition(":") for line in text.splitlines())
+    return {name: frozenset(names.split()) for name, _, names in lines}
