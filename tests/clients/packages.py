@@ -28,6 +28,7 @@ NEEDED = (
     "decorator==5.2.1",  # by tensorflow-probability
     "dm-tree==0.1.9",  # by tensorflow-probability
     "gin-config==0.5.0",  # by mesh-tensorflow
+    "mock==5.2.0",  # by mesh-tensorflow's tests
     "sentencepiece==0.2.1",  # by albert-tensorflow and xlnet-tensorflow
     "tensorflow-hub==0.16.1",  # by tensorflow-gan
     "tensorflow-probability==0.25.0",  # by tensorflow-gan

@@ -40,11 +40,16 @@ def drive(
     return python(clients, folder, "-m", *COMMAND, *script, *given)
 
 
-def python(clients: pathlib.Path, folder: pathlib.Path, *arguments: str) -> str:
+def python(
+    clients: pathlib.Path,
+    folder: pathlib.Path,
+    *arguments: str,
+    executable: str = sys.executable,
+) -> str:
     """Runs Python with the clients in its path; returns what it printed."""
     path = f"{HERE.parents[1]}{os.pathsep}{clients}"
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [executable, *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
@@ -55,7 +60,7 @@ def python(clients: pathlib.Path, folder: pathlib.Path, *arguments: str) -> str:
     return done.stdout
 
 
-def results(path: pathlib.Path) -> dict[str, float]:
+def numbers(path: pathlib.Path) -> dict[str, float]:
     """The numbers of a file of lines `name = value`."""
     found = re.findall(r"^(\S+) = (\S+)$", path.read_text(), re.MULTILINE)
     return {name: float(value) for name, value in found}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import text
-from runs import drive, python, results, run
+from runs import drive, numbers, python, run
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def pretrained(folder, clients) -> str:
 
 
 def test_pretraining(folder, pretrained):
-    found = results(folder / "pretrained" / "eval_results.txt")
+    found = numbers(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 30
     assert found["masked_lm_loss"] < np.log(600)
     assert {"masked_lm_accuracy", "sentence_order_accuracy"} < set(found)
@@ -119,7 +119,7 @@ def test_classifier(folder, pretrained, clients):
         warmup_proportion=0.1,
         **CLUSTER,
     )
-    found = results(folder / "classifier" / "eval_results.txt")
+    found = numbers(folder / "classifier" / "eval_results.txt")
     assert found["global_step"] == 16
     rows = (folder / "classifier" / "test_results.tsv").read_text().splitlines()
     probabilities = np.array([[float(x) for x in row.split("\t")] for row in rows])

@@ -9,11 +9,26 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import text
-from runs import losses, results, run
+from runs import HERE, losses, numbers, python, run
 
 pytestmark = pytest.mark.slow
 
 LENGTH = 32
+PRETRAINING = {
+    "input_file": "pretraining.tfrecord",
+    "do_train": True,
+    "do_eval": True,
+    "bert_config_file": "config.json",
+    "train_batch_size": 16,
+    "eval_batch_size": 16,
+    "max_seq_length": LENGTH,
+    "max_predictions_per_seq": 5,
+    "num_warmup_steps": 5,
+    "max_eval_steps": 4,
+    "learning_rate": 5e-3,
+    "save_checkpoints_steps": 20,
+    "iterations_per_loop": 10,
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +64,8 @@ def pretrained(folder, clients) -> str:
 
 
 def _pretrain(clients, folder, output: str, *options: str, **flags: object) -> str:
-    given = {
-        "input_file": "pretraining.tfrecord",
-        "output_dir": output,
-        "do_train": True,
-        "do_eval": True,
-        "bert_config_file": "config.json",
-        "train_batch_size": 16,
-        "eval_batch_size": 16,
-        "max_seq_length": LENGTH,
-        "max_predictions_per_seq": 5,
-        "num_warmup_steps": 5,
-        "max_eval_steps": 4,
-        "learning_rate": 5e-3,
-        "save_checkpoints_steps": 20,
-        "iterations_per_loop": 10,
-    }
-    return run(clients, "bert.run_pretraining", folder, *options, **{**given, **flags})
+    given = {**PRETRAINING, "output_dir": output, **flags}
+    return run(clients, "bert.run_pretraining", folder, *options, **given)
 
 
 def _classify(clients, folder, output: str, *options: str, **flags: object) -> str:
@@ -85,7 +85,7 @@ def _classify(clients, folder, output: str, *options: str, **flags: object) -> s
 
 
 def test_pretraining(folder, pretrained):
-    found = results(folder / "pretrained" / "eval_results.txt")
+    found = numbers(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 60
     assert found["masked_lm_loss"] < np.log(400)  # better than guessing
     assert {"masked_lm_accuracy", "next_sentence_accuracy", "next_sentence_loss"} < set(found)
@@ -99,8 +99,8 @@ def test_pretraining_on_two_replicas(folder, pretrained, clients):
     flags = {"use_tpu": True, "num_tpu_cores": 2, "init_checkpoint": pretrained}
     log = _pretrain(clients, folder, "two", "--logical-cpus=2", num_train_steps=10, **flags)
     assert "on 2 local replica(s)" in log
-    found = results(folder / "two" / "eval_results.txt")
-    before = results(folder / "pretrained" / "eval_results.txt")
+    found = numbers(folder / "two" / "eval_results.txt")
+    before = numbers(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 10
     assert found["loss"] < 1.2 * before["loss"]
 
@@ -109,7 +109,7 @@ def test_classifier(folder, pretrained, clients):
     flags = {"do_train": True, "do_eval": True, "do_predict": True, "init_checkpoint": pretrained}
     log = _classify(clients, folder, "classifier", **flags)
     assert "INIT_FROM_CKPT" in log
-    found = results(folder / "classifier" / "eval_results.txt")
+    found = numbers(folder / "classifier" / "eval_results.txt")
     assert found["global_step"] == 16
     assert 0.0 <= found["eval_accuracy"] <= 1.0
     rows = (folder / "classifier" / "test_results.tsv").read_text().splitlines()
@@ -185,3 +185,36 @@ def test_extract_features(folder, pretrained, clients):
         assert [layer["index"] for layer in layers] == [-1, -2]
         assert np.isfinite(layers[0]["values"]).all()
         assert len(layers[0]["values"]) == 32
+
+
+def test_like_the_original(folder, pretrained, clients, original_python):
+    """The same script, flags and first values on TensorFlow 2.15, and the same losses.
+
+    All training examples are the same one, since the script shuffles without a seed.
+    """
+    record = next(tf.data.TFRecordDataset(str(folder / "pretraining.tfrecord")).as_numpy_iterator())
+    with tf.io.TFRecordWriter(str(folder / "one.tfrecord")) as writer:
+        for _ in range(32):
+            writer.write(record)
+    flags = {"input_file": "one.tfrecord", "init_checkpoint": pretrained, "num_train_steps": 20}
+    flags |= {"learning_rate": 1e-3, "save_checkpoints_steps": 10}
+    _pretrain(clients, folder, "ours", **flags)
+    flags = {**PRETRAINING, **flags, "output_dir": "originals"}
+    given = [f"--{name}={value}" for name, value in flags.items()]
+    script = str(HERE / "on_original.py")
+    python(clients, folder, script, "bert.run_pretraining", *given, executable=original_python)
+    ours = numbers(folder / "ours" / "eval_results.txt")
+    originals = numbers(folder / "originals" / "eval_results.txt")
+    assert ours.keys() == originals.keys()
+    for name, value in originals.items():
+        assert ours[name] == pytest.approx(value, rel=1e-4), name
+    ours, originals = (tf.train.load_checkpoint(str(folder / x)) for x in ("ours", "originals"))
+    first = tf.train.load_checkpoint(pretrained).get_tensor("bert/pooler/dense/kernel")
+    assert np.abs(ours.get_tensor("bert/pooler/dense/kernel") - first).max() > 1e-3
+    shapes = ours.get_variable_to_shape_map()
+    assert shapes == originals.get_variable_to_shape_map()
+    for name in shapes:
+        expected = originals.get_tensor(name)
+        scale = max(np.abs(expected).max(), 1e-6)
+        difference = np.abs(ours.get_tensor(name) - expected).max() / scale
+        assert difference < 1e-3, name

@@ -9,6 +9,7 @@ from legacy_models import logits_of, make_estimator, make_model_fn, train_input_
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as tf_estimator
+from tpu_estimator_compat import layers
 
 
 def checkpoint_steps(model_dir) -> list[int]:
@@ -117,6 +118,30 @@ def test_init_from_checkpoint_in_model_fn_and_scaffold_fn(tmp_path):
         np.testing.assert_array_equal(
             second.get_variable_value("hidden"), first.get_variable_value("hidden")
         )
+
+
+def test_init_from_checkpoint_of_layers(tmp_path):
+    """Their first initialisers, which lie in the code of layers, are not updates of theirs."""
+
+    def model_fn(features, labels, mode):
+        logits = layers.dense(features, 3)
+        if tf.io.gfile.exists(f"{first.model_dir}/checkpoint"):
+            tf.train.init_from_checkpoint(first.model_dir, {"dense/": "dense/"})
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        no_op = tf.assign_add(tf.train.get_global_step(), 1)
+        return tf_estimator.EstimatorSpec(mode, loss=loss, train_op=no_op)
+
+    def input_fn():
+        data = np.ones([8, 4], np.float32), np.zeros([8], np.int64)
+        return tf.data.Dataset.from_tensors(data).repeat()
+
+    first = tf_estimator.Estimator(model_fn, str(tmp_path / "first"))
+    first.train(input_fn, steps=2)
+    second = tf_estimator.Estimator(model_fn, str(tmp_path / "second"))
+    second.train(input_fn, steps=2)
+    np.testing.assert_array_equal(
+        second.get_variable_value("dense/kernel"), first.get_variable_value("dense/kernel")
+    )
 
 
 def test_warm_start_from_path_and_settings(tmp_path):

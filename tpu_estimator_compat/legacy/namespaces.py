@@ -46,7 +46,11 @@ def v1() -> Namespace:
 @functools.cache
 def v2() -> Namespace:
     """`tf` of TensorFlow 2, up to 2.15."""
-    children = {"compat": _compat(v1()), "keras": importlib.import_module("tf_keras")}
+    children = {
+        "compat": _compat(v1()),
+        "keras": importlib.import_module("tf_keras"),
+        "python": v1().python,  # TensorFlow's inside, which has no two APIs
+    }
     return Namespace("tensorflow", "tf", (tf,), children, alive_first=True)
 
 

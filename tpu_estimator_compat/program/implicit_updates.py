@@ -48,5 +48,8 @@ def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[
 
 
 def _by_layer(op: tf.Operation) -> bool:
-    frames = [frame.filename for frame in op.traceback]
-    return any(part in name for name in frames for part in _LAYER_CODE)
+    frames = op.traceback
+    # A variable's first initialiser is not its `initializer` after `init_from_checkpoint`.
+    if any(frame.name == "_init_from_args" for frame in frames):
+        return False
+    return any(part in frame.filename for frame in frames for part in _LAYER_CODE)
