@@ -1,11 +1,13 @@
 """The rest of `tf.contrib`."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from proofs import below, evaluate, graph, proves
 
+from proofs import below, evaluate, graph, proves
 from tpu_estimator_compat import estimator as estimators
 
 CONTRIB = "tf.contrib"
@@ -69,7 +71,14 @@ def has_eager(tfe):
 
 @proves(f"{CONTRIB}.hooks.ProfilerHook")
 def profiles(hook, tmp_path):
-    assert hook(save_steps=1, output_dir=str(tmp_path))
+    with graph():
+        step = tf.train.create_global_step()
+        profiler = hook(save_steps=1, output_dir=str(tmp_path))
+        increase = step.assign_add(1)
+        with tf.train.MonitoredSession(hooks=[profiler]) as session:
+            for _ in range(3):
+                session.run(increase)
+    assert list(tmp_path.glob("timeline-*.json"))
 
 
 @proves(f"{CONTRIB}.learn.ModeKeys")
@@ -228,7 +237,7 @@ def has_random_fields(crf):
     lengths = np.array([4, 2], np.int32)
 
     def score(example, path):
-        steps = sum(transitions[a, b] for a, b in zip(path, path[1:], strict=False))
+        steps = sum(transitions[a, b] for a, b in itertools.pairwise(path))
         return sum(unary[example, time, tag] for time, tag in enumerate(path)) + steps
 
     def paths(length):
@@ -251,7 +260,7 @@ def has_random_fields(crf):
         norm = np.log(sum(np.exp(value) for value in scores.values()))
         np.testing.assert_allclose(likelihood[i], own - norm, rtol=1e-4)
         np.testing.assert_allclose(allowed[i], own, rtol=1e-4)
-        top = max(scores, key=lambda path: scores[path])  # noqa: B023
+        top = max(scores, key=lambda path: scores[path])
         assert decoded[i].tolist() == [*top, *[0] * (4 - length)]
         np.testing.assert_allclose(best[i], scores[top], rtol=1e-5)
         path, value = crf.viterbi_decode(unary[i, :length], transitions)

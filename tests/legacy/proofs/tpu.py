@@ -6,9 +6,9 @@ Operations that need a TPU are built, not run: their places in a graph are what 
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from proofs import below, evaluate, graph, proves
 
 import tpu_estimator_compat as tpu
+from proofs import below, evaluate, graph, proves
 from tpu_estimator_compat import topology
 
 TPU = "tf.contrib.tpu"
@@ -36,7 +36,9 @@ def model_fn(features, labels, mode, params):
 
 
 def trains(estimator_class, folder, hooks=()):
-    config = tpu.RunConfig(model_dir=str(folder), tpu_config=tpu.TPUConfig(2), log_step_count_steps=2)
+    config = tpu.RunConfig(
+        model_dir=str(folder), tpu_config=tpu.TPUConfig(2), log_step_count_steps=2
+    )
     estimator = estimator_class(model_fn, config=config, use_tpu=True, train_batch_size=4)
     estimator.train(input_fn, steps=4, hooks=[make(estimator) for make in hooks])
     assert estimator.get_variable_value("weight") > 1.0
@@ -108,7 +110,7 @@ def exports(export, tmp_path):
 
     predictor = tpu.TPUEstimator(
         predicting,
-        model_dir=estimator.model_dir,
+        config=tpu.RunConfig(model_dir=estimator.model_dir),
         use_tpu=False,
         train_batch_size=4,
         export_to_tpu=False,
@@ -117,7 +119,7 @@ def exports(export, tmp_path):
         {"x": tf.TensorSpec([None], tf.float32)}
     )
     path = export(predictor, str(tmp_path / "exports"), receiver)
-    assert tf.saved_model.contains_saved_model(path)
+    assert tf.saved_model.contains_saved_model(path.decode())
 
 
 @proves(*below(TPU, "CrossShardOptimizer"), f"{DEEP}.tpu_optimizer.CrossShardOptimizer")
@@ -341,7 +343,7 @@ def saves(hook, tmp_path):
         del estimator
         return hook(str(other), save_steps=2)
 
-    trains(tpu.TPUEstimator, tmp_path / "model", [make])
+    trains(tpu.TPUEstimator, other, [make])
     assert tf.train.latest_checkpoint(str(other)) == str(other / "model.ckpt-4")
 
 

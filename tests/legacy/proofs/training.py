@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+
 from proofs import below, graph, proves
 
 TRAINING = "tf.contrib.training"
@@ -204,7 +205,8 @@ def summarizes(summary, tmp_path):
             summary.generic("generic", tf.constant([1, 2]), "")
             written = tf.group(summary.all_summary_ops())
         session.run(tf.global_variables_initializer())
-        summary.initialize(graph=tf.get_default_graph(), session=session)
+        with writer.as_default():
+            summary.initialize(graph=tf.get_default_graph(), session=session)
         for _ in range(3):
             session.run(written)
             session.run(step.assign_add(1))
@@ -212,5 +214,5 @@ def summarizes(summary, tmp_path):
         session.run(writer.close())
     [path] = tmp_path.glob("*tfevents*")
     tags = [(v.tag, e.step) for e in tf.train.summary_iterator(str(path)) for v in e.summary.value]
-    assert {tag for tag, _ in tags} >= {"loss", "family/named", "histogram", "generic"}
-    assert {step for _, step in tags} == {0, 2}
+    assert {tag for tag, _ in tags} >= {"loss", "family/family/named", "histogram", "generic"}, tags
+    assert {step for _, step in tags} == {0, 2}, tags
