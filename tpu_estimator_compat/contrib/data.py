@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.compat.v1.data import experimental
 from tensorflow.compat.v1.data.experimental import (
     AUTOTUNE,
     Counter,
@@ -44,6 +43,7 @@ from tensorflow.compat.v1.data.experimental import (
     unbatch,
     unique,
 )
+from tensorflow.python.data.util import nest
 
 Transformation = Callable[[tf.data.Dataset], tf.data.Dataset]
 
@@ -99,7 +99,16 @@ def assert_element_shape(expected_shapes: Any) -> Transformation:
     Returns:
       A transformation. Elements of other shapes raise `tf.errors.InvalidArgumentError`.
     """
-    return experimental.assert_element_shape(expected_shapes)
+
+    def check(*element: Any) -> Any:
+        # The structure is that of tf.data, where a list is a tensor and a shape a leaf.
+        whole = element if len(element) > 1 else element[0]
+        shapes = nest.flatten(expected_shapes)
+        tensors = nest.flatten(whole)
+        checked = [tf.ensure_shape(t, shape) for t, shape in zip(tensors, shapes, strict=True)]
+        return nest.pack_sequence_as(whole, checked)
+
+    return lambda dataset: dataset.map(check)
 
 
 def sliding_window_batch(

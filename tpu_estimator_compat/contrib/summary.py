@@ -11,13 +11,13 @@ from tensorflow.python.ops.summary_ops_v2 import (
     create_file_writer,
     create_summary_file_writer,
     eval_dir,
-    flush,
     generic,
     graph_v1,
     histogram,
     image,
     import_event,
     initialize,
+    legacy_raw_flush,
     never_record_summaries,
     record_summaries_every_n_global_steps,
     scalar,
@@ -26,6 +26,7 @@ from tensorflow.python.ops.summary_ops_v2 import (
 )
 
 all_summary_ops = all_v2_summary_ops
+flush = legacy_raw_flush
 graph = graph_v1
 
 __all__ = [

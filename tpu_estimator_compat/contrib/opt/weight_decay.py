@@ -95,8 +95,13 @@ class DecoupledWeightDecayExtension(ResourceVariablesOnly):
     def _decays(self, variable: Any) -> bool:
         return self._decaying is None or variable.ref() in self._decaying
 
+    # A variable decays after its gradient is known: the gradient is that of the value before.
+
     def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
-        decays = [var.assign_sub(self._decay(var.dtype) * var)] if self._decays(var) else []
+        decays = []
+        if self._decays(var):
+            with tf.control_dependencies([grad]):
+                decays = [var.assign_sub(self._decay(var.dtype) * var)]
         with tf.control_dependencies(decays):
             return super()._resource_apply_dense(grad, var)  # type: ignore[misc]
 
@@ -104,8 +109,9 @@ class DecoupledWeightDecayExtension(ResourceVariablesOnly):
         # Only the rows that were looked up decay.
         decays = []
         if self._decays(var):
-            lost = self._decay(var.dtype) * tf.gather(var, indices)
-            decays = [resource_variable_ops.resource_scatter_sub(var.handle, indices, lost)]
+            with tf.control_dependencies([grad]):
+                lost = self._decay(var.dtype) * tf.gather(var, indices)
+                decays = [resource_variable_ops.resource_scatter_sub(var.handle, indices, lost)]
         with tf.control_dependencies(decays):
             return super()._resource_apply_sparse(grad, var, indices)  # type: ignore[misc]
 
