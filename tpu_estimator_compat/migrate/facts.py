@@ -32,12 +32,18 @@ class Facts:
     def __init__(self, text: str, module: Module):
         self.module = module
         self._lines = re.split(r"\r\n|\r|\n", text)
+        ours = V1.partition(".")[0]
+        self.references = [
+            (reference, said)
+            for reference, said in module.references
+            if reference.path.partition(".")[0] != ours  # these have been migrated before
+        ]
         self.verdicts: dict[int, Verdict | None] = {
-            id(reference): said for reference, said in module.references
+            id(reference): said for reference, said in self.references
         }
         self._used_through = {
             reference.base
-            for reference, said in module.references
+            for reference, said in self.references
             if said is not None and said.target and reference.form in _CHAINS and reference.imported
         }
         self.v1_name, self.has_v1 = self._name_of_v1()
@@ -80,7 +86,9 @@ class Facts:
             return True  # the import or assignment is rewritten itself
         if not self._is_v1_namespace(chain.base):
             return False
-        return chain.imported or self.module.bare is Dialect.V1
+        # In a module that means TensorFlow 1, what is assigned comes from a root that moves.
+        from_v2 = ".compat.v2." in f"{chain.base}."
+        return chain.imported or (self.module.bare is Dialect.V1 and not from_v2)
 
     def _is_v1_namespace(self, path: str) -> bool:
         if path.partition(".")[0] != "tensorflow":

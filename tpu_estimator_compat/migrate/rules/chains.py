@@ -28,7 +28,7 @@ class Chains:
     def __init__(self, facts: Facts):
         self._facts = facts
         self._new: dict[Span, tuple[str, str]] = {}
-        for reference, said in facts.module.references:
+        for reference, said in facts.references:
             if reference.form is Form.ATTRIBUTE and said is not None and said.target is not None:
                 self._plan(reference, said, said.target)
 

@@ -42,7 +42,7 @@ class FromImports:
 
     def __init__(self, facts: Facts):
         by_statement: dict[ast.AST, list[Reference]] = {}
-        for reference, _ in facts.module.references:
+        for reference, _ in facts.references:
             if reference.form is Form.FROM:
                 by_statement.setdefault(reference.statement, []).append(reference)
         self._new: dict[Position, list[_Name]] = {}

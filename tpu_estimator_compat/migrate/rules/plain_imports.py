@@ -24,7 +24,7 @@ class PlainImports:
         self._new: dict[Position, tuple[str, str]] = {}
         is_v1 = facts.module.bare is Dialect.V1
         unaliased = []
-        for reference, _ in facts.module.references:
+        for reference, _ in facts.references:
             if reference.form is not Form.IMPORT:
                 continue
             path = facts.new_path(reference)
