@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import text
-from runs import drive, numbers, python, run
+from results import record
+from runs import drive, numbers, run
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +91,7 @@ def test_pretraining(folder, pretrained):
     names = dict(tf.train.list_variables(pretrained))
     of_layer = "bert/encoder/transformer/group_0/inner_group_0/"
     assert names[f"{of_layer}attention_1/self/query/kernel/adam_m"] == [32, 32]
+    record("albert-tensorflow 1.1", "run_pretraining with LAMB: train, evaluate")
 
 
 def test_classifier(folder, pretrained, clients):
@@ -126,9 +128,4 @@ def test_classifier(folder, pretrained, clients):
     assert probabilities.shape == (20, 2)
     accuracy = np.mean(probabilities.argmax(1) == [label for *_, label in text.pairs(84)[64:]])
     np.testing.assert_allclose(found["eval_accuracy"], accuracy, atol=1e-6)
-
-
-def test_its_own_tests(clients, folder):
-    """Its tests of the model and the optimizer."""
-    for module in ("albert.modeling_test", "albert.optimization_test"):
-        assert "OK" in python(clients, folder, "-m", "tpu_estimator_compat", "run", "-m", module)
+    record("albert-tensorflow 1.1", "run_classifier: train from init_checkpoint, evaluate, predict")

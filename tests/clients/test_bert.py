@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import text
+from results import record
 from runs import HERE, losses, numbers, python, run
 
 pytestmark = pytest.mark.slow
@@ -92,6 +93,7 @@ def test_pretraining(folder, pretrained):
     names = dict(tf.train.list_variables(pretrained))
     assert names["bert/encoder/layer_1/attention/self/query/kernel/adam_v"] == [32, 32]
     assert names["bert/encoder/layer_0/output/LayerNorm/gamma"] == [32]
+    record("bert-tensorflow 1.0.4", "run_pretraining: train, evaluate")
 
 
 def test_pretraining_on_two_replicas(folder, pretrained, clients):
@@ -103,6 +105,10 @@ def test_pretraining_on_two_replicas(folder, pretrained, clients):
     before = numbers(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 10
     assert found["loss"] < 1.2 * before["loss"]
+    record(
+        "bert-tensorflow 1.0.4",
+        "run_pretraining with use_tpu, on two replicas",
+    )
 
 
 def test_classifier(folder, pretrained, clients):
@@ -118,6 +124,7 @@ def test_classifier(folder, pretrained, clients):
     np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-6)
     accuracy = np.mean(probabilities.argmax(1) == [label for *_, label in text.pairs(84)[64:]])
     np.testing.assert_allclose(found["eval_accuracy"], accuracy, atol=1e-6)
+    record("bert-tensorflow 1.0.4", "run_classifier: train from init_checkpoint, evaluate, predict")
 
 
 def test_classifier_goes_on(folder, pretrained, clients):
@@ -127,6 +134,7 @@ def test_classifier_goes_on(folder, pretrained, clients):
     log = _classify(clients, folder, "resumed", num_train_epochs=2, **flags)
     assert "Restoring parameters from resumed/model.ckpt-8" in log
     assert tf.train.latest_checkpoint(str(folder / "resumed")).endswith("model.ckpt-16")
+    record("bert-tensorflow 1.0.4", "run_classifier: resume")
 
 
 def test_squad(folder, pretrained, clients):
@@ -157,6 +165,7 @@ def test_squad(folder, pretrained, clients):
     assert answers.keys() == contexts.keys()
     assert all(answer in contexts[key] for key, answer in answers.items())
     assert any(answers.values())
+    record("bert-tensorflow 1.0.4", "run_squad: train, predict")
 
 
 def test_extract_features(folder, pretrained, clients):
@@ -185,6 +194,7 @@ def test_extract_features(folder, pretrained, clients):
         assert [layer["index"] for layer in layers] == [-1, -2]
         assert np.isfinite(layers[0]["values"]).all()
         assert len(layers[0]["values"]) == 32
+    record("bert-tensorflow 1.0.4", "extract_features")
 
 
 def test_like_the_original(folder, pretrained, clients, original_python):
@@ -218,3 +228,4 @@ def test_like_the_original(folder, pretrained, clients, original_python):
         scale = max(np.abs(expected).max(), 1e-6)
         difference = np.abs(ours.get_tensor(name) - expected).max() / scale
         assert difference < 1e-3, name
+    record("bert-tensorflow 1.0.4", "run_pretraining: losses and weights of TensorFlow 2.15")

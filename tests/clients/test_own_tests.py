@@ -1,4 +1,8 @@
-"""The packages' own tests of their estimators, run unchanged; known failures have a reason."""
+"""The packages' own tests, run unchanged; known failures have a reason.
+
+Left out are modules of tf-slim whose `setUp` NumPy refuses (`learning`, `training`, `evaluation`:
+an int of an array of one element), and adanet's, which its authors did not publish.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from runs import COMMAND, HERE, python
 pytestmark = pytest.mark.slow
 
 MODULES = {
+    "albert-tensorflow 1.1": ["albert.modeling_test", "albert.optimization_test"],
+    "bert-tensorflow 1.0.4": ["bert.modeling_test", "bert.optimization_test"],
     "mesh-tensorflow 0.1.21": [
         "mesh_tensorflow.import_test",
         "mesh_tensorflow.layers_test",
@@ -29,16 +35,16 @@ MODULES = {
         "tensorflow_gan.python.train_test",
     ],
     "tf-slim 1.1.0": [
-        "tf_slim.evaluation_test",
         "tf_slim.layers.layers_test",
+        "tf_slim.layers.normalization_test",
         "tf_slim.layers.optimizers_test",
-        "tf_slim.learning_test",
+        "tf_slim.nets.resnet_v1_test",
         "tf_slim.ops.arg_scope_test",
         "tf_slim.ops.variables_test",
-        "tf_slim.training.training_test",
     ],
 }
 
+GRAPHS = {"albert", "bert"}  # whose tests are for TensorFlow 1 alone
 NEEDED = {"mesh_tensorflow": ["gin"]}  # packages as old, which they import
 
 
@@ -49,7 +55,8 @@ def test_own_tests(package, module, clients, tmp_path):
     top = module.partition(".")[0]
     legacy = [f"--legacy-package={name}" for name in (top, *NEEDED.get(top, ()))]
     path = tmp_path / "outcomes.json"
-    words = [*COMMAND, *legacy, str(HERE / "own_tests.py"), str(path), module]
+    graphs = ["--behavior=v1"] if top in GRAPHS else []
+    words = [*COMMAND, *graphs, *legacy, str(HERE / "own_tests.py"), str(path), module]
     log = python(clients, tmp_path, "-m", *words)
     outcomes = json.loads(path.read_text())
     ran = {test: error for test, error in outcomes.items() if error != "skipped"}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import text
+from results import record
 from runs import drive
 
 pytestmark = pytest.mark.slow
@@ -109,3 +110,5 @@ def test_classifier(folder, clients, use_tpu):
     assert np.shape(logits) == (16, 2)
     accuracy = float(log.split("Best result | eval_accuracy ")[1].split()[0])
     assert accuracy >= 0.9  # one word tells the two kinds apart
+    kind = "TPUEstimator" if use_tpu else "Estimator"
+    record("xlnet-tensorflow 1.1.2", f"run_classifier with {kind}: train, evaluate, predict")

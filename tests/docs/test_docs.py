@@ -25,6 +25,9 @@ GUIDE = ROOT / "migration_guide"
 PAGES = [README, *sorted(GUIDE.glob("*.md"))]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+WALKED = {"bert.md", "run.md"}
+"""Pages whose blocks depend on each other: tests/clients/test_guide.py runs them in their order."""
+
 EFFECTS = {
     "checkpoints.md": """
 np.testing.assert_array_equal(*kernels)
@@ -125,7 +128,11 @@ def script(page: pathlib.Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if blocks(p, "python") and p.name not in WALKED],
+    ids=lambda p: p.name,
+)
 def test_code_runs(page, tmp_path):
     """In an interpreter of its own, as a reader would run it, and with the effects it tells of."""
     program = tmp_path / f"{page.stem}.py"
@@ -160,9 +167,14 @@ def starts_the_cluster(command: str) -> bool:
     return command in commands(GUIDE / "distribution.md")
 
 
+def test_pages_that_are_walked():
+    walker = (ROOT / "tests" / "clients" / "test_guide.py").read_text()
+    assert set(re.findall(r'walk\("([\w.]+)"', walker)) == WALKED
+
+
 def test_pages_with_code():
     """The parser finds the code; a page without any needs no effects."""
-    assert {page.name for page in PAGES if blocks(page, "python")} == set(EFFECTS)
+    assert {page.name for page in PAGES if blocks(page, "python")} == set(EFFECTS) | WALKED
 
 
 @pytest.mark.parametrize("name", ["digits", "tests"])
@@ -212,7 +224,8 @@ def test_every_command_is_run_somewhere(page):
     unknown = [
         command
         for command in commands(page)
-        if command != ".ci/run"
+        if page.name not in WALKED
+        and command != ".ci/run"
         and not is_run_by_ci(command)
         and not is_a_selection_of_tests(command)
         and not runs_the_tested_example(command)

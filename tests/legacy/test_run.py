@@ -151,6 +151,12 @@ def test_graphs_for_a_script_of_tensorflow_1(run):
     assert done.returncode == 0, done.stderr
 
 
+def test_behavior_may_be_asked_for(run):
+    source = "import tensorflow.compat.v1 as tf\nprint('eager', tf.executing_eagerly())\n"
+    for asked, eager in (("auto", True), ("v2", True), ("v1", False)):
+        assert f"eager {eager}" in run(source, options=(f"--behavior={asked}",)).stdout
+
+
 def test_eager_for_a_script_of_tensorflow_2(run):
     done = run("""
         import tensorflow as tf
@@ -279,7 +285,7 @@ def test_names_that_python_dropped(run):
 def test_a_module_by_name(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
-    (package / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("import tensorflow as tf\nassert tf.contrib.tpu\n")
     (package / "part.py").write_text("import tensorflow as tf\nNAME = tf.contrib.tpu.TPUConfig\n")
     (package / "script.py").write_text(
         "from package import part\nfrom . import part as same\n"
@@ -308,12 +314,12 @@ def test_two_runs_and_two_threads_in_one_process(tmp_path):
     (tmp_path / "driver.py").write_text(
         "import sys, threading\n"
         "import tensorflow as tf\n"
-        "from tpu_estimator_compat.legacy.script import run_script\n"
+        "from tpu_estimator_compat.legacy.script import run\n"
         "before = sys.argv[:], sys.path[:], sys.modules['__main__'], set(dir(tf))\n"
-        "threads = [threading.Thread(target=run_script, args=('script.py', [f'--name={i}']))"
+        "threads = [threading.Thread(target=run, args=('script.py', [f'--name={i}']))"
         " for i in range(3)]\n"
         "[t.start() for t in threads]; [t.join() for t in threads]\n"
-        "run_script('script.py', ['--name=last'])\n"
+        "run('script.py', ['--name=last'])\n"
         "assert tf.executing_eagerly()\n"
         "assert 'beside' not in sys.modules\n"
         "after = sys.argv, sys.path, sys.modules['__main__'], set(dir(tf))\n"

@@ -30,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let names that NumPy dropped work too, such as np.float and x.tostring()",
     )
     parser.add_argument(
+        "--behavior",
+        choices=["auto", "v1", "v2"],
+        default="auto",
+        help="v1: graphs, as in TensorFlow 1; v2: eager execution; default: as the script means",
+    )
+    parser.add_argument(
         "--logical-cpus",
         type=int,
         default=0,
@@ -53,12 +59,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.logical_cpus:
         _split_cpu(arguments.logical_cpus)
     try:
-        found = script.find(arguments.script, module=arguments.module)
-    except (OSError, ImportError) as error:
+        script.run(
+            arguments.script,
+            arguments.args,
+            arguments.legacy_package,
+            module=arguments.module,
+            numpy_legacy=arguments.numpy_legacy,
+            behavior=arguments.behavior,
+        )
+    except script.NoScriptError as error:
         print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
         return 2
-    try:
-        script.run(found, arguments.args, arguments.legacy_package, arguments.numpy_legacy)
     except SystemExit:
         raise
     except BaseException as error:

@@ -14,119 +14,115 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from absl import flags
 
-from tpu_estimator_compat.legacy import behavior
-from tpu_estimator_compat.legacy.dialect import dialect
+from tpu_estimator_compat.legacy import behavior as behaviors
+from tpu_estimator_compat.legacy.dialect import Dialect, dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
 
 _one_at_a_time = threading.RLock()  # a script owns sys.argv, __main__ and the flags of its process
+_BEHAVIORS = {"auto": None, "v1": Dialect.V1, "v2": Dialect.V2}
+
+
+class NoScriptError(Exception):
+    """There is nothing to run under the name; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Script:
-    """What can be run.
+class _Script:
+    """What is run.
 
     Args:
       path: of the file.
-      folder: goes to the front of `sys.path`.
-      package: the package that it is a part of, if any.
       spec: of the module, if it was found by its name.
     """
 
     path: str
-    folder: str
-    package: str = ""
     spec: importlib.machinery.ModuleSpec | None = None
 
 
-def find(name: str | os.PathLike[str], module: bool = False) -> Script:
-    """Finds a script.
-
-    Args:
-      name: path of a file, or the name of a module.
-      module: whether it is the latter.
-
-    Raises:
-      OSError: there is no such file, or it is a directory.
-      ImportError: there is no such module, or it is not a file of Python source.
-    """
-    name = os.fspath(name)
-    if module:
-        return _module(name)
-    if os.path.isdir(name):
-        raise IsADirectoryError(f"{name!r} is a directory; name the script in it.")
-    if not os.path.exists(name):
-        raise FileNotFoundError(f"There is no script {name!r} in {os.getcwd()!r}.")
-    return Script(name, os.path.dirname(os.path.abspath(name)))
-
-
-def run_script(
+def run(
     name: str | os.PathLike[str],
     arguments: Sequence[str] = (),
     legacy_packages: Iterable[str] = (),
+    *,
+    module: bool = False,
     numpy_legacy: bool = False,
-) -> None:
-    """Finds a file and runs it: see `find` and `run`."""
-    run(find(name), arguments, legacy_packages, numpy_legacy)
-
-
-def run(
-    script: Script,
-    arguments: Sequence[str] = (),
-    legacy_packages: Iterable[str] = (),
-    numpy_legacy: bool = False,
+    behavior: str = "auto",
 ) -> None:
     """Runs a script as `__main__`; afterwards the process is as it was.
 
     What the script imports by names that TensorFlow dropped is served from
     `tpu_estimator_compat.v1`, for itself, for modules beside it or in its package, and for
-    `legacy_packages`. Others import the real TensorFlow. A script written for TensorFlow 1 runs
-    with TensorFlow 2's behavior off, as it did. Of several threads, one runs a script at a time.
+    `legacy_packages`. Others import the real TensorFlow. Of several threads, one runs a script at a
+    time.
 
     Args:
-      script: as `find` gave it.
+      name: path of the script, or with `module` the name of a module.
       arguments: its `sys.argv[1:]`.
       legacy_packages: installed packages whose code is as old.
+      module: as Python's `-m`.
       numpy_legacy: whether names that NumPy dropped (`np.float`, `x.tostring()`) work there.
+      behavior: "v1" for graphs, as after `disable_v2_behavior()`; "v2" for eager execution; "auto"
+        for what the script means by `tensorflow`.
 
     Raises:
+      NoScriptError: there is no such script.
       SyntaxError: it is not Python 3; has a note if it is Python 2.
     """
-    packages = {*legacy_packages, *filter(None, [script.package.partition(".")[0]])}
-    imports = LegacyImports([script.folder], packages, numpy_legacy)
-    with open(script.path, "rb") as file:
-        code, tree = imports.compiled(file.read(), script.path)
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=script.path, __cached__=None, __spec__=script.spec)
-    main.__dict__.update(__package__=script.package if script.spec else None)
-    imports.prepare(main.__dict__, tree)
-    argv = [script.path, *arguments]
-    with _one_at_a_time, _owning(main, argv, script.folder, imports):
-        with behavior.of(dialect(tree)):
+    asked = _BEHAVIORS[behavior]
+    name = os.fspath(name)
+    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
+    packages = {*legacy_packages, *([name.partition(".")[0]] if module else [])}
+    imports = LegacyImports([folder], packages, numpy_legacy)
+    with _one_at_a_time, _owning(folder, imports):
+        script = _module(name) if module else _file(name)
+        with open(script.path, "rb") as file:
+            code, tree = imports.compiled(file.read(), script.path)
+        main = _main(script)
+        imports.prepare(main.__dict__, tree)
+        sys.argv = [script.path, *arguments]
+        sys.modules["__main__"] = main
+        with behaviors.of(asked or dialect(tree)):
             exec(code, main.__dict__)
 
 
-def _module(name: str) -> Script:
-    sys.path.insert(0, os.getcwd())
+def _file(path: str) -> _Script:
+    if os.path.isdir(path):
+        raise NoScriptError(f"{path!r} is a directory; name the script in it.")
+    if not os.path.exists(path):
+        raise NoScriptError(f"there is no script {path!r} in {os.getcwd()!r}.")
+    return _Script(path)
+
+
+def _module(name: str) -> _Script:
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{name}.__main__")
-    finally:
-        sys.path.remove(os.getcwd())
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        spec = None
     if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
-        raise ImportError(f"There is no module {name!r} with Python source to run.")
-    return Script(str(spec.origin), os.getcwd(), spec.parent or "", spec)
+        raise NoScriptError(f"there is no module {name!r} with Python source to run.")
+    return _Script(str(spec.origin), spec)
+
+
+def _main(script: _Script) -> types.ModuleType:
+    """The module, not yet run."""
+    main = types.ModuleType("__main__")
+    package = script.spec.parent if script.spec else None
+    main.__dict__.update(
+        __file__=script.path, __cached__=None, __spec__=script.spec, __package__=package
+    )
+    return main
 
 
 @contextlib.contextmanager
-def _owning(
-    main: types.ModuleType, argv: list[str], folder: str, imports: LegacyImports
-) -> Iterator[None]:
+def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
     """The parts of the process that belong to its script; given back at the end."""
     before = sys.argv, sys.path[:], sys.modules["__main__"]
     known = set(flags.FLAGS)
-    sys.argv, sys.path[:] = argv, [folder, *sys.path]
-    sys.modules["__main__"] = main
+    sys.path[:] = [folder, *sys.path]
     sys.meta_path.insert(0, imports)
     try:
         yield

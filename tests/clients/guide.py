@@ -1,0 +1,54 @@
+"""Walks through a page of the migration guide: does what its blocks say, one after the other."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+GUIDE = HERE.parents[1] / "migration_guide"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def walk(page: str, folder: pathlib.Path, clients: pathlib.Path) -> list[str]:
+    """Runs the `sh` and `python` blocks of a page in a folder, and writes its `py` blocks there.
+
+    Args:
+      page: name of the file.
+      folder: becomes the working directory; has what the page says is there.
+      clients: where packages are that the page says are installed.
+
+    Returns:
+      What each block printed.
+    """
+    text = (GUIDE / page).read_text()
+    environment = {
+        **os.environ,
+        "PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(clients)]),
+    }
+    printed = []
+    for block in BLOCK.finditer(text):
+        language, code = block.groups()
+        if language == "py":
+            [name] = re.findall(r"`(\w+\.py)`", text[: block.start()])[-1:]
+            (folder / name).write_text(code)
+            continue
+        if language not in ("sh", "python"):
+            continue
+        words = ["bash", "-ec", code] if language == "sh" else [sys.executable, "-c", code]
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        # `scan` says by its exit status that it found something.
+        assert done.returncode == 0, f"{code}\n{done.stdout[-4000:]}"
+        printed.append(done.stdout)
+    return printed

@@ -1,0 +1,30 @@
+"""The pages of the guide that run scripts: every command and every block of code on them."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+import text
+from guide import walk
+
+pytestmark = pytest.mark.slow
+
+
+def test_run(tmp_path, clients):
+    printed = walk("run.md", tmp_path, clients)
+    assert "Saving dict for global step 200" in printed[0]
+    assert "on 2 local replica(s)" in printed[1]
+    assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-250")
+
+
+def test_bert(tmp_path, clients):
+    text.write_text(tmp_path / "text.txt")
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    text.write_config(tmp_path / "config.json", len((tmp_path / "vocab.txt").read_text().split()))
+    text.write_mrpc(tmp_path)
+    _, _, scanned, shown, went_on, _ = walk("bert.md", tmp_path, clients)
+    assert "tensorflow.contrib" in scanned or "tf.contrib" in scanned
+    assert "+import tpu_estimator_compat.v1 as tf" in shown
+    assert "model.ckpt-8" in went_on
+    assert "tensorflow.contrib" not in (tmp_path / "mine" / "modeling.py").read_text()
+    assert tf.train.latest_checkpoint(str(tmp_path / "classifier")).endswith("model.ckpt-32")
