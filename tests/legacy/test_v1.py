@@ -135,7 +135,7 @@ def state():
         left += [
             v for v in members.values()
             if isinstance(v, types.ModuleType)
-            and getattr(v, "__name__", "").startswith(("tensorflow.", "tf_slim.", "tensorflow_core."))
+            and getattr(v, "__name__", "").startswith(("tensorflow.", "tf_slim."))
         ]
     return found
 
