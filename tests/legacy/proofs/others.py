@@ -101,11 +101,6 @@ def calls_python(py_func):
     assert evaluate(lambda: py_func(lambda x: x * 2, [tf.constant(2)], tf.int32)) == 4
 
 
-@proves(f"{CONTRIB}.eager.python.tfe")
-def has_eager(tfe):
-    assert tfe.executing_eagerly()
-
-
 @proves(f"{CONTRIB}.hooks.ProfilerHook")
 def profiles(hook, tmp_path):
     with graph():

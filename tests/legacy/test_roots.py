@@ -1,4 +1,4 @@
-"""`import tpu_estimator_compat.v1 as tf`: the meanings of TensorFlow 1, and nothing changed."""
+"""The roots of TensorFlow 1 and 2: the meanings of each, and nothing changed in TensorFlow."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import tensorflow as tf2
 from proofs import evaluate, graph
 
 import tpu_estimator_compat.v1 as tf
-from tpu_estimator_compat.legacy import table
+from tpu_estimator_compat.legacy import namespaces, table
 
 SKIPPED = {"keras", "layers", "estimator", "compat"}
 """Of `tf.compat.v1`: namespaces that Keras 3 keeps from working, and the roots themselves."""
@@ -111,6 +111,17 @@ def test_submodules_can_be_imported():
     assert slim is tf.contrib.slim
     with pytest.raises(ImportError, match="nothing in its place"):
         from tpu_estimator_compat.v1.contrib.tpu import missing  # noqa: F401
+
+
+def test_the_keras_of_tensorflow_2_is_keras_2_in_all_its_namespaces():
+    v2 = namespaces.v2()
+    assert v2.losses.mean_squared_error is v2.keras.losses.mean_squared_error
+    assert issubclass(v2.metrics.Mean, v2.keras.metrics.Metric)
+    assert issubclass(v2.optimizers.Adam, v2.keras.optimizers.Optimizer)
+    dense = v2.keras.layers.Dense(2, kernel_initializer=v2.initializers.Ones())
+    model = v2.keras.Sequential([dense])
+    model.compile(v2.optimizers.SGD(0.1), v2.losses.MeanSquaredError(), [v2.metrics.MeanTensor()])
+    assert model(np.ones([1, 3], np.float32)).numpy().tolist() == [[3.0, 3.0]]
 
 
 UNCHANGED = """
