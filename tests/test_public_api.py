@@ -58,6 +58,7 @@ ESTIMATOR_NAMES = HOOK_NAMES | {
     "WarmStartSettings",
     "experimental",
     "export",
+    "inputs",
     "tpu",
     "train_and_evaluate",
 }
@@ -98,6 +99,7 @@ def test_names():
     package = TPU_NAMES | {"ModeKeys", "WarmStartSettings", "estimator", "tpu"}
     package |= {"install", "uninstall"}
     assert set(tpu_estimator_compat.__all__) == package
+    assert set(estimator.inputs.__all__) == {"numpy_input_fn", "pandas_input_fn"}
     modules = (tpu_estimator_compat, tpu, estimator, estimator.tpu, estimator.export)
     for module in (*modules, estimator.experimental):
         for name in module.__all__:

@@ -259,10 +259,10 @@ def named_in_table() -> set[str]:
 
 def test_table_has_all_public_names():
     """Those of the two namespaces; `ModeKeys` and `WarmStartSettings` are in the package too."""
-    submodules = {f"estimator.{name}" for name in ("tpu", "export", "experimental")}
+    submodules = {f"estimator.{name}" for name in ("tpu", "export", "experimental", "inputs")}
     public = {f"tpu.{name}" for name in tpu.__all__}
     public |= {f"estimator.{name}" for name in estimator.__all__} - submodules
-    for submodule in (estimator.export, estimator.experimental):
+    for submodule in (estimator.export, estimator.experimental, estimator.inputs):
         prefix = submodule.__name__.partition(".")[2]
         public |= {f"{prefix}.{name}" for name in submodule.__all__}
     assert named_in_table() == public | {"layers", "tpu.ModeKeys", "tpu.WarmStartSettings"}

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.estimator import experimental, export, tpu
+from tpu_estimator_compat.estimator import experimental, export, inputs, tpu
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.exporters import (
     BestExporter,
@@ -66,6 +66,7 @@ __all__ = [
     "WarmStartSettings",
     "experimental",
     "export",
+    "inputs",
     "tpu",
     "train_and_evaluate",
 ]

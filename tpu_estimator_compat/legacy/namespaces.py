@@ -22,6 +22,7 @@ from tpu_estimator_compat.legacy.overlay import Namespace
 from tpu_estimator_compat.program import dimensions
 
 V1 = "tpu_estimator_compat.v1"
+_KERAS_NAMESPACES = ("initializers", "losses", "metrics", "optimizers")
 
 
 def become_v1(package: types.ModuleType) -> None:
@@ -46,9 +47,12 @@ def v1() -> Namespace:
 @functools.cache
 def v2() -> Namespace:
     """`tf` of TensorFlow 2, up to 2.15."""
+    keras = importlib.import_module("tf_keras")
     children = {
         "compat": _compat(v1()),
-        "keras": importlib.import_module("tf_keras"),
+        "keras": keras,
+        # Keras fills these namespaces of TensorFlow 2 too.
+        **{name: getattr(keras, name) for name in _KERAS_NAMESPACES},
         "python": v1().python,  # TensorFlow's inside, which has no two APIs
     }
     return Namespace("tensorflow", "tf", (tf,), children, alive_first=True)

@@ -101,14 +101,35 @@ def embeds(module):
         assert evaluate(lambda: build(unique)).tolist() == [[[1, 1]] * 3]  # noqa: B023
     assert variables_of(lambda: build(False)) == ["EmbedSequence/embeddings"]
     weights = np.eye(3, dtype=np.float32)
-    ids = tf.SparseTensor([[0, 0], [0, 1]], [1, 2], [2, 2])
 
     def lookup():
         sparse = tf.SparseTensor([[0, 0], [0, 1]], tf.constant([1, 2]), [2, 2])
         return module.safe_embedding_lookup_sparse(weights, sparse)
 
-    assert ids.shape == (2, 2)
     assert evaluate(lookup).tolist() == [[0, 0.5, 0.5], [0, 0, 0]]
+
+
+@proves("tf.contrib.slim.embed_sequence")
+def embeds_sequences(embed_sequence):
+    def build():
+        return embed_sequence(tf.constant([[1]]), 4, 2, initializer=tf.ones_initializer())
+
+    assert evaluate(build).tolist() == [[[1, 1]]]
+
+
+@proves("tf.contrib.slim.embedding_lookup_unique")
+def looks_up_once(lookup):
+    rows = np.eye(3, dtype=np.float32)
+    assert evaluate(lambda: lookup(rows, tf.constant([[2, 2]]))).tolist() == [[[0, 0, 1]] * 2]
+
+
+@proves("tf.contrib.slim.safe_embedding_lookup_sparse")
+def looks_up_safely(lookup):
+    def build():
+        ids = tf.SparseTensor([[0, 0]], tf.constant([1]), [2, 2])
+        return lookup(np.eye(3, dtype=np.float32), ids)
+
+    assert evaluate(build).tolist() == [[0, 1, 0], [0, 0, 0]]
 
 
 def dense_of(layers, columns, features):

@@ -21,6 +21,43 @@ def converts(autograph):
     assert evaluate(lambda: autograph.to_graph(function)(tf.constant(1))) == 2
 
 
+@proves(f"{CONTRIB}.autograph.do_not_convert")
+def leaves_alone(do_not_convert):
+    assert do_not_convert(lambda x: x + 1)(1) == 2
+
+
+@proves(f"{CONTRIB}.eager.GradientTape")
+def records(tape_class):
+    x = tf2.constant(3.0)
+    with tape_class() as tape:
+        tape.watch(x)
+        y = x * x
+    assert tape.gradient(y, x).numpy() == 6.0
+
+
+@proves(f"{CONTRIB}.eager.custom_gradient")
+def has_own_gradients(custom_gradient):
+    @custom_gradient
+    def function(x):
+        return x, lambda dy: dy * 7.0
+
+    assert evaluate(lambda: tf.gradients(function(x := tf.constant(1.0)), x)) == [7.0]
+
+
+@proves(f"{CONTRIB}.eager.make_template")
+def shares_variables(make_template):
+    def build():
+        template = make_template("t", lambda: tf.get_variable("v", initializer=2.0))
+        return template() + template()
+
+    assert evaluate(build) == 4.0
+
+
+@proves(f"{CONTRIB}.eager.TensorSpec")
+def describes_tensors(spec):
+    assert spec([2], tf.float32).is_compatible_with(tf.zeros([2]))
+
+
 @proves(f"{CONTRIB}.compiler.jit.experimental_jit_scope")
 def compiles(jit_scope):
     def build():
@@ -62,11 +99,6 @@ def counts_gpus(num_gpus):
 @proves(f"{CONTRIB}.eager.py_func")
 def calls_python(py_func):
     assert evaluate(lambda: py_func(lambda x: x * 2, [tf.constant(2)], tf.int32)) == 4
-
-
-@proves(f"{CONTRIB}.eager.python.tfe")
-def has_eager(tfe):
-    assert tfe.executing_eagerly()
 
 
 @proves(f"{CONTRIB}.hooks.ProfilerHook")
@@ -182,7 +214,8 @@ def stages(area):
 @proves(
     *below(
         f"{CONTRIB}.stateless",
-        "stateless_random_normal stateless_random_truncated_normal stateless_random_uniform",
+        "stateless_random_normal stateless_random_truncated_normal stateless_random_uniform "
+        "stateless_truncated_normal",
     )
 )
 def draws(draw):

@@ -1,0 +1,194 @@
+"""The roots of TensorFlow 1 and 2: the meanings of each, and nothing changed in TensorFlow."""
+
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf2
+from proofs import evaluate, graph
+
+import tpu_estimator_compat.v1 as tf
+from tpu_estimator_compat.legacy import namespaces, table
+
+SKIPPED = {"keras", "layers", "estimator", "compat"}
+"""Of `tf.compat.v1`: namespaces that Keras 3 keeps from working, and the roots themselves."""
+
+
+def modules(real, ours, path="tf", seen=None):
+    """Every module of the real API below one, with ours of the same name and its path."""
+    seen = set() if seen is None else seen
+    if id(real) in seen:
+        return
+    seen.add(id(real))
+    yield real, ours, path
+    for name in dir(real):
+        if name.startswith("_") or name in SKIPPED:
+            continue
+        child = getattr(real, name)
+        if isinstance(child, types.ModuleType) and "tensorflow" in getattr(child, "__name__", ""):
+            yield from modules(child, getattr(ours, name), f"{path}.{name}", seen)
+
+
+def test_every_name_is_tensorflows_own_unless_the_table_has_it():
+    rows, compared = table.load(), 0
+    for real, ours, path in modules(tf2.compat.v1, tf):
+        for name in dir(real):
+            full = f"{path}.{name}"
+            if name.startswith("_") or name in SKIPPED or rows.below(full):
+                continue
+            if rows.get(full) is None and full not in CHANGED:
+                assert getattr(ours, name) is getattr(real, name), full
+                compared += 1
+    assert compared > 3500
+
+
+CHANGED = {f"tf.{name}" for name in vars(tf).get("_children", ())} - {"tf.compat"}
+"""What the namespace itself puts in, such as `disable_v2_behavior`."""
+
+
+def test_names_of_the_table_are_listed():
+    assert {"contrib", "estimator", "layers"} <= set(dir(tf))
+    assert "layer_norm" in dir(tf.contrib.layers)
+    assert "create_training_graph" in dir(tf.contrib.quantize)
+
+
+def test_the_v1_meaning_of_arguments():
+    x = np.ones([1000], np.float32)
+    kept = evaluate(lambda: tf.nn.dropout(tf.constant(x), 0.9))
+    assert 0.8 < np.count_nonzero(kept) / 1000 < 1.0  # the second argument is keep_prob
+    assert evaluate(lambda: tf.reduce_sum([[1, 2]], keep_dims=True)).tolist() == [[3]]
+    assert evaluate(lambda: tf.squeeze([[1]], squeeze_dims=[0])).tolist() == [1]
+    logits, labels = [[0.0, 0.0]], [[1.0, 0.0]]
+    loss = evaluate(lambda: tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+    np.testing.assert_allclose(loss, [np.log(2)], rtol=1e-6)
+    with graph():
+        assert tf.placeholder(tf.float32, [2, 3]).shape.as_list() == [2, 3]
+
+
+def test_layers_keep_names_update_ops_and_moments():
+    class Shifted(tf.layers.BatchNormalization):
+        def _moments(self, inputs, reduction_axes, keep_dims, **kwargs):
+            mean, variance = super()._moments(inputs, reduction_axes, keep_dims, **kwargs)
+            return mean + 1.0, variance
+
+    def build():
+        x = tf.layers.conv2d(tf.ones([1, 4, 4, 1]), 2, 3, name="conv")
+        x = tf.layers.batch_normalization(x, training=True)
+        x = tf.layers.dense(tf.layers.flatten(x), 1)
+        return Shifted(fused=False, epsilon=0.0)(tf.constant([[1.0], [3.0]]), training=True), x
+
+    with graph():
+        build()
+        assert [v.op.name for v in tf.global_variables()][:6] == [
+            "conv/kernel",
+            "conv/bias",
+            "batch_normalization/gamma",
+            "batch_normalization/beta",
+            "batch_normalization/moving_mean",
+            "batch_normalization/moving_variance",
+        ]
+        assert len(tf.get_collection(tf.GraphKeys.UPDATE_OPS)) == 4
+    np.testing.assert_allclose(evaluate(build)[0], [[-2.0], [0.0]], rtol=1e-6)
+
+
+def test_layers_and_contrib_layers_share_their_classes():
+    from tpu_estimator_compat.v1.contrib import slim
+    from tpu_estimator_compat.v1.python.layers import base
+
+    assert issubclass(tf.layers.Dense, base.Layer)
+    assert slim.layers.core_layers.Dense is tf.layers.Dense
+
+
+def test_submodules_can_be_imported():
+    import tpu_estimator_compat.v1.contrib.slim as slim
+    from tpu_estimator_compat.v1.contrib import tpu
+    from tpu_estimator_compat.v1.contrib.tpu.python.tpu import tpu_estimator
+    from tpu_estimator_compat.v1.estimator import tpu as estimator_tpu
+
+    assert tpu.TPUEstimator is tpu_estimator.TPUEstimator is estimator_tpu.TPUEstimator
+    assert slim is tf.contrib.slim
+    with pytest.raises(ImportError, match="nothing in its place"):
+        from tpu_estimator_compat.v1.contrib.tpu import missing  # noqa: F401
+
+
+def test_the_keras_of_tensorflow_2_is_keras_2_in_all_its_namespaces():
+    v2 = namespaces.v2()
+    assert v2.losses.mean_squared_error is v2.keras.losses.mean_squared_error
+    assert issubclass(v2.metrics.Mean, v2.keras.metrics.Metric)
+    assert issubclass(v2.optimizers.Adam, v2.keras.optimizers.Optimizer)
+    dense = v2.keras.layers.Dense(2, kernel_initializer=v2.initializers.Ones())
+    model = v2.keras.Sequential([dense])
+    model.compile(v2.optimizers.SGD(0.1), v2.losses.MeanSquaredError(), [v2.metrics.MeanTensor()])
+    assert model(np.ones([1, 3], np.float32)).numpy().tolist() == [[3.0, 3.0]]
+
+
+UNCHANGED = """
+import types
+import tensorflow
+import tf_slim
+import tf_keras
+from tensorflow.python.layers import normalization
+
+lazy = set()  # TensorFlow puts a module in their place when they are first asked
+
+def state():
+    found, left = {}, [tensorflow, tf_slim, normalization]
+    while left:
+        module = left.pop()
+        name = module.__name__
+        if name in found:
+            continue
+        members = {n: v for n, v in vars(module).items() if n != "__warningregistry__"}
+        lazy.update((name, n) for n, v in members.items() if "Lazy" in type(v).__name__)
+        found[name] = {n: id(v) for n, v in members.items()}
+        left += [
+            v for v in members.values()
+            if isinstance(v, types.ModuleType)
+            and getattr(v, "__name__", "").startswith(("tensorflow.", "tf_slim."))
+        ]
+    return found
+
+def touch():
+    # Deprecated names and the eager context are made when they are first asked for.
+    for name in dir(tensorflow.compat.v1):
+        getattr(tensorflow.compat.v1, name)
+    with tensorflow.Graph().as_default():
+        tensorflow.compat.v1.get_variable("v", initializer=tensorflow.constant(1.0))
+    tensorflow.constant(1)
+
+IMPORTS
+touch()
+before = state()
+USE
+touch()
+after = state()
+assert len(before) > 300, len(before)
+changed = [
+    f"{name}.{n}"
+    for name, members in before.items()
+    for n in members.keys() | after[name].keys()
+    if members.get(n) != after[name].get(n) and (name, n) not in lazy
+]
+assert not changed, changed
+"""
+
+
+def test_using_it_changes_nothing_in_tensorflow_and_tf_slim(tmp_path):
+    """What `tensorflow` and `tf_slim` hold, to every depth, is the same before and after."""
+    imports = "import tpu_estimator_compat.estimator"
+    use = """
+import tpu_estimator_compat.v1 as tf
+tf.layers, tf.estimator.tpu.TPUEstimator, tf.contrib.tpu.TPUConfig
+with tf.Graph().as_default():
+    x = tf.contrib.layers.fully_connected(tf.ones([1, 2]), 3)
+    x = tf.contrib.slim.batch_norm(x)
+    tf.contrib.layers.layer_norm(x)
+    tf.contrib.opt.AdamWOptimizer(0.1), tf.contrib.rnn.LSTMCell, tf.contrib.summary.scalar
+"""
+    code = UNCHANGED.replace("IMPORTS", imports).replace("USE", use)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
