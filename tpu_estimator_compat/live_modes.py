@@ -136,7 +136,11 @@ class LiveModes:
                 executors = ExecutorChoice(program.is_flat)
                 stop = mode == ModeKeys.TRAIN
                 loop = DeviceLoop(
-                    program, run.spec.loss.dtype, stop_on_nan=stop, executors=executors
+                    program,
+                    run.spec.loss.dtype,
+                    stop_on_nan=stop,
+                    executors=executors,
+                    calls=program.queue,
                 )
             built = LiveMode(run, program, session, scaffold, loop, values, writers)
             self._initialize(built)
@@ -163,6 +167,7 @@ class LiveModes:
             [*targets, *_host_calls_in_hooks(run)],
             mean=[spec.loss],
             jit_compile=run.jit_compile,
+            queued=True,
         )
         return program, values
 

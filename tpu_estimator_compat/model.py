@@ -190,6 +190,7 @@ class ModelFnModel(keras.Model):
             self._live[mode].run.captured.begin_loop()
             loop: Any = self._live[mode].loop  # not None: PREDICT has no looping function
             result = loop(iterator, steps)
+            loop.finish_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)

@@ -96,7 +96,8 @@ def test_no_step_is_lost_where_training_fails(tmp_path):
             lambda _: tf.debugging.check_numerics(np.full([16, 4], np.nan, np.float32), "broken")
         )
         labels = tf.data.Dataset.from_tensors(np.zeros([16], np.int32))
-        return train_input_fn(params).take(7).concatenate(tf.data.Dataset.zip((last, labels)))
+        good = train_input_fn(params)
+        return good.take(7).concatenate(tf.data.Dataset.zip((last, labels))).concatenate(good)
 
     estimator = make_estimator(tmp_path, build, use_tpu=True, loop=5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="broken"):
