@@ -104,6 +104,8 @@ class StepProgram:
     def exchanges(self) -> set[str]:
         """Names of what replicas exchange in this step."""
         sums = {op.name for stage in self._replica.stages for op in stage.collectives}
+        if self.captured.first_replica_speaks:
+            return sums
         return sums | {f"over_replicas/{t.name}" for t in self._behind}
 
     def replicated_variables(self) -> list[str]:
@@ -194,7 +196,7 @@ class StepProgram:
         return total / tf.cast(self.machines.replicas, value.dtype)
 
     def _over_machines(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        if self.machines is None:
+        if self.machines is None or self.captured.first_replica_speaks:
             return value
         return self.machines.concatenate(value, f"over_replicas/{tensor.name}")
 
@@ -242,7 +244,7 @@ class StepProgram:
 
     def _over_replicas(self, value) -> tf.Tensor:
         parts = self.strategy.experimental_local_results(value)
-        if len(parts) == 1 or self.machines:
+        if len(parts) == 1 or self.machines or self.captured.first_replica_speaks:
             return parts[0]
         return tf.concat(parts, axis=0)
 
