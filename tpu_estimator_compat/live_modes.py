@@ -6,16 +6,17 @@ on, so its modes share a store, and checkpoints are read only where they are new
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.checkpoint import diagnosis, latest
+from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.loop import DeviceLoop
@@ -108,6 +109,7 @@ class LiveModes:
         self._config = config
         self._warm_start = warm_start
         self._modes: dict[str, LiveMode] = {}
+        self._interrupted: Callable[[], bool] = lambda: False
         self._checkpoint: str | None = None
         self._predict_function: Any = None
 
@@ -116,6 +118,15 @@ class LiveModes:
 
     def __getitem__(self, mode: str) -> LiveMode:
         return self._modes[mode]
+
+    @contextlib.contextmanager
+    def ending_early(self, interrupted: Callable[[], bool]) -> Iterator[None]:
+        """Within, long loops of steps end early where `interrupted` says so."""
+        before, self._interrupted = self._interrupted, interrupted
+        try:
+            yield
+        finally:
+            self._interrupted = before
 
     def build(self, mode: str, element_spec: Any) -> LiveMode:
         """Captures `mode`, creates what variables it adds, and gives those values."""
@@ -136,7 +147,12 @@ class LiveModes:
                 executors = ExecutorChoice(program.is_flat)
                 stop = mode == ModeKeys.TRAIN
                 loop = DeviceLoop(
-                    program, run.spec.loss.dtype, stop_on_nan=stop, executors=executors
+                    program,
+                    run.spec.loss.dtype,
+                    stop_on_nan=stop,
+                    executors=executors,
+                    interrupted=lambda: self._interrupted(),
+                    calls=program.queue,
                 )
             built = LiveMode(run, program, session, scaffold, loop, values, writers)
             self._initialize(built)
@@ -163,6 +179,7 @@ class LiveModes:
             [*targets, *_host_calls_in_hooks(run)],
             mean=[spec.loss],
             jit_compile=run.jit_compile,
+            queued=True,
         )
         return program, values
 
@@ -174,11 +191,16 @@ class LiveModes:
         without_value = set(session.uninitialized())
         new = [v for v in variables if v.op.name in without_value]
         path = self._checkpoint or latest(self._config.model_dir)
-        if new and path and len(new) == len(variables):
-            with diagnosis.explained(graph, built.scaffold.saver, path):
-                built.scaffold.saver.restore(session, path)
-        elif new and path:
-            self._restore_some(built, new, path)
+        if new and path:
+
+            def restore(path: str) -> None:
+                if len(new) < len(variables):
+                    self._restore_some(built, new, path)
+                    return
+                with diagnosis.explained(graph, built.scaffold.saver, path):
+                    built.scaffold.saver.restore(session, path)
+
+            path = restore_newest(restore, path, self._config.model_dir)
         elif new:
             session.run([v.initializer for v in new])
             if built.scaffold.init_fn and len(new) == len(variables):
@@ -188,28 +210,27 @@ class LiveModes:
 
     def _restore_some(self, built: LiveMode, new: list[tf.Variable], path: str) -> None:
         """Variables that a later mode added, such as slots: from the checkpoint where it can."""
-        reader = tf.train.load_checkpoint(path)
-        for variable in new:
-            if not self._take(reader, variable.op.name):
-                built.session.run(variable.initializer)
-
-    def _take(self, reader: Any, name: str) -> bool:
-        """Gives variable `name` its value in a checkpoint; False where it has none."""
-        if not reader.has_tensor(name):
-            return False
-        self.store.assign(name, reader.get_tensor(name))
-        return True
+        missing = {variable.op.name: variable for variable in new}
+        with diagnosis.reading(path):
+            for name, value in read_variables(path, list(missing)):
+                self.store.assign(name, value)
+                del missing[name]
+        built.session.run([variable.initializer for variable in missing.values()])
 
     def follow_checkpoint(self) -> None:
-        """Takes over the newest checkpoint, if someone else wrote one since."""
+        """Takes over the newest checkpoint that can be read, if someone else wrote one since."""
         path = latest(self._config.model_dir)
-        if path is None or path == self._checkpoint or not self._modes:
+        if path is not None and path != self._checkpoint and self._modes:
+            self._checkpoint = restore_newest(self._take_over, None, self._config.model_dir)
+
+    def _take_over(self, path: str) -> None:
+        if path == self._checkpoint:  # newer ones cannot be read
             return
         logging.info("Taking over newer checkpoint %s", path)
-        reader = tf.train.load_checkpoint(path)
-        for name in self.store:
-            self._take(reader, name)
-        self._checkpoint = path
+        with diagnosis.reading(path):
+            self._checkpoint = None  # from here on, the variables are of no checkpoint
+            for name, value in read_variables(path, self.store):
+                self.store.assign(name, value)
 
     def flush(self) -> None:
         """Writes out the summaries of host calls of all modes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.executors import DEFAULT, ExecutorChoice
 from tpu_estimator_compat.program import eager, machines
+from tpu_estimator_compat.program.host_queue import HostCallQueue
 from tpu_estimator_compat.program.machines import Machines, State
 
 Step = Callable[[Any], list[tf.Tensor]]
@@ -20,6 +22,7 @@ Step = Callable[[Any], list[tf.Tensor]]
 # unanswered for an hour.
 _PIECE_SECONDS = 1.0
 _FIRST_PIECE = 16
+_PIECE_SECONDS_BEFORE_CALLS = 0.05  # the host calls of a piece begin when it ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +56,7 @@ class DeviceLoop:
       executors: chooses what runs the steps.
       next_element: takes the next element from the iterator, where a step is built.
       interrupted: asked about once per second whether to end the loop early.
+      calls: where the steps put their host calls, if they do.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class DeviceLoop:
         executors: ExecutorChoice,
         next_element: Callable[[Iterator], Any] = next,
         interrupted: Callable[[], bool] = lambda: False,
+        calls: HostCallQueue | None = None,
     ):
         self._step = step
         self._executors = executors
@@ -71,6 +76,7 @@ class DeviceLoop:
         self._loss_dtype = loss_dtype
         self._next_element = next_element
         self._interrupted = interrupted
+        self._calls = calls
         self._seconds_per_step: float | None = None
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
@@ -112,17 +118,20 @@ class DeviceLoop:
           steps: how many to run.
 
         Returns:
-          What was run. Zero steps where the data had ended already.
+          What was run. Zero steps where the data had ended already. Host calls may still be made:
+          see `finish_calls`.
 
         Raises:
-          tf.errors.OpError: whatever a step raised, the end of the data excepted.
+          tf.errors.OpError: whatever a step or a host call raised, the end of the data excepted.
         """
         done, total, loss = 0, 0.0, self._loss
         with eager.eager_mode():
             while done < steps:
                 piece = self._piece(self._executors.piece(steps - done))
+                if self._calls is not None:
+                    piece = self._calls.room(piece)
                 started = time.perf_counter()
-                result = self._run(iterator, piece)
+                result = self._run_and_call(iterator, piece)
                 seconds = time.perf_counter() - started
                 self._seconds_per_step = seconds / max(1, result.steps)
                 done, total, loss = done + result.steps, total + result.loss_sum, result.loss
@@ -130,11 +139,36 @@ class DeviceLoop:
                     return LoopResult(done, loss, total, result.exhausted)
             return LoopResult(done, loss, total, False)
 
+    def finish_calls(self) -> None:
+        """Waits until the host calls of all steps are made.
+
+        Raises:
+          tf.errors.OpError: what a call raised.
+        """
+        if self._calls is not None:
+            self._calls.finish()
+
+    def _run_and_call(self, iterator: Iterator, steps: int) -> LoopResult:
+        if self._calls is None:
+            return self._run(iterator, steps)
+        try:
+            result = self._run(iterator, steps)
+        except BaseException:
+            self._calls.hand_over()
+            with contextlib.suppress(Exception):  # the first error counts
+                self._calls.finish()
+            raise
+        self._calls.hand_over()
+        if self._calls.failed:
+            self._calls.finish()
+        return result
+
     def _piece(self, steps: int) -> int:
         """How many of `steps` to run before Python looks for signals: about a second's worth."""
         if self._seconds_per_step is None:
             return min(steps, _FIRST_PIECE)
-        return max(1, min(steps, int(_PIECE_SECONDS / self._seconds_per_step)))
+        seconds = _PIECE_SECONDS if self._calls is None else _PIECE_SECONDS_BEFORE_CALLS
+        return max(1, min(steps, int(seconds / self._seconds_per_step)))
 
     def _is_nan(self, loss: tf.Tensor) -> bool:
         return self._stop_on_nan and bool(tf.math.is_nan(loss))

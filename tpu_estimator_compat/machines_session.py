@@ -63,7 +63,9 @@ class MachinesSession(StepSession):
         targets: Sequence[tf.Operation],
         jit: bool = True,
         fed: Sequence[tf.Tensor] = (),
+        queued: bool = False,
     ) -> StepProgram:
+        del jit, queued  # a step that exchanges is neither compiled nor taken apart
         if fed:
             raise NotImplementedError(
                 f"A hook feeds {fed[0].name!r} in a step of several machines, which is not "

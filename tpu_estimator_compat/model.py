@@ -16,6 +16,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import live_modes
 from tpu_estimator_compat.adopted_variable import AdoptedVariable
+from tpu_estimator_compat.callbacks.preemption import Preemption, PreemptionCallback
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.graph_metric import GraphMetric
 from tpu_estimator_compat.live_modes import LiveModes
@@ -53,6 +54,7 @@ class ModelFnModel(keras.Model):
         with topology.strategy.scope():
             super().__init__(name="model_fn_model")
         self._live = LiveModes(capture, topology, config, warm_start)
+        self._alone = topology.machines is None
         self._distribute_strategy = topology.strategy if topology.num_replicas > 1 else None
         self.train_function: Any = None
         self.test_function: Any = None
@@ -190,6 +192,7 @@ class ModelFnModel(keras.Model):
             self._live[mode].run.captured.begin_loop()
             loop: Any = self._live[mode].loop  # not None: PREDICT has no looping function
             result = loop(iterator, steps)
+            loop.finish_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)
@@ -211,6 +214,8 @@ class ModelFnModel(keras.Model):
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
 
+        SIGTERM ends it as it ends `Estimator.train`: after the step at hand, with a checkpoint.
+
         Args:
           *args: as for `keras.Model.fit`; the data gives features, or (features, labels).
           callbacks: as for `keras.Model.fit`.
@@ -220,11 +225,13 @@ class ModelFnModel(keras.Model):
           The history.
         """
         self._live.follow_checkpoint()
-        with _Clamp(self) as clamp:
-            history = super().fit(*args, callbacks=_with(callbacks, clamp), **kwargs)
-        self._live.flush()
-        if path := self._live.save():
-            logging.info("Saved %s after fit.", path)
+        with Preemption(listen=self._alone) as preemption:
+            with _Clamp(self) as clamp, self._live.ending_early(lambda: preemption.came):
+                own = [clamp, PreemptionCallback(preemption)]
+                history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
+            self._live.flush()
+            if path := self._live.save():
+                logging.info("Saved %s after fit.", path)
         return history
 
     def evaluate(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
@@ -233,7 +240,7 @@ class ModelFnModel(keras.Model):
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
         self._live.follow_checkpoint()
         with _Clamp(self) as clamp:
-            results = super().evaluate(*args, callbacks=_with(callbacks, clamp), **kwargs)
+            results = super().evaluate(*args, callbacks=_with(callbacks, [clamp]), **kwargs)
         self._live.flush()
         return results
 
@@ -251,13 +258,14 @@ def _key(path: str) -> str:
 _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"})
 
 
-def _with(callbacks: Any, clamp: keras.callbacks.Callback) -> Any:
+def _with(callbacks: Any, own: Sequence[keras.callbacks.Callback]) -> Any:
     if isinstance(callbacks, keras.callbacks.CallbackList):
-        callbacks.append(clamp)
+        for callback in own:
+            callbacks.append(callback)
         return callbacks
     if isinstance(callbacks, keras.callbacks.Callback):
         callbacks = [callbacks]
-    return [clamp, *(callbacks or [])]
+    return [*own, *(callbacks or [])]
 
 
 class _Clamp(keras.callbacks.Callback):

@@ -45,6 +45,7 @@ class StepSession(GraphSession):
       input_stands_at: the checkpoint whose input position this session's input was moved to, until
         a step takes an element.
       interrupted: asked within long runs whether to end them early.
+      host_calls_may_lag: whether host calls may still be made when a run returns.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class StepSession(GraphSession):
         self.reads_before_last_step = False
         self.input_stands_at: str | None = None
         self.interrupted: Callable[[], bool] = lambda: False
+        self.host_calls_may_lag = False
         self._loss = loss
         self._targets = list(targets)
         self._target_names = {op.name for op in targets}
@@ -81,7 +83,8 @@ class StepSession(GraphSession):
         # Made at once: it creates the variables that steps use, one component per replica, before
         # an initialiser or a restore looks for them.
         if targets:
-            self._program = self._step_program([] if loss is None else [loss], self._targets)
+            fetches = [] if loss is None else [loss]
+            self._program = self._step_program(fetches, self._targets, queued=loss is not None)
         else:
             operations = [f for f in fetches if isinstance(f, tf.Operation)]
             tensors = [f for f in fetches if not isinstance(f, tf.Operation)]
@@ -94,6 +97,8 @@ class StepSession(GraphSession):
         Python's lock meanwhile: a garbage collection some time later is the worst moment for it.
         """
         super().close()
+        if queue := self._program.queue:
+            queue.close()
         self._iterator = self._loop = self._collect = None
         self._single.clear()
 
@@ -103,6 +108,7 @@ class StepSession(GraphSession):
         targets: Sequence[tf.Operation],
         jit: bool = True,
         fed: Sequence[tf.Tensor] = (),
+        queued: bool = False,
     ) -> StepProgram:
         return StepProgram(
             self.captured,
@@ -112,7 +118,17 @@ class StepSession(GraphSession):
             mean=[] if self._loss is None else [self._loss],
             jit_compile=jit and self._jit_compile,
             fed=fed,
+            queued=queued,
         )
+
+    def finish_host_calls(self) -> None:
+        """Waits until the host calls of all steps are made.
+
+        Raises:
+          tf.errors.OpError: what a call raised.
+        """
+        if self._program.queue is not None:
+            self._program.queue.finish()
 
     def _evaluate(
         self,
@@ -121,6 +137,8 @@ class StepSession(GraphSession):
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
     ) -> list[Any]:
         if not any(self._needs_input(op) for op in self._ops(fetches, targets)):
+            if targets or feeds or any(self.variable_behind(t) is None for t in fetches):
+                self.finish_host_calls()
             return super()._evaluate(fetches, targets, feeds)
         if feeds:
             return self._run_fed(fetches, targets, feeds)
@@ -223,6 +241,12 @@ class StepSession(GraphSession):
             key(t): self._direct_read(t) for t in fetches if self.variable_behind(t) is not None
         }
 
+    def _direct_read(self, tensor: tf.Tensor) -> Any:
+        queue, variable = self._program.queue, self.variable_behind(tensor)
+        if queue and variable is not None and queue.uses(variable.name[:-2]):
+            queue.finish()
+        return super()._direct_read(tensor)
+
     def _with_loss(
         self, fetches: Sequence[tf.Tensor], result: LoopResult, read: dict[Key, Any]
     ) -> list[Any]:
@@ -280,6 +304,8 @@ class StepSession(GraphSession):
             if not result.steps:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         self.steps_last_run = result.steps
+        if not self.host_calls_may_lag:
+            self.finish_host_calls()
         return result
 
     def _make_loop(self) -> DeviceLoop:
@@ -290,6 +316,7 @@ class StepSession(GraphSession):
             executors=ExecutorChoice(self._program.is_flat),
             next_element=self._feed.next,
             interrupted=lambda: self.interrupted(),
+            calls=self._program.queue,
         )
 
     def _run_single(
@@ -306,6 +333,7 @@ class StepSession(GraphSession):
                 lambda iterator, *values: program(self._feed.next(iterator), *values)
             )
         self.input_stands_at = None
+        self.finish_host_calls()
         with eager.eager_mode():
             try:
                 outputs = self._single[names](self.iterator(), *map(tf.constant, values))

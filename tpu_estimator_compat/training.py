@@ -105,6 +105,8 @@ def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.ge
                 pacer.before_run(session, session.global_step())
                 loss = monitored.run(fetches)[-1]
                 pacer.after_run(session, session.global_step())
+            if creator.session is not None:
+                creator.session.finish_host_calls()
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."

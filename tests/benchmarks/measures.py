@@ -28,8 +28,10 @@ _FOR_MODEL = {
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
 _EXPORTS = ["original", "ours"]
-_LISTENING = ["ours", "ours_hook", "ours_tpu", "ours_host_call"]
+_LISTENING = ["bare", "ours", "ours_hook", "ours_tpu", "ours_host_call"]
 _LISTENING_STEPS = 1000
+_SLOW_LISTENING = ["ours_slow", "ours_slow_host_call"]
+_SLOW_STEPS = 200
 _STARTS = ["bare", "keras", "original", "ours"]
 _BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100}
 _CALL_EXAMPLES = {"small": 16 * 800, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
@@ -79,17 +81,27 @@ def listening(plan: Plan) -> dict[str, Samples]:
 
     The differences are a few percent: by the clock, a machine that does other work hides them.
     """
+    return {"listening": _blocks(plan, _LISTENING, _LISTENING_STEPS, "cpu")}
+
+
+def slow_listening(plan: Plan) -> dict[str, Samples]:
+    """Steps per second of steps that sleep, with nobody or a host_call that sleeps as long."""
+    return {"slow_listening": _blocks(plan, _SLOW_LISTENING, _SLOW_STEPS, "seconds")}
+
+
+def _blocks(plan: Plan, variants: Sequence[str], block: int, clock: str) -> Samples:
+    """Steps per unit of `clock` of the perceptron; two blocks warm up and are not counted."""
     rates: Samples = {}
-    with fleet(plan.choose(_LISTENING), "mlp", "train", plan.original) as workers:
+    with fleet(plan.choose(variants), "mlp", "train", plan.original) as workers:
         for worker in workers:
             worker.answer()
-            worker.do(steps=500)
-            worker.do(steps=500)
+            worker.do(steps=block // 2)
+            worker.do(steps=block // 2)
         for turn in range(plan.rounds):
             for worker in _turn(workers, turn):
-                done = worker.do(steps=_LISTENING_STEPS)
-                rates.setdefault(worker.variant, []).append(done["steps"] / done["cpu"])
-    return {"listening": rates}
+                done = worker.do(steps=block)
+                rates.setdefault(worker.variant, []).append(done["steps"] / done[clock])
+    return rates
 
 
 def first_step(plan: Plan, model: str) -> dict[str, Samples]:

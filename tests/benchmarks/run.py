@@ -91,8 +91,9 @@ def main() -> None:
     if "growth" in what:
         found["growth"] = growth(plan)
     if "listening" in what:
-        found["listening"] = measures.listening(plan)
-        print(report.table("mlp", "listening", found["listening"]["listening"]) + "\n", flush=True)
+        found["listening"] = {**measures.listening(plan), **measures.slow_listening(plan)}
+        for name, samples in found["listening"].items():
+            print(report.table("mlp", name, samples) + "\n", flush=True)
     if "large" in what:
         found["large"] = large_model.run(gib=2.0)
         print(large_model.text(found["large"]))

@@ -19,6 +19,7 @@ _STARTED = time.perf_counter()
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 sys.path[0] = str(pathlib.Path(__file__).parent.parent)
 
+from benchmarks import sides  # noqa: E402
 from benchmarks.gate import Channel, Gate  # noqa: E402
 
 
@@ -31,14 +32,14 @@ def main() -> None:
     parser.add_argument("--loop", type=int, default=100)
     parser.add_argument("--use-tpu", action="store_true")
     parser.add_argument("--jit", action="store_true")
-    parser.add_argument("--listen", default="", choices=("", "host_call", "hook"))
+    parser.add_argument("--listen", default="", choices=sides.LISTENERS)
     args = parser.parse_args()
     channel = Channel()
     module = "estimators" if args.side in ("original", "ours") else args.side
     side = importlib.import_module(f"benchmarks.sides.{module}")
     if module == "estimators":
         side.choose(args.side)
-    from benchmarks import models, sides
+    from benchmarks import models
 
     imported = time.perf_counter() - _STARTED
     model = models.load(args.model)

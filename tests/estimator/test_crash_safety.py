@@ -10,7 +10,13 @@ import threading
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
+from legacy_models import (
+    examples,
+    finite_input_fn,
+    make_estimator,
+    make_model_fn,
+    train_input_fn,
+)
 
 from tpu_estimator_compat.checkpoint import saver_hook
 from tpu_estimator_compat.program import saved_files
@@ -222,6 +228,55 @@ def test_damaged_checkpoints_fall_back_to_the_one_before(tmp_path, caplog, kind)
     estimator.train(train_input_fn, steps=2)
     assert estimator.latest_checkpoint().endswith("model.ckpt-6")
     assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == 6
+
+
+def test_a_checkpoint_whose_global_step_is_cut_off_is_passed_over(tmp_path):
+    def model_fn(features, labels, mode, params):
+        tf.get_variable("a_long_one", [1000])  # before the step, by name
+        return make_model_fn()(features, labels, mode, params)
+
+    estimator = make_estimator(tmp_path, model_fn, save_checkpoints_steps=4)
+    estimator.train(train_input_fn, steps=8)
+    damage(tmp_path, 8, "cut")
+    estimator.train(train_input_fn, steps=2)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-6")
+
+
+@pytest.mark.parametrize("kind", ["cut", "flipped", "no data", "no index"])
+def test_under_keras_damaged_checkpoints_fall_back_too(tmp_path, caplog, kind):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=4)
+    estimator.train(train_input_fn, steps=8)
+    damage(tmp_path, 8, kind)
+    x, y = examples(16)
+    expected = [p["class"] for p in estimator.predict(finite_input_fn(16))]  # from step 4
+    model = estimator.keras_model(train_input_fn)
+    np.testing.assert_array_equal(model.predict(x, verbose=0)["class"], expected)
+    model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-6")
+    if kind != "no index":
+        assert "model.ckpt-8 cannot be read" in caplog.text
+        assert "Falling back to checkpoint" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["cut", "flipped", "no data", "no index"])
+def test_a_live_model_takes_over_no_damaged_checkpoint(tmp_path, caplog, kind):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=4)
+    model = estimator.keras_model(train_input_fn)
+    x, y = examples(16)
+    model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+    own = model.get_weights()
+    estimator.train(train_input_fn, max_steps=6)
+    damage(tmp_path, 6, kind)
+    model.evaluate(x, y, batch_size=16, verbose=0)
+    for found, expected in zip(model.get_weights(), own, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    estimator.train(train_input_fn, max_steps=10)
+    model.evaluate(x, y, batch_size=16, verbose=0)
+    assert int(model_step(model)) == 10
+
+
+def model_step(model):
+    return next(v.numpy() for v in model.variables if v.path == "global_step")
 
 
 def test_a_checkpoint_that_the_caller_named_is_no_other(tmp_path):

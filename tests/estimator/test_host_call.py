@@ -5,7 +5,14 @@ import glob
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from legacy_models import adam, logits_of, make_estimator, train_input_fn
+from legacy_models import (
+    adam,
+    examples,
+    finite_input_fn,
+    logits_of,
+    make_estimator,
+    train_input_fn,
+)
 
 import tpu_estimator_compat as tpu
 
@@ -96,7 +103,8 @@ def test_no_step_is_lost_where_training_fails(tmp_path):
             lambda _: tf.debugging.check_numerics(np.full([16, 4], np.nan, np.float32), "broken")
         )
         labels = tf.data.Dataset.from_tensors(np.zeros([16], np.int32))
-        return train_input_fn(params).take(7).concatenate(tf.data.Dataset.zip((last, labels)))
+        good = train_input_fn(params)
+        return good.take(7).concatenate(tf.data.Dataset.zip((last, labels))).concatenate(good)
 
     estimator = make_estimator(tmp_path, build, use_tpu=True, loop=5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="broken"):
@@ -182,3 +190,57 @@ def test_under_keras_it_is_called_in_fit_and_evaluate(tmp_path, use_tpu):
     recorder.steps.clear()
     model.evaluate(data, verbose=0)
     assert [s for [s, *_] in recorder.steps] == [12] * 6
+
+
+def broadcast(directory, model_fn, strategy, **kwargs):
+    config = tpu.TPUConfig(
+        iterations_per_loop=5, per_host_input_for_training=tpu.InputPipelineConfig.BROADCAST
+    )
+    return make_estimator(
+        directory,
+        model_fn,
+        use_tpu=True,
+        tpu_config=config,
+        train_distribute=strategy,
+        **kwargs,
+    )
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_where_input_is_broadcast_the_first_replica_speaks(tmp_path, strategy, replicas):
+    """All replicas have the same tensors, and scalars are fine, as in the original's BROADCAST."""
+    recorder = Recorder()
+
+    def with_scalar(step, loss):
+        def check(step, scalar):
+            assert scalar.shape.rank == 0
+            return recorder.record(step, scalar)
+
+        return check, [step, tf.reduce_mean(loss)]
+
+    estimator = broadcast(tmp_path, model_of(with_scalar), strategy(replicas))
+    estimator.train(train_input_fn, steps=7)
+    assert recorder.steps == [[n] for n in range(1, 8)]
+    recorder.steps.clear()
+    estimator.evaluate(train_input_fn, steps=3)
+    assert recorder.steps == [[7]] * 3
+
+
+def test_metrics_and_predictions_where_input_is_broadcast(tmp_path, strategy):
+    def counts(labels):
+        count = tf.metrics.mean(tf.cast(tf.size(labels), tf.float32))
+        return {"examples": count}
+
+    def model_fn(features, labels, mode, params):
+        if mode == tpu.ModeKeys.PREDICT:
+            return tpu.TPUEstimatorSpec(mode, predictions={"sum": tf.reduce_sum(features, axis=1)})
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        if mode == tpu.ModeKeys.EVAL:
+            return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=(counts, [labels]))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+    estimator = broadcast(tmp_path, model_fn, strategy(2))
+    estimator.train(train_input_fn, steps=1)
+    assert estimator.evaluate(train_input_fn, steps=2)["examples"] == 16
+    found = [p["sum"] for p in estimator.predict(finite_input_fn(48))]
+    np.testing.assert_allclose(found, examples(48)[0].sum(axis=1), rtol=1e-6)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 
+import keras
 import pytest
 import tensorflow.compat.v1 as tf
 from legacy_models import make_estimator, train_input_fn
@@ -31,6 +32,48 @@ class Kill(tf.train.SessionRunHook):
     def end(self, session):
         self.ended = True
         self.timer.cancel()
+
+
+class KillFit(keras.callbacks.Callback):
+    """Sends SIGTERM to this process in the middle of an epoch, or of an evaluation."""
+
+    def __init__(self, when):
+        super().__init__()
+        self._when = when
+        self.ended = False
+
+    def on_train_begin(self, logs=None):
+        if self._when == "train":
+            self._kill(1.5)
+
+    def on_test_begin(self, logs=None):
+        if self._when == "test":
+            self._kill(0.5)
+
+    def _kill(self, seconds):
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+    def on_train_end(self, logs=None):
+        self.ended = True
+
+
+@pytest.mark.parametrize("when", ["train", "test"])
+def test_sigterm_saves_and_exits_from_fit(tmp_path, handler, when):
+    callback = KillFit(when)
+    estimator = make_estimator(tmp_path, use_tpu=True, loop=STEPS)
+    model = estimator.keras_model(train_input_fn)
+    data = train_input_fn({"batch_size": 16})
+    more = {"steps_per_epoch": STEPS}
+    if when == "test":
+        more = {"steps_per_epoch": 5, "validation_data": data, "validation_steps": STEPS}
+    with pytest.raises(SystemExit) as exited:
+        model.fit(data, epochs=3, callbacks=[callback], verbose=0, **more)
+    assert exited.value.code == 143
+    assert callback.ended
+    assert signal.getsignal(signal.SIGTERM) == handler
+    step = int(estimator.get_variable_value("global_step"))
+    assert step == 5 if when == "test" else 0 < step < STEPS
+    assert estimator.latest_checkpoint().endswith(f"-{step}")
 
 
 @pytest.fixture

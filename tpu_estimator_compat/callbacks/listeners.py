@@ -15,6 +15,7 @@ from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 from tpu_estimator_compat.callbacks.early_stopping import StopOnPredicateHook
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.checkpoint import SaverHook
+from tpu_estimator_compat.spec import HostCallHook
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
@@ -100,6 +101,17 @@ _KNOWN = {
     hooks_lib.LoggingTensorHook: _logging,
     hooks_lib.FinalOpsHook: _never,
 }
+
+
+_LOOKS_AT_STEPS = {*_KNOWN, hooks_lib.NanTensorHook, HostCallHook} - {
+    hooks_lib.CheckpointSaverHook,  # its listeners may look at anything
+    hooks_lib.FinalOpsHook,
+}
+
+
+def looks_around(hook: Hook) -> bool:
+    """Whether `hook` may look at what host calls did, after any step."""
+    return type(hook) not in _LOOKS_AT_STEPS
 
 
 def skipped(hook: Hook, steps: int) -> None:

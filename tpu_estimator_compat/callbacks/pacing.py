@@ -25,6 +25,7 @@ class Pacer:
 
     def __init__(self, hooks: Sequence[listeners.Hook], loop: IterationsPerLoopCounter | None):
         self._hooks = list(hooks)
+        self._may_lag = not any(map(listeners.looks_around, hooks))
         self._loop = loop
         self._seconds_per_step: float | None = None
         self._step_increment = 1
@@ -36,6 +37,7 @@ class Pacer:
         self._first_step = global_step
         session.steps_per_run = self._plan(global_step)
         session.reads_before_last_step = self._loop is None
+        session.host_calls_may_lag = self._may_lag
         self._started = time.perf_counter()
 
     def after_run(self, session: StepSession, global_step: int) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
@@ -84,3 +85,27 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         del run_values
         if self.came:
             run_context.request_stop()
+
+
+class PreemptionCallback(keras.callbacks.Callback):
+    """Ends `fit` once SIGTERM has come: its epoch, and an evaluation within.
+
+    Args:
+      preemption: listens for the signal.
+    """
+
+    def __init__(self, preemption: Preemption) -> None:
+        super().__init__()
+        self._preemption = preemption
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Ends the training."""
+        del batch, logs
+        if self._preemption.came:
+            self.model.stop_training = True
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Ends the evaluation, and the training that it is a part of."""
+        del batch, logs
+        if self._preemption.came:
+            self.model.stop_evaluating = self.model.stop_training = True

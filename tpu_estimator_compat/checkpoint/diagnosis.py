@@ -51,11 +51,34 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
             raise type(error)(error.node_def, error.op, message) from None
         if not isinstance(error, _UNREADABLE):
             raise
-        raise tf.errors.DataLossError(
-            error.node_def,
-            error.op,
-            f"Could not read checkpoint {path}: {error.message}\n{_what_happened(path)}",
-        ) from None
+        raise _unreadable(error, path) from None
+
+
+@contextlib.contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Gives the errors of a checkpoint reader on `path` the types that `explained` gives those of a
+    saver.
+
+    Raises:
+      ValueError: there is no such checkpoint.
+      tf.errors.DataLossError: the checkpoint cannot be read.
+      tf.errors.OpError: something else failed.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        # A reader tells of damaged data by the base class of all errors.
+        if not isinstance(error, _UNREADABLE) and type(error) is not tf.errors.OpError:
+            raise
+        raise _unreadable(error, path) from None
+
+
+def _unreadable(error: tf.errors.OpError, path: str) -> tf.errors.DataLossError:
+    return tf.errors.DataLossError(
+        error.node_def,
+        error.op,
+        f"Could not read checkpoint {path}: {error.message}\n{_what_happened(path)}",
+    )
 
 
 def _what_happened(path: str) -> str:

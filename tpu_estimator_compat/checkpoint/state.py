@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.program import eager
 
 
 def candidates(model_dir: str | None) -> list[str]:
@@ -31,11 +34,33 @@ def global_step_in(model_dir: str | None) -> int:
     name = tf.compat.v1.GraphKeys.GLOBAL_STEP
     for path in candidates(model_dir):
         try:
-            reader = tf.train.load_checkpoint(path)
-            return int(reader.get_tensor(name)) if reader.has_tensor(name) else 0
+            return int(next((value for _, value in read_variables(path, [name])), 0))
         except (tf.errors.OpError, ValueError):  # restoring it will say what is wrong
             continue
     return 0
+
+
+def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and values of those variables of `names` that a checkpoint has, one by one.
+
+    Args:
+      path: the checkpoint.
+      names: names of variables.
+
+    Raises:
+      ValueError: there is no such checkpoint.
+      tf.errors.OpError: it cannot be read. (`get_tensor` of TF's reader raises an IndexError, among
+        others, where a file is cut short.)
+    """
+    dtypes = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
+    for name in names:
+        if name not in dtypes:
+            continue
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            [value] = tf.raw_ops.RestoreV2(
+                prefix=path, tensor_names=[name], shape_and_slices=[""], dtypes=[dtypes[name]]
+            )
+        yield name, value.numpy()
 
 
 def check_available(model_dir: str | None) -> None:

@@ -353,7 +353,9 @@ class Estimator(Exporting):
     ) -> tuple[mode_run.ModeRun, inputs.Feed]:
         feed = self._feed(input_fn, mode, where)
         self._element_specs[mode] = feed.element_spec
-        return self._capture(mode, where, feed.element_spec), feed
+        run = self._capture(mode, where, feed.element_spec)
+        run.captured.first_replica_speaks = feed.same_for_all
+        return run, feed
 
     def _capture(
         self,

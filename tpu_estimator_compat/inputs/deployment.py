@@ -36,6 +36,7 @@ class Feed:
       reruns_graph: whether tensors make the elements, whose state tf.data does not know.
       resumable: whether one iterator on the host feeds all replicas, so that its position can be
         saved. Otherwise elements wait on the devices, in buffers that cannot.
+      same_for_all: whether all replicas are fed the same.
     """
 
     datasets: Sequence[tf.data.Dataset]
@@ -44,6 +45,7 @@ class Feed:
     sleep_secs: float = 0
     reruns_graph: bool = False
     resumable: bool = False
+    same_for_all: bool = False
 
     @property
     def element_spec(self) -> Structure:
@@ -138,7 +140,9 @@ def feed(
             _of_host(host, datasets, mode, topology, tpu_config, batch_axis, predict_batch_size)
             for host in topology.hosts
         ]
-        return Feed(made, topology.strategy, sleep_secs=sleep_secs, **source)
+        sliced = topology_lib.is_sliced(mode, tpu_config)
+        same = topology_lib.is_broadcast(mode, tpu_config) and not sliced
+        return Feed(made, topology.strategy, sleep_secs=sleep_secs, same_for_all=same, **source)
 
 
 def warn_of_other_size(

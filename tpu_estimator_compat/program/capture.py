@@ -34,6 +34,8 @@ class CapturedGraph:
       feeds: the placeholders that stand for that element, flattened, composites expanded.
       spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
       replica_ops: ops that belong to the replicas even if they ignore the input.
+      first_replica_speaks: the host gets the first replica's tensors, since all compute the same;
+        they are not concatenated, and may be scalars.
       chief_ops: host ops that only the chief of several machines runs, such as writing events.
       chief_ops_every: run those in every so manieth step of a loop, from the first on.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
@@ -48,6 +50,7 @@ class CapturedGraph:
     feeds: list[tf.Tensor]
     spec: Any = None
     replica_ops: set[str] = dataclasses.field(default_factory=set)
+    first_replica_speaks: bool = False
     chief_ops: set[str] = dataclasses.field(default_factory=set)
     chief_ops_every: int = 1
     step_in_loop: tf.Variable | None = None
@@ -63,20 +66,23 @@ class CapturedGraph:
           replicas: how many replicas there are.
 
         Returns:
-          A placeholder of shape [replicas * batch, ...].
+          A placeholder of shape [replicas * batch, ...], or of the tensor's own shape where the
+          first replica speaks for all.
 
         Raises:
           RuntimeError: `tensor` is a scalar, which cannot be concatenated.
         """
-        if tensor.shape.rank == 0:
+        if tensor.shape.rank == 0 and not self.first_replica_speaks:
             raise RuntimeError(
                 f"All tensors outfed from TPU should preserve batch size dimension, but got scalar "
                 f"{tensor}. Reshape it, for example with tf.reshape(tensor, [1])."
             )
         shape = tf.TensorShape(tensor.shape)
-        if shape.rank is not None and shape[0] is not None:
+        if self.first_replica_speaks or shape.rank is None:
+            pass
+        elif shape[0] is not None:
             shape = tf.TensorShape([shape[0] * replicas]).concatenate(shape[1:])
-        elif shape.rank is not None:
+        else:
             shape = tf.TensorShape([None]).concatenate(shape[1:])
         with self.graph.as_default():
             placeholder = tf.compat.v1.placeholder(

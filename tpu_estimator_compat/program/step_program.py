@@ -17,6 +17,7 @@ from tpu_estimator_compat.program.capture import (
     check_element,
     plain_element,
 )
+from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
@@ -35,6 +36,10 @@ class StepProgram:
       jit_compile: compile the replicas' share with XLA.
       fed: tensors whose values the caller gives with every step.
       main: the program that the other machines may run instead of this one, where there are others.
+      queued: leave host calls to a queue, where their effects are their own.
+
+    Attributes:
+      queue: the host calls that wait; None where they are a part of their step.
 
     Raises:
       NotImplementedError: several machines, and this program exchanges what `main` does not.
@@ -51,6 +56,7 @@ class StepProgram:
         jit_compile: bool = False,
         fed: Sequence[tf.Tensor] = (),
         main: StepProgram | None = None,
+        queued: bool = False,
     ):
         self.captured, self.store, self.strategy = captured, store, store.strategy
         self.machines = machines.of(store.strategy)
@@ -59,9 +65,9 @@ class StepProgram:
         self._fed = list(fed)
         self._mean = {key(t) for t in mean}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
-        rare = captured.chief_ops if captured.chief_ops_every > 1 else set()
-        self._host = self._host_program(host_fetches, [t for t in targets if t.name not in rare])
-        self._rare = self._host_program([], [t for t in targets if t.name in rare])
+        apart = captured.chief_ops if queued or captured.chief_ops_every > 1 else set()
+        self._host = self._host_program(host_fetches, [t for t in targets if t.name not in apart])
+        self._calls = self._host_program([], [t for t in targets if t.name in apart])
         own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
         self._own = list(own.values())
         self._replica = ReplicaProgram(
@@ -76,16 +82,30 @@ class StepProgram:
             self._check_exchanges(main)
         if self.machines and not self.machines.is_chief:
             self._host = self._without_chief_ops(self._host)
-            self._rare = self._without_chief_ops(self._rare)
+            self._calls = self._without_chief_ops(self._calls)
         store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
-        store.prepare([*self._host.handles, *self._rare.handles], replicated=False)
-        self._counter = captured.count_steps() if self._rare.targets else None
+        store.prepare([*self._host.handles, *self._calls.handles], replicated=False)
+        rare = self._calls.targets and captured.chief_ops_every > 1
+        self._counter = captured.count_steps() if rare else None
+        self.queue = self._queue() if queued else None
         step = self.on_replica
         self._step = eager.function(step, jit_compile=True) if jit_compile else step
+
+    def _queue(self) -> HostCallQueue | None:
+        """A queue for the host calls, if nothing else sees what they do."""
+        others = {*self._replica.handles, *self._host.handles}
+        capacity = capacity_for(self._calls.feeds)
+        if self.machines or self._fed or not self._calls.targets or capacity is None:
+            return None
+        if others & set(self._calls.handles):
+            return None
+        return HostCallQueue(self._calls, self.store, capacity)
 
     def exchanges(self) -> set[str]:
         """Names of what replicas exchange in this step."""
         sums = {op.name for stage in self._replica.stages for op in stage.collectives}
+        if self.captured.first_replica_speaks:
+            return sums
         return sums | {f"over_replicas/{t.name}" for t in self._behind}
 
     def replicated_variables(self) -> list[str]:
@@ -117,7 +137,7 @@ class StepProgram:
 
     @property
     def _stand_ins(self) -> list[tf.Tensor]:
-        feeds = [*self._host.feeds, *self._rare.feeds]
+        feeds = [*self._host.feeds, *self._calls.feeds]
         return list({key(p): p for p in feeds if key(p) in self.captured.stand_ins}.values())
 
     @property
@@ -126,6 +146,7 @@ class StepProgram:
         one = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
         one = one and self._counter is None  # a branch for what does not run in every step
         ops = [*self._replica.ops, *self._host.ops]
+        ops += [] if self.queue else self._calls.ops
         return one and not any(map(prune.calls_functions, ops))
 
     def _is_host(self, op: tf.Operation) -> bool:
@@ -175,7 +196,7 @@ class StepProgram:
         return total / tf.cast(self.machines.replicas, value.dtype)
 
     def _over_machines(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        if self.machines is None:
+        if self.machines is None or self.captured.first_replica_speaks:
             return value
         return self.machines.concatenate(value, f"over_replicas/{tensor.name}")
 
@@ -197,26 +218,33 @@ class StepProgram:
         host_values = self._host(
             [fed_to_host[key(p)] for p in self._host.feeds], self.store.host_handle
         )
-        if self._counter is not None:
-            self._run_rare([fed_to_host[key(p)] for p in self._rare.feeds], self._counter)
+        if self._calls.targets:
+            self._call_host([fed_to_host[key(p)] for p in self._calls.feeds])
         on_host = {key(t): v for t, v in zip(self._host.fetches, host_values, strict=True)}
         return [
             on_host[key(t)] if key(t) in on_host else self._one(key(t), values[key(t)])
             for t in self.fetches
         ]
 
-    def _run_rare(self, values: Sequence[tf.Tensor], counter: tf.Variable) -> None:
-        def run() -> tf.Tensor:
-            self._rare([tf.identity(v) for v in values], self.store.host_handle)
+    def _call_host(self, values: Sequence[tf.Tensor]) -> None:
+        def call() -> tf.Tensor:
+            given = [tf.identity(v) for v in values]
+            if self.queue is not None:
+                self.queue.put(given)
+            else:
+                self._calls(given, self.store.host_handle)
             return tf.constant(True)
 
-        due = tf.equal(counter % self.captured.chief_ops_every, 0)
-        tf.cond(due, run, lambda: tf.constant(False))
-        counter.assign_add(1)
+        if self._counter is None:
+            call()
+            return
+        due = tf.equal(self._counter % self.captured.chief_ops_every, 0)
+        tf.cond(due, call, lambda: tf.constant(False))
+        self._counter.assign_add(1)
 
     def _over_replicas(self, value) -> tf.Tensor:
         parts = self.strategy.experimental_local_results(value)
-        if len(parts) == 1 or self.machines:
+        if len(parts) == 1 or self.machines or self.captured.first_replica_speaks:
             return parts[0]
         return tf.concat(parts, axis=0)
 

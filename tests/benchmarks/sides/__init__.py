@@ -10,6 +10,10 @@ from __future__ import annotations
 import dataclasses
 import time
 
+LISTENERS = ("", "host_call", "hook", "slow", "slow_host_call")
+SLEEP = 0.005
+"""Seconds."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -20,8 +24,9 @@ class Settings:
       use_tpu: TPU semantics, for this package.
       jit: compile with XLA.
       model_dir: directory of an estimator.
-      listen: who listens to this package: nobody (""), a "host_call" that writes four scalars in
-        every step, or a "hook" every 100 steps.
+      listen: who listens to this package, one of `LISTENERS`: nobody (""), a "host_call" that
+        writes four scalars in every step, or a "hook" every 100 steps; nobody to steps that sleep
+        (`SLEEP`), "slow", or a "slow_host_call" that sleeps as long as they do.
     """
 
     loop: int

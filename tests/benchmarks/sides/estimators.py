@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from benchmarks import models
 from benchmarks.gate import Gate
-from benchmarks.sides import Settings, Timing
+from benchmarks.sides import SLEEP, Settings, Timing
 
 _ENDLESS = 10**9
 
@@ -94,6 +94,18 @@ def _host_call(directory: str, loss: tf.Tensor) -> Any:
     return write, [step, *(tf.reshape(loss * factor, [1]) for factor in (1.0, 2.0, 3.0, 4.0))]
 
 
+def _sleeping(value: tf.Tensor) -> tf.Tensor:
+    """`value`, some time later."""
+
+    def wait(array: Any) -> Any:
+        time.sleep(SLEEP)
+        return array
+
+    waited = tf.py_func(wait, [value], value.dtype)
+    waited.set_shape(value.shape)
+    return waited
+
+
 def _model_fn_of(model: types.ModuleType, settings: Settings) -> Any:
     def get(name: str, shape: Any, kind: Any) -> Any:
         return tf.get_variable(name, shape, initializer=models.initial(kind))
@@ -112,7 +124,11 @@ def _model_fn_of(model: types.ModuleType, settings: Settings) -> Any:
             more = {}
             if settings.listen == "host_call":
                 more["host_call"] = _host_call(settings.model_dir, loss)
+            if settings.listen == "slow_host_call":
+                more["host_call"] = (_sleeping, [tf.reshape(loss, [1])])
             train_op = _train_op(model, loss, params["use_tpu"])
+            if settings.listen.startswith("slow"):
+                train_op = tf.group(train_op, _sleeping(tf.stop_gradient(loss)))
             return spec(mode, loss=loss, train_op=train_op, **more)
         return spec(mode, loss=loss, eval_metrics=(_metric_fn, [labels, logits]))
 

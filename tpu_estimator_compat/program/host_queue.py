@@ -1,0 +1,142 @@
+"""Makes host calls in a thread while steps go on: each step puts its tensors in a queue.
+
+Nothing ever blocks within TensorFlow, where few threads serve everyone: whoever runs steps asks for
+room first, and the thread takes only what is in the queue.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.executors import ExecutorChoice
+from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.variables import VariableStore
+
+_MOST_BYTES = 64 * 2**20  # of tensors that wait
+_MOST_CALLS = 1024
+
+
+class HostCallQueue:
+    """The host calls of steps that were made, in the order of the steps.
+
+    Args:
+      program: one call: its feeds are a step's tensors.
+      store: holds what the program uses.
+      capacity: how many calls may wait; see `capacity_for`.
+
+    Attributes:
+      failed: whether a call raised an error. No further call is made then, until `finish`.
+    """
+
+    def __init__(self, program: ReplicaProgram, store: VariableStore, capacity: int):
+        self.failed = False
+        self._program = program
+        self._store = store
+        self._capacity = capacity
+        self._variables = {op.name for op in program.handles if op.name in store}
+        self._executors = ExecutorChoice(not any(map(prune.calls_functions, program.ops)))
+        self._functions: dict[str, Any] = {}
+        self._thread: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None
+        self._error: BaseException | None = None
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            self._queue = tf.queue.FIFOQueue(capacity, [t.dtype for t in program.feeds])
+
+    def uses(self, variable: str) -> bool:
+        """Whether calls read or write the variable of this name."""
+        return variable in self._variables
+
+    def put(self, values: Sequence[tf.Tensor]) -> None:
+        """Builds into the function under construction: a step's tensors, one per feed, wait."""
+        self._queue.enqueue(list(values))
+
+    def room(self, steps: int) -> int:
+        """How many of `steps` steps may be run before `hand_over`; waits where calls are slow."""
+        steps = min(steps, self._capacity // 2)
+        if self._waiting() + steps > self._capacity:
+            self.finish()
+        return steps
+
+    def hand_over(self) -> None:
+        """Has the thread make the calls of the steps that were run since."""
+        if self.failed or (self._last and not self._last.done() and not self._last.running()):
+            return  # the thread has yet to look at the queue
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="host_call")
+        executor = self._executors.next(self._waiting())
+        if executor not in self._functions:  # traced here: graphs are not made for many threads
+            with eager.eager_mode(), eager.call_options(executor=executor), tf.device("/cpu:0"):
+                built: Any = eager.function(self._build)
+                self._functions[executor] = built.get_concrete_function()
+        self._last = self._thread.submit(self._make, executor)
+
+    def finish(self) -> None:
+        """Waits until all calls that were handed over are made.
+
+        Raises:
+          tf.errors.OpError: what a call raised. The calls after it are not made.
+        """
+        if self._last is not None:
+            self._last.result()
+            self._last = None
+        error, self._error = self._error, None
+        if error is None:
+            return
+        self.failed = False
+        with eager.eager_mode():
+            while self._waiting():
+                self._queue.dequeue()
+        raise error
+
+    def close(self) -> None:
+        """Ends the thread, once all calls are made."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+
+    def _waiting(self) -> int:
+        with eager.eager_mode():
+            return int(self._queue.size())
+
+    def _build(self) -> tf.Tensor:
+        def body(i: tf.Tensor) -> tuple[tf.Tensor]:
+            dequeued = self._queue.dequeue()
+            values = dequeued if isinstance(dequeued, list) else [dequeued]
+            for feed, value in zip(self._program.feeds, values, strict=True):
+                value.set_shape(feed.shape)
+            self._program(values, self._store.host_handle)
+            return (i + 1,)
+
+        count = self._queue.size()
+        tf.while_loop(lambda i: i < count, body, (tf.constant(0),))
+        return count
+
+    def _make(self, executor: str) -> None:
+        """In the thread: makes the calls of all steps that wait."""
+        if self.failed:
+            return
+        started = time.perf_counter()
+        try:
+            with eager.eager_mode(), eager.call_options(executor=executor), tf.device("/cpu:0"):
+                made = int(self._functions[executor]())
+        except BaseException as error:  # raised again where training can see it
+            self._error, self.failed = error, True
+            return
+        self._executors.record(executor, made, time.perf_counter() - started)
+
+
+def capacity_for(feeds: Sequence[tf.Tensor]) -> int | None:
+    """How many calls with such `feeds` may wait; None for none: large, or of unknown size."""
+    if not feeds or any(t.dtype in (tf.string, tf.variant, tf.resource) for t in feeds):
+        return None
+    if not all(t.shape.is_fully_defined() for t in feeds):
+        return None
+    size = sum(t.shape.num_elements() * t.dtype.size for t in feeds)
+    capacity = min(_MOST_CALLS, _MOST_BYTES // max(1, size))
+    return capacity if capacity > 1 else None
