@@ -102,8 +102,13 @@ def split_element(element: Any) -> tuple[Any, Any]:
                 "input_fn should return (features, labels) as a len 2 tuple. "
                 f"Got {len(element)} elements."
             )
-        return element[0], element[1]
+        return element[0], _labels(element[1])
     return element, None
+
+
+def _labels(given: Any) -> Any:
+    """Labels; an empty tuple stands for none."""
+    return None if isinstance(given, tuple) and not given else given
 
 
 class PredictFeatures(dict):
@@ -128,7 +133,7 @@ def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
         features, labels = element.features, element.labels
         if type(features) is dict:
             features = PredictFeatures(features, element.is_padding)
-        return features, (None if isinstance(labels, tuple) and not labels else labels)
+        return features, _labels(labels)
     if mode == ModeKeys.PREDICT:
         return (element[0] if isinstance(element, (list, tuple)) else element), None
     return split_element(element)

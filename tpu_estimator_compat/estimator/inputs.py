@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-InputFn = Callable[[], tf.data.Dataset]
+InputFn = Callable[[], Any]
 
 
 def numpy_input_fn(
@@ -36,8 +36,9 @@ def numpy_input_fn(
       num_threads: ignored; `tf.data` reads in parallel by itself, in order.
 
     Returns:
-      A function without arguments that returns a dataset of features, or of features and labels.
-      The last batch of a finite number of epochs may be smaller. It raises ValueError if arrays
+      A function without arguments that returns features, or (features, labels): in a graph, as in
+      an input_fn, tensors that are new in every step; with eager execution a dataset of them. The
+      last batch of a finite number of epochs may be smaller. It raises ValueError if arrays
       are missing, or differ in length, or share a key between `x` and `y`; TypeError if `x` is
       neither an array nor a dict.
 
@@ -47,7 +48,7 @@ def numpy_input_fn(
     del num_threads
     _check_shuffle(shuffle)
 
-    def input_fn() -> tf.data.Dataset:
+    def input_fn() -> Any:
         _check_arrays(x, y)
         data = x if y is None else (x, y)
         return _batches(data, batch_size, num_epochs, queue_capacity if shuffle else 0)
@@ -78,7 +79,7 @@ def pandas_input_fn(
       target_column: a name that no column of `x` may have if there is a `y`.
 
     Returns:
-      A function without arguments that returns a dataset of features, or of features and labels.
+      As `numpy_input_fn`.
 
     Raises:
       ValueError: `shuffle` is not a bool, the indexes of `x` and `y` differ, or `target_column` is
@@ -105,18 +106,23 @@ def pandas_input_fn(
         data = (features, labels)
     buffer = queue_capacity or 4 * len(x)
 
-    def input_fn() -> tf.data.Dataset:
+    def input_fn() -> Any:
         return _batches(data, batch_size, num_epochs, buffer if shuffle else 0)
 
     return input_fn
 
 
-def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> tf.data.Dataset:
+def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> Any:
     dataset = tf.data.Dataset.from_tensor_slices(data)
     if shuffle_buffer:
         dataset = dataset.shuffle(max(shuffle_buffer, size))
     # Batches run over the end of an epoch; only without an end are all of them full.
-    return dataset.repeat(epochs).batch(size, drop_remainder=epochs is None)
+    dataset = dataset.repeat(epochs).batch(size, drop_remainder=epochs is None)
+    if tf.executing_eagerly():
+        return dataset
+    iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+    tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+    return iterator.get_next()
 
 
 def _check_shuffle(shuffle: Any) -> None:

@@ -136,7 +136,8 @@ def _from_dataset(
 def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data.Dataset:
     element = tuple(result) if isinstance(result, list) else result
     if isinstance(element, tuple) and len(element) == 2 and element[1] is None:
-        element = element[0]
+        # A tuple alone would be taken for features and labels.
+        element = (element[0], ()) if isinstance(element[0], (list, tuple)) else element[0]
     with graph.as_default():
         element = tf.nest.map_structure(
             lambda t: t if hasattr(t, "dtype") and hasattr(t, "graph") else _as_tensor(t), element
