@@ -69,13 +69,14 @@ class Facts:
             return said.target
         if said is not None and reference.path != "tensorflow":
             return None
-        if self._is_v1_namespace(reference.path) and self._must_move(reference.path):
+        if self._can_move(reference.path) and self._must_move(reference.path):
             return unmoved(reference.path, self.module.bare)
         return None
 
     def may_move(self, reference: Reference) -> bool:
         """Whether an import can go to `tpu_estimator_compat.v1`, if others beside it do."""
-        return self.verdicts[id(reference)] is None and self._is_v1_namespace(reference.path)
+        alive = self.verdicts[id(reference)] is None
+        return alive and self._can_move(reference.path) and not _is_internal(reference.path)
 
     def alias_moves(self, chain: Reference) -> bool:
         """Whether the alias that a chain begins with will stand for the same name of v1."""
@@ -84,17 +85,17 @@ class Facts:
         own = verdict(dataclasses.replace(chain, path=chain.base), self.module.bare)
         if own is not None and own.target is not None:
             return True  # the import or assignment is rewritten itself
-        if not self._is_v1_namespace(chain.base):
+        if not self._can_move(chain.base):
             return False
         # In a module that means TensorFlow 1, what is assigned comes from a root that moves.
-        from_v2 = ".compat.v2." in f"{chain.base}."
-        return chain.imported or (self.module.bare is Dialect.V1 and not from_v2)
+        from_root = not _is_internal(chain.base) and ".compat.v2." not in f"{chain.base}."
+        return chain.imported or (self.module.bare is Dialect.V1 and from_root)
 
-    def _is_v1_namespace(self, path: str) -> bool:
+    def _can_move(self, path: str) -> bool:
+        """Whether v1 has all that there is at a path."""
         if path.partition(".")[0] != "tensorflow":
             return False
-        api, name = meaning(path, self.module.bare)
-        return api is Dialect.V1 and name.partition(".")[0] not in INTERNAL
+        return _is_internal(path) or meaning(path, self.module.bare)[0] is Dialect.V1
 
     def _must_move(self, path: str) -> bool:
         """The root, for a module that means TensorFlow 1, and what dead names are used through."""
@@ -118,6 +119,10 @@ class Facts:
         if text.isascii():
             return offset
         return len(text.encode("utf-8")[:offset].decode("utf-8", "replace"))
+
+
+def _is_internal(path: str) -> bool:
+    return path.split(".")[1:2] != [] and path.split(".")[1] in INTERNAL
 
 
 def unmoved(path: str, bare: Dialect) -> str:

@@ -90,7 +90,10 @@ def _of_path(reference: Reference, bare: Dialect) -> Verdict | None:
     path = reference.path
     root = path.partition(".")[0]
     if root == "tensorflow_estimator":
-        return _of_row(path, path) or _unknown(path)
+        is_namespace = bool(table.load().below(path))
+        return _of_row(path, path) or (
+            Verdict(path, Status.WORKS) if is_namespace else _unknown(path)
+        )
     if root == "tpu_estimator_compat":
         return _of_migrated(path)
     api, name = meaning(path, bare)
@@ -127,15 +130,15 @@ def _of_migrated(path: str) -> Verdict | None:
 
 
 def _of_row(name: str, asked: str) -> Verdict | None:
-    """By the row of the name, or of a module above it; namespaces of rows work."""
+    """By the row of the name, or of a module above it; dead namespaces of rows work."""
     rows = table.load()
     row = rows.covering(name)
-    if row is None:
-        return Verdict(asked, Status.WORKS) if rows.below(name) else None
-    status = Status(row.status.value)
-    if row.name != name and status is not Status.REFUSED and not _provides(row, name):
-        return Verdict(asked, Status.WORKS) if rows.below(name) else _unknown(asked)
-    return Verdict(asked, status, row.advice, row)
+    if row is not None and (row.name == name or _provides(row, name)):
+        return Verdict(asked, Status(row.status.value), row.advice, row)
+    is_namespace = bool(rows.below(name))
+    if is_namespace and (row is not None or _is_gone(name.partition(".")[2])):
+        return Verdict(asked, Status.WORKS)
+    return None if row is None else _unknown(asked)
 
 
 def _unknown(name: str) -> Verdict:
@@ -158,7 +161,9 @@ def _is_dead_in_v2(name: str) -> bool:
 
 
 def _provides(row: DeadName, name: str) -> bool:
-    """Whether the module of a row has what follows in the name."""
+    """Whether what a row says holds for what follows in the name: its module has it, or refuses."""
+    if row.status is table.Status.REFUSED:
+        return True
     following = name.removeprefix(f"{row.name}.").partition(".")[0]
     names = _provided().get(row.name)
     return names is None or following in names
