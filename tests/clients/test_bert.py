@@ -224,6 +224,8 @@ def test_like_the_original(folder, pretrained, clients, original_python):
     shapes = ours.get_variable_to_shape_map()
     assert shapes == originals.get_variable_to_shape_map()
     for name in shapes:
+        if "attention/self/key/bias" in name:
+            continue  # adds the same to all scores of a softmax: its gradient is rounding alone
         expected = originals.get_tensor(name)
         scale = max(np.abs(expected).max(), 1e-6)
         difference = np.abs(ours.get_tensor(name) - expected).max() / scale
