@@ -28,3 +28,14 @@ def test_bert(tmp_path, clients):
     assert "model.ckpt-8" in went_on
     assert "tensorflow.contrib" not in (tmp_path / "mine" / "modeling.py").read_text()
     assert tf.train.latest_checkpoint(str(tmp_path / "classifier")).endswith("model.ckpt-32")
+
+
+def test_migrate(tmp_path, clients):
+    scanned, listed, shown, written, trained = walk("migrate.md", tmp_path, clients)
+    assert "old.py:3   tf.contrib.tpu" in scanned
+    assert '"refused": 1' in listed
+    assert "-import tensorflow as tf" in shown
+    assert "Rewrote old.py" in written
+    assert "old.py:5  tf.estimator.LinearRegressor  refused" in written
+    assert "Loss for final step" in trained
+    assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-50")

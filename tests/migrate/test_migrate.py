@@ -104,6 +104,12 @@ CASES = {
         "from tpu_estimator_compat.v1.estimator import tpu as tpu_estimator  # pylint: disable=x\n"
         "tpu_estimator.TPUEstimator\n",
     ),
+    "from_estimator_package_elsewhere": (
+        "from tensorflow_estimator.python.estimator.hooks import session_run_hook\n"
+        "session_run_hook.SessionRunHook\n",
+        "from tpu_estimator_compat import estimator as session_run_hook\n"
+        "session_run_hook.SessionRunHook\n",
+    ),
     "estimator_package": (
         "import tensorflow_estimator as tfe\ntfe.estimator.Estimator\n",
         "import tpu_estimator_compat.v1 as tfe\n"

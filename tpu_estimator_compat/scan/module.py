@@ -100,7 +100,8 @@ def _said(reference: Reference, bare: Dialect, evidence: Reference | None) -> Ve
 
 def _advice(said: Verdict) -> str:
     target = said.target
-    if said.status is Status.WORKS and target is not None and said.row and said.row.move_to:
+    moved = said.row is not None and (said.row.move_to or not said.name.startswith("tf."))
+    if said.status is Status.WORKS and target is not None and moved:
         return f"Write {target}."
     return said.advice
 

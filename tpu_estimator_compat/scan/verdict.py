@@ -37,13 +37,17 @@ class Verdict:
 
     @property
     def target(self) -> str | None:
-        """Where the name is to be found in `tpu_estimator_compat.v1`, as a path that begins so."""
+        """Where the name is to be found, in full: in `tpu_estimator_compat.v1`, if it can be."""
         if self.status not in (Status.WORKS, Status.DIFFERS, Status.REFUSED):
             return None
-        path = self.name
-        if self.row is not None and self.row.move_to:
-            path = self.row.move_to + self.name.removeprefix(self.row.name)
-        return V1 + path.removeprefix("tf") if path.partition(".")[0] == "tf" else None
+        path, row = self.name, self.row
+        if row is not None and row.move_to:
+            path = row.move_to + path.removeprefix(row.name)
+        if path.partition(".")[0] == "tf":
+            return V1 + path.removeprefix("tf")
+        if row is None or not row.served_by:
+            return None
+        return row.served_by.replace(":", ".") + path.removeprefix(row.name)
 
 
 def verdict(reference: Reference, bare: Dialect) -> Verdict | None:

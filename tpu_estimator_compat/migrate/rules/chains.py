@@ -13,7 +13,7 @@ from tpu_estimator_compat.legacy.dialect import meaning
 from tpu_estimator_compat.legacy.references import Form, Reference
 from tpu_estimator_compat.migrate.dotted import dotted
 from tpu_estimator_compat.migrate.facts import Facts, Span
-from tpu_estimator_compat.scan.verdict import Verdict
+from tpu_estimator_compat.scan.verdict import V1, Verdict
 
 
 class Chains:
@@ -29,7 +29,9 @@ class Chains:
         self._facts = facts
         self._new: dict[Span, tuple[str, str]] = {}
         for reference, said in facts.references:
-            if reference.form is Form.ATTRIBUTE and said is not None and said.target is not None:
+            if reference.form is not Form.ATTRIBUTE or said is None or said.target is None:
+                continue
+            if said.target.startswith(f"{V1}."):
                 self._plan(reference, said, said.target)
 
     def _plan(self, reference: Reference, said: Verdict, target: str) -> None:
