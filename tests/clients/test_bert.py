@@ -202,10 +202,12 @@ def test_like_the_original(folder, pretrained, clients, original_python):
 
     All training examples are the same one, since the script shuffles without a seed.
     """
-    record = next(tf.data.TFRecordDataset(str(folder / "pretraining.tfrecord")).as_numpy_iterator())
+    example = next(
+        tf.data.TFRecordDataset(str(folder / "pretraining.tfrecord")).as_numpy_iterator()
+    )
     with tf.io.TFRecordWriter(str(folder / "one.tfrecord")) as writer:
         for _ in range(32):
-            writer.write(record)
+            writer.write(example)
     flags = {"input_file": "one.tfrecord", "init_checkpoint": pretrained, "num_train_steps": 20}
     flags |= {"learning_rate": 1e-3, "save_checkpoints_steps": 10}
     _pretrain(clients, folder, "ours", **flags)
