@@ -9,40 +9,40 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.compat.v1.data.experimental import (
-    AUTOTUNE,
-    Counter,
-    CsvDataset,
-    Optional,
-    RandomDataset,
-    Reducer,
-    SqlDataset,
-    TFRecordWriter,
-    bucket_by_sequence_length,
-    choose_from_datasets,
-    copy_to_device,
-    dense_to_sparse_batch,
-    enumerate_dataset,
-    get_next_as_optional,
-    get_single_element,
-    group_by_reducer,
-    group_by_window,
-    ignore_errors,
-    make_batched_features_dataset,
-    make_csv_dataset,
-    make_saveable_from_iterator,
-    map_and_batch,
-    parallel_interleave,
-    parse_example_dataset,
-    prefetch_to_device,
-    rejection_resample,
-    sample_from_datasets,
-    scan,
-    shuffle_and_repeat,
-    unbatch,
-    unique,
-)
 from tensorflow.python.data.util import nest
+
+_experimental = tf.data.experimental
+AUTOTUNE = _experimental.AUTOTUNE
+Counter = _experimental.Counter
+CsvDataset = _experimental.CsvDataset
+Optional = _experimental.Optional
+RandomDataset = _experimental.RandomDataset
+Reducer = _experimental.Reducer
+SqlDataset = _experimental.SqlDataset
+TFRecordWriter = _experimental.TFRecordWriter
+bucket_by_sequence_length = _experimental.bucket_by_sequence_length
+choose_from_datasets = _experimental.choose_from_datasets
+copy_to_device = _experimental.copy_to_device
+dense_to_sparse_batch = _experimental.dense_to_sparse_batch
+enumerate_dataset = _experimental.enumerate_dataset
+get_next_as_optional = _experimental.get_next_as_optional
+get_single_element = _experimental.get_single_element
+group_by_reducer = _experimental.group_by_reducer
+group_by_window = _experimental.group_by_window
+ignore_errors = _experimental.ignore_errors
+make_batched_features_dataset = _experimental.make_batched_features_dataset
+make_csv_dataset = _experimental.make_csv_dataset
+make_saveable_from_iterator = _experimental.make_saveable_from_iterator
+map_and_batch = _experimental.map_and_batch
+parallel_interleave = _experimental.parallel_interleave
+parse_example_dataset = _experimental.parse_example_dataset
+prefetch_to_device = _experimental.prefetch_to_device
+rejection_resample = _experimental.rejection_resample
+sample_from_datasets = _experimental.sample_from_datasets
+scan = _experimental.scan
+shuffle_and_repeat = _experimental.shuffle_and_repeat
+unbatch = _experimental.unbatch
+unique = _experimental.unique
 
 Transformation = Callable[[tf.data.Dataset], tf.data.Dataset]
 
@@ -80,8 +80,8 @@ def sloppy_interleave(
     return parallel_interleave(map_func, cycle_length, block_length, sloppy=True)
 
 
-def reduce_dataset(dataset: tf.data.Dataset, reducer: Reducer) -> Any:
-    """All elements of a finite dataset in one, by `reducer`, as a nested structure of tensors.
+def reduce_dataset(dataset: tf.data.Dataset, reducer: Any) -> Any:
+    """All elements of a finite dataset in one, by a `Reducer`, as nested tensors.
 
     As in TensorFlow 1, `finalize_func` is not called.
     """

@@ -6,20 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.compat.v1.distribute import (
-    OneDeviceStrategy,
-    ReductionToOneDevice,
-    ReplicaContext,
-    get_loss_reduction,
-    get_replica_context,
-    get_strategy,
-    has_strategy,
-    in_cross_replica_context,
-)
 from tensorflow.python.distribute.cross_device_ops import AllReduceCrossDeviceOps, CrossDeviceOps
 
 from tpu_estimator_compat.topology import TPUStrategy
 
+OneDeviceStrategy = tf.distribute.OneDeviceStrategy
+ReductionToOneDevice = tf.distribute.ReductionToOneDevice
+ReplicaContext = tf.distribute.ReplicaContext
+get_loss_reduction = tf.distribute.get_loss_reduction
+get_replica_context = tf.distribute.get_replica_context
+get_strategy = tf.distribute.get_strategy
+has_strategy = tf.distribute.has_strategy
+in_cross_replica_context = tf.distribute.in_cross_replica_context
 DistributionStrategy = tf.distribute.Strategy
 DistributionStrategyExtended = tf.distribute.StrategyExtended
 ReductionToOneDeviceCrossDeviceOps = ReductionToOneDevice
@@ -80,7 +78,7 @@ def get_cross_replica_context() -> tf.distribute.Strategy | None:
     return get_strategy() if in_cross_replica_context() else None
 
 
-def require_replica_context(replica_context: ReplicaContext) -> None:
+def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
     """Checks that code runs in a replica.
 
     Raises:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import operator
 import sys
 import types
 from typing import Any
@@ -177,8 +178,17 @@ def member(parent: Any, path: str, name: str) -> Any:
 
 def _serve(row: DeadName) -> Any:
     where, _, attribute = row.served_by.partition(":")
-    found = importlib.import_module(where)
+    found = _module(where)
     return getattr(found, attribute) if attribute else found
+
+
+def _module(where: str) -> Any:
+    top, _, path = where.partition(".")
+    if top != "tensorflow" or path.startswith(("python.", "core.")):
+        return importlib.import_module(where)
+    # To import a part of the API would load it a second time, and put it in the place of the first.
+    found = importlib.import_module(top)
+    return operator.attrgetter(path)(found) if path else found
 
 
 def _submodule(package: Any, name: str) -> Any:
