@@ -102,6 +102,14 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
             "import tensorflow as tf\ntf.compat.v1.keras.layers.Dense",
             [(2, "tf.keras.layers.Dense", "differs")],
         ),
+        (
+            "from tensorflow.contrib import eager as tfe\ntfe.Variable\ntfe.Network",
+            [
+                (1, "tf.contrib.eager", "works"),
+                (2, "tf.contrib.eager.Variable", "works"),
+                (3, "tf.contrib.eager.Network", "refused"),
+            ],
+        ),
         # What needs a person.
         (
             "from tensorflow.contrib.tpu import *",

@@ -35,12 +35,21 @@ def only_in_each() -> tuple[list[str], list[str]]:
 
 
 def provided() -> dict[str, list[str]]:
-    """The names in the modules that serve rows of the table, by row."""
+    """The names in the modules that serve rows of the table, private ones too, by row."""
     return {
-        row.name: _public(importlib.import_module(row.served_by))
+        row.name: _attributes(importlib.import_module(row.served_by))
         for row in table.load().rows.values()
         if row.status is not table.Status.REFUSED and ":" not in row.served_by
     }
+
+
+def _attributes(module: types.ModuleType) -> list[str]:
+    """Without submodules that are only there because somebody imported them."""
+    public = {*_public(module)}
+    inner = f"{module.__name__}."
+    names = {name for name in dir(module) if not name.startswith("__")}
+    submodules = {n for n in names if getattr(getattr(module, n), "__name__", "") == inner + n}
+    return sorted(names - submodules | public)
 
 
 def write() -> None:

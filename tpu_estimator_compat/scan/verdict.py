@@ -137,9 +137,12 @@ def _of_row(name: str, asked: str) -> Verdict | None:
     """By the row of the name, or of a module above it; dead namespaces of rows work."""
     rows = table.load()
     row = rows.covering(name)
-    if row is not None and (row.name == name or _provides(row, name)):
-        return Verdict(asked, Status(row.status.value), row.advice, row)
     is_namespace = bool(rows.below(name))
+    refused = row is not None and row.status is table.Status.REFUSED
+    # In a namespace that is refused, some names may work all the same: each use will tell.
+    says = row is not None and (row.name == name or _provides(row, name))
+    if row is not None and says and not (refused and is_namespace):
+        return Verdict(asked, Status(row.status.value), row.advice, row)
     if is_namespace and (row is not None or _is_gone(name.partition(".")[2])):
         return Verdict(asked, Status.WORKS)
     return None if row is None else _unknown(asked)
