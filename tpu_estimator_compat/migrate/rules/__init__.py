@@ -1,8 +1,8 @@
 """One kind of change, one module; `RULES` is all of them, in the order in which they apply.
 
 A rule is made from the `Facts` of a module. `nodes` are the types of libcst that it changes, and
-`leave` gives what stands for such a node, given its place in the file. `left` are findings for what
-it did not dare to change.
+`leave` gives what stands for such a node, given its place in the file. What a rule does not dare to
+change is found again by the scan of the result.
 """
 
 from tpu_estimator_compat.migrate.rules.added_import import AddedImport
