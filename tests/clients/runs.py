@@ -47,17 +47,21 @@ def python(
     executable: str = sys.executable,
 ) -> str:
     """Runs Python with the clients in its path; returns what it printed."""
-    path = f"{HERE.parents[1]}{os.pathsep}{clients}"
     done = subprocess.run(
         [executable, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment(clients),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout[-5000:]}"
     return done.stdout
+
+
+def environment(clients: pathlib.Path) -> dict[str, str]:
+    """With this package and the clients in Python's path."""
+    return {**os.environ, "PYTHONPATH": f"{HERE.parents[1]}{os.pathsep}{clients}"}
 
 
 def numbers(path: pathlib.Path) -> dict[str, float]:
