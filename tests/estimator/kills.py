@@ -159,7 +159,8 @@ def chain(training: Training, found: dict[str, Any], rng: random.Random, kills: 
             assert steps[-1] == STEPS
             return
         found["kills"] += 1
-        found["unfinished"] += any(n.startswith(".") for n in os.listdir(training.directory))
+        if os.path.exists(training.directory):  # some die before they make it
+            found["unfinished"] += any(n.startswith(".") for n in os.listdir(training.directory))
         if step:
             newest = steps[-1]
             found["lost"].append(step - newest)

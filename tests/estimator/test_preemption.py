@@ -62,7 +62,7 @@ def test_sigterm_saves_and_exits_from_fit(tmp_path, handler, when):
     callback = KillFit(when)
     estimator = make_estimator(tmp_path, use_tpu=True, loop=STEPS)
     model = estimator.keras_model(train_input_fn)
-    data = train_input_fn({"batch_size": 16})
+    data = train_input_fn({"batch_size": 16}).repeat()
     more = {"steps_per_epoch": STEPS}
     if when == "test":
         more = {"steps_per_epoch": 5, "validation_data": data, "validation_steps": STEPS}
@@ -72,7 +72,7 @@ def test_sigterm_saves_and_exits_from_fit(tmp_path, handler, when):
     assert callback.ended
     assert signal.getsignal(signal.SIGTERM) == handler
     step = int(estimator.get_variable_value("global_step"))
-    assert step == 5 if when == "test" else 0 < step < STEPS
+    assert step == 5 if when == "test" else 0 < step < STEPS, step
     assert estimator.latest_checkpoint().endswith(f"-{step}")
 
 
