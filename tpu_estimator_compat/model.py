@@ -237,6 +237,9 @@ class ModelFnModel(keras.Model):
     def evaluate(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
         """Evaluates as `keras.Model.evaluate` does, with the model_fn's own metrics."""
         if isinstance(callbacks, keras.callbacks.CallbackList):  # called from within fit
+            for callback in callbacks.callbacks:
+                if isinstance(callback, _Clamp):
+                    callback.in_fit(kwargs.get("steps"))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
         self._live.follow_checkpoint()
         with _Clamp(self) as clamp:
@@ -275,6 +278,11 @@ class _Clamp(keras.callbacks.Callback):
         super().__init__()
         self._owner = model
         self._left: list[int | None] = []
+        self._of_validation: tuple[int | None] | None = None
+
+    def in_fit(self, steps: int | None) -> None:
+        """Says how many steps validations have: the callbacks' `params` have those of training."""
+        self._of_validation = (steps,)
 
     def __enter__(self) -> _Clamp:
         self._previous = self._owner._steps_left
@@ -290,7 +298,12 @@ class _Clamp(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         del logs
-        steps = self.params.get("steps") if self.params else None
+        self._begin(self._given(), batch)
+
+    def _given(self) -> int | None:
+        return self.params.get("steps") if self.params else None
+
+    def _begin(self, steps: int | None, batch: int) -> None:
         self._left = [None if steps is None else steps - batch]
 
     def on_test_begin(self, logs: Any = None) -> None:
@@ -298,4 +311,6 @@ class _Clamp(keras.callbacks.Callback):
         self._left = [None]
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self.on_train_batch_begin(batch, logs)
+        del logs
+        [steps] = self._of_validation or (self._given(),)
+        self._begin(steps, batch)

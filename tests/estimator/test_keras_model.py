@@ -49,6 +49,25 @@ def test_steps_per_execution_never_overshoots(estimator, steps):
     assert estimator.latest_checkpoint().endswith(f"model.ckpt-{2 * steps}")
 
 
+@pytest.mark.parametrize("steps", [None, 2, 7])
+def test_validation_has_steps_of_its_own(estimator, steps):
+    """Also where an epoch of training is shorter than a loop, or longer than the validation."""
+    model = estimator.keras_model()
+    data = dataset(None if steps else 2)
+    for train_steps in (1, 5):
+        history = model.fit(
+            dataset(None),
+            steps_per_epoch=train_steps,
+            validation_data=data,
+            validation_steps=steps,
+            epochs=2,
+            verbose=0,
+        )
+        expected = model.evaluate(data, steps=steps, return_dict=True, verbose=0)
+        assert history.history["val_loss"][-1] == pytest.approx(expected["loss"], rel=1e-6)
+        assert history.history["val_accuracy"][-1] == pytest.approx(expected["accuracy"], rel=1e-6)
+
+
 def test_evaluate_agrees_with_the_estimator(estimator):
     estimator.train(train_input_fn, steps=6)
     model = estimator.keras_model()
