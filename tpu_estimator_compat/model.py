@@ -277,7 +277,7 @@ class _Clamp(keras.callbacks.Callback):
     def __init__(self, model: ModelFnModel):
         super().__init__()
         self._owner = model
-        self._left: list[int | None] = []
+        self._left: int | None = None
         self._of_validation: tuple[int | None] | None = None
 
     def in_fit(self, steps: int | None) -> None:
@@ -293,8 +293,7 @@ class _Clamp(keras.callbacks.Callback):
         self._owner._steps_left = self._previous
 
     def _now(self) -> int:
-        left = self._left[-1] if self._left else None
-        return self._owner.steps_per_execution if left is None else left
+        return self._owner.steps_per_execution if self._left is None else self._left
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         del logs
@@ -304,11 +303,11 @@ class _Clamp(keras.callbacks.Callback):
         return self.params.get("steps") if self.params else None
 
     def _begin(self, steps: int | None, batch: int) -> None:
-        self._left = [None if steps is None else steps - batch]
+        self._left = None if steps is None else steps - batch
 
     def on_test_begin(self, logs: Any = None) -> None:
         del logs
-        self._left = [None]
+        self._left = None
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
         del logs

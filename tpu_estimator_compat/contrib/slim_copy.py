@@ -12,7 +12,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.legacy import namespaces, overlay
+from tpu_estimator_compat.legacy.dialect import Dialect
+from tpu_estimator_compat.legacy.imports import imported
 
 _ORIGINAL = "tf_slim"
 _COPY = "tpu_estimator_compat.contrib.slim"
@@ -44,8 +45,7 @@ def _import(
     if level == 0 and top == _ORIGINAL:
         return _imported_from_copy(f"{_COPY}.{rest}" if rest else _COPY, fromlist)
     if level == 0 and top == "tensorflow":
-        found = overlay.module(namespaces.v1(), rest.removeprefix("compat.v1").removeprefix("."))
-        return found if fromlist else namespaces.v1()
+        return imported(name, fromlist, Dialect.V1)
     return builtins.__import__(name, globals, locals, fromlist or (), level)
 
 

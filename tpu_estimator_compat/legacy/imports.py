@@ -132,7 +132,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         """
         top = name.partition(".")[0]
         if not level and top in _ROOTS:
-            return _imported(name, fromlist, meaning)
+            return imported(name, fromlist, meaning)
         found = (plain or builtins.__import__)(name, globals, locals, fromlist or (), level)
         if level:
             return found
@@ -167,8 +167,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
         exec(code, module.__dict__)
 
 
-def _imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
-    """What `import name` or `from name import ...` gives to a legacy module."""
+def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
+    """What `import name` or `from name import ...` of TensorFlow gives to a legacy module."""
     root, path = _root(name, meaning)
     module = overlay.module(root, path)
     if not fromlist:

@@ -55,12 +55,15 @@ _HELPER = "__tpu_estimator_compat_tobytes__"
 @functools.cache
 def numpy() -> types.ModuleType:
     """`numpy` with the names that it dropped; `np.bool` is Python's, as it was."""
-    return _Numpy(np, {**_BUILTIN, **{old: _today(new) for old, new in _RENAMED.items()}})
+    return _Numpy(np, {old: _today(new) for old, new in _RENAMED.items()})
 
 
 class _Numpy(Clone):
     def __getattr__(self, name: str) -> Any:
         return _BUILTIN[name] if name in _BUILTIN else super().__getattr__(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_BUILTIN})
 
 
 def _today(name: str | None) -> Any:
@@ -91,7 +94,7 @@ class _ToBytes(ast.NodeTransformer):
             return node
         assert isinstance(node.func, ast.Attribute)
         called = ast.Call(ast.Name(_HELPER, ast.Load()), [node.func.value, *node.args], [])
-        return ast.copy_location(ast.fix_missing_locations(ast.copy_location(called, node)), node)
+        return ast.copy_location(called, node)
 
     @staticmethod
     def is_tostring(node: ast.AST) -> bool:
