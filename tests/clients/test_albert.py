@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 import text
 from results import record
-from runs import drive, numbers, run
+from runs import drive, numbers
 
 pytestmark = pytest.mark.slow
 
@@ -35,18 +35,7 @@ def folder(tmp_path_factory, clients) -> pathlib.Path:
     sizes = {"embedding_size": 16, "num_hidden_groups": 1, "inner_group_num": 1}
     text.write_config(home / "config.json", 600, **sizes)
     text.write_mrpc(home)
-    run(
-        clients,
-        "bert.create_pretraining_data",
-        home,
-        input_file="text.txt",
-        output_file="pretraining.tfrecord",
-        vocab_file="vocab.txt",
-        max_seq_length=LENGTH,
-        max_predictions_per_seq=5,
-        dupe_factor=1,
-        random_seed=1,
-    )
+    text.write_pretraining(clients, home, LENGTH, dupe_factor=1)
     return home
 
 

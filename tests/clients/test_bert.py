@@ -41,18 +41,7 @@ def folder(tmp_path_factory, clients) -> pathlib.Path:
     text.write_config(home / "config.json", len((home / "vocab.txt").read_text().split()))
     text.write_mrpc(home)
     text.write_squad(home / "squad.json")
-    run(
-        clients,
-        "bert.create_pretraining_data",
-        home,
-        input_file="text.txt",
-        output_file="pretraining.tfrecord",
-        vocab_file="vocab.txt",
-        max_seq_length=LENGTH,
-        max_predictions_per_seq=5,
-        dupe_factor=2,
-        random_seed=1,
-    )
+    text.write_pretraining(clients, home, LENGTH, dupe_factor=2)
     return home
 
 

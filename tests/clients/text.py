@@ -8,7 +8,7 @@ import pathlib
 import re
 from pydoc_data import topics
 
-from runs import python
+from runs import python, run
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -112,3 +112,21 @@ def write_sentencepiece(clients: pathlib.Path, folder: pathlib.Path, size: int =
     )
     program = f"import sentencepiece as s; s.SentencePieceTrainer.train({options!r})"
     python(clients, folder, "-c", program)
+
+
+def write_pretraining(
+    clients: pathlib.Path, folder: pathlib.Path, length: int, dupe_factor: int
+) -> None:
+    """Has BERT's own script make `pretraining.tfrecord` of `text.txt` and `vocab.txt`."""
+    run(
+        clients,
+        "bert.create_pretraining_data",
+        folder,
+        input_file="text.txt",
+        output_file="pretraining.tfrecord",
+        vocab_file="vocab.txt",
+        max_seq_length=length,
+        max_predictions_per_seq=5,
+        dupe_factor=dupe_factor,
+        random_seed=1,
+    )
