@@ -1,0 +1,73 @@
+"""What a preflight has to say about one place in the user's code."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+
+class Severity(enum.Enum):
+    """How sure a finding is."""
+
+    FAILS = "fails"
+    """The step certainly cannot run on a TPU as it is."""
+    MIGHT = "might"
+    """It may fail, or cost more than it seems; not known without a TPU."""
+
+
+class Kind(enum.Enum):
+    """What a finding is about."""
+
+    CONFIGURATION = "configuration"
+    INPUT = "input"
+    MODEL_FN = "model_fn"
+    UNSUPPORTED_OP = "unsupported op"
+    HOST_OP = "host-only op"
+    STRING = "string"
+    DYNAMIC_SHAPE = "dynamic shape"
+    NOT_CONSTANT = "not a constant"
+    COMPILER = "compiler"
+    MEMORY = "memory"
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A line of the user's code.
+
+    Attributes:
+      file: path of the file.
+      line: 1-based line number.
+      function: name of the function that the line is in.
+      code: the line's text without indentation; empty where the file cannot be read.
+    """
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that is, or may be, wrong.
+
+    Attributes:
+      severity: how sure it is.
+      kind: what it is about.
+      message: what is wrong, one sentence.
+      advice: what to write instead; empty where nothing is known.
+      op: type of the operation, such as "StringToNumber"; empty where there is none.
+      node: name of the operation in the user's graph; empty where there is none.
+      source: the user's line; None where it is not known.
+    """
+
+    severity: Severity
+    kind: Kind
+    message: str
+    advice: str = ""
+    op: str = ""
+    node: str = ""
+    source: Source | None = None

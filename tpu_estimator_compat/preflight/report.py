@@ -1,0 +1,201 @@
+"""The result of a preflight: per topology what was found, how deep it looked, and the verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from tpu_estimator_compat.preflight.findings import Finding, Severity, Source
+
+
+class Depth(enum.IntEnum):
+    """How far a preflight goes; each depth includes the ones before."""
+
+    SCAN = 1
+    """Look at the captured graph: TensorFlow only, under a second."""
+    LOWER = 2
+    """Lower the step to StableHLO with XLA on the CPU: TensorFlow only."""
+    COMPILE = 3
+    """Compile the step with the TPU's own compiler: needs the extra `preflight`."""
+
+
+class Verdict(enum.Enum):
+    """What is known in the end."""
+
+    FITS = "compiles and fits"
+    FAILS = "fails"
+    UNKNOWN = "could not tell"
+
+    @property
+    def exit_code(self) -> int:
+        """0 for FITS, 1 for FAILS, 2 for UNKNOWN."""
+        return {Verdict.FITS: 0, Verdict.FAILS: 1, Verdict.UNKNOWN: 2}[self]
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """HBM of one device, bytes, as the TPU's compiler counts it.
+
+    Attributes:
+      arguments: the step's inputs: variables and one replica's batch.
+      outputs: its results, new values of variables included.
+      aliased: the part of the outputs that takes the place of arguments.
+      temporaries: what lives only within the step, such as activations and gradients.
+      code: the compiled program.
+    """
+
+    arguments: int
+    outputs: int
+    aliased: int
+    temporaries: int
+    code: int
+
+    @property
+    def total(self) -> int:
+        """Bytes in all: arguments + outputs - aliased + temporaries + code."""
+        return self.arguments + self.outputs - self.aliased + self.temporaries + self.code
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """Memory of one layer, a name scope of the model's variables; bytes of one replica.
+
+    Attributes:
+      name: the scope, such as "bert/encoder/layer_0".
+      variables: its trainable variables.
+      slots: its other variables: optimizer slots, moving averages.
+      temporaries: the largest temporaries whose ops are in it; 0 where the compiler named none.
+    """
+
+    name: str
+    variables: int
+    slots: int
+    temporaries: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    """One large buffer of the compiled step.
+
+    Attributes:
+      size: bytes on the device, padding included.
+      unpadded: bytes without padding.
+      shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
+      op: name of the operation in the user's graph; empty where the compiler named none.
+      source: the user's line; None where it is not known.
+    """
+
+    size: int
+    unpadded: int
+    shape: str
+    op: str = ""
+    source: Source | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Collectives:
+    """What the replicas exchange in one step, as the model asks for it.
+
+    Attributes:
+      all_reduces: number of sums over replicas in the captured step.
+      all_reduce_bytes: bytes that one replica puts into them.
+      others: number of other exchanges.
+      compiled: number by kind after compilation, which merges them; empty if not compiled.
+    """
+
+    all_reduces: int
+    all_reduce_bytes: int
+    others: int = 0
+    compiled: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class LargestBatch:
+    """The end of a search for the largest batch of one replica.
+
+    Attributes:
+      fits: the largest batch that compiled and fit; 0 where none did.
+      fails: the smallest batch that did not fit; None where none was found.
+      tried: batches tried, in order.
+    """
+
+    fits: int
+    fails: int | None
+    tried: tuple[int, ...]
+
+
+@dataclasses.dataclass
+class Report:
+    """What is known of one mode of a model on one topology.
+
+    Attributes:
+      topology: its name, such as "v5e:2x2".
+      mode: a `ModeKeys` value.
+      devices: devices of the topology, each with HBM of its own.
+      replicas: replicas of the model.
+      hosts: hosts of the topology.
+      batch_size: examples of one replica's step; None if unknown.
+      hbm: bytes of one device that a program can use.
+      asked: the depth that was asked for.
+      reached: the depth that was reached; None where not even the graph could be captured.
+      findings: what is or may be wrong, certain ones first.
+      ops: number of operations in the step.
+      parameters: number of trainable parameters.
+      variable_bytes: bytes of all variables of the step.
+      input_bytes: bytes of one replica's input.
+      collectives: what the replicas exchange.
+      layers: memory by layer, in the order of the graph.
+      memory: HBM by kind; None if not compiled.
+      buffers: the largest buffers; empty where it fits or was not compiled.
+      flops: floating-point operations of one replica's step; None if not compiled.
+      bytes_accessed: bytes that the step reads and writes in HBM; None if not compiled.
+      largest_batch: None where nobody searched.
+      compiler: its name and version; empty if not compiled.
+      cached: whether the compiler's answer came from the cache.
+      seconds: wall time by part: "capture", "scan", "lower", "compile".
+      unknown: why the verdict is UNKNOWN; empty otherwise.
+      notes: other remarks.
+    """
+
+    topology: str
+    mode: str
+    devices: int
+    replicas: int
+    hosts: int
+    batch_size: int | None
+    hbm: int
+    asked: Depth
+    reached: Depth | None = None
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    ops: int = 0
+    parameters: int = 0
+    variable_bytes: int = 0
+    input_bytes: int = 0
+    collectives: Collectives | None = None
+    layers: list[Layer] = dataclasses.field(default_factory=list)
+    memory: Memory | None = None
+    buffers: list[Buffer] = dataclasses.field(default_factory=list)
+    flops: float | None = None
+    bytes_accessed: float | None = None
+    largest_batch: LargestBatch | None = None
+    compiler: str = ""
+    cached: bool = False
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    unknown: str = ""
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAILS with a certain finding; FITS only where the TPU's compiler says so."""
+        if any(f.severity is Severity.FAILS for f in self.findings):
+            return Verdict.FAILS
+        if self.unknown or self.memory is None:
+            return Verdict.UNKNOWN
+        return Verdict.FITS
+
+    @property
+    def intensity(self) -> float | None:
+        """Arithmetic intensity: FLOPs per byte accessed; None if not compiled."""
+        if not self.flops or not self.bytes_accessed:
+            return None
+        return self.flops / self.bytes_accessed
