@@ -20,21 +20,16 @@ from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, r
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.loop import DeviceLoop
-from tpu_estimator_compat.metrics import metric_pairs
 from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.mode_step import ModeStep, mode_step
 from tpu_estimator_compat.program import eager
-from tpu_estimator_compat.program.capture import as_operation, plain_element
+from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, ModeKeys, WarmStartSettings
+from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
-from tpu_estimator_compat.training import (
-    add_default_saver,
-    host_call_targets,
-    scaffold_of,
-    train_targets,
-)
+from tpu_estimator_compat.training import add_default_saver, scaffold_of
 
 Capture = Callable[[str, Any, VariableStore], ModeRun]
 Build = Callable[[str, Any], None]
@@ -135,7 +130,8 @@ class LiveModes:
             if self._warm_start and not latest(self._config.model_dir):
                 run.warm_start(self._warm_start)
             scaffold = scaffold_of(run)
-            program, values = self._program(run)
+            step = mode_step(run)
+            program = self._program(run, step)
             if mode == ModeKeys.TRAIN:
                 add_default_saver(run, scaffold)
             writers = HostCallHook([])
@@ -154,34 +150,24 @@ class LiveModes:
                     interrupted=lambda: self._interrupted(),
                     calls=program.queue,
                 )
-            built = LiveMode(run, program, session, scaffold, loop, values, writers)
+            built = LiveMode(run, program, session, scaffold, loop, step.values, writers)
             self._initialize(built)
             writers.after_create_session(session, None)
         self._modes[mode] = built
         return built
 
-    def _program(self, run: ModeRun) -> tuple[StepProgram, dict[str, tf.Tensor]]:
-        spec = run.spec
-        values: dict[str, tf.Tensor] = {}
+    def _program(self, run: ModeRun, step: ModeStep) -> StepProgram:
         if run.mode == ModeKeys.PREDICT:
-            fetches = [run.over_replicas(t) for t in tf.nest.flatten(spec.predictions)]
-            return StepProgram(run.captured, self.store, fetches, []), values
-        if run.mode == ModeKeys.TRAIN:
-            targets = train_targets(run)
-        else:
-            pairs = metric_pairs(run)
-            targets = [update for _, update in pairs.values()] + host_call_targets(run)
-            values = {name: value for name, (value, _) in pairs.items() if name != "loss"}
-        program = StepProgram(
+            return StepProgram(run.captured, self.store, step.fetches, [])
+        return StepProgram(
             run.captured,
             self.store,
-            [spec.loss],
-            [*targets, *_host_calls_in_hooks(run)],
-            mean=[spec.loss],
+            step.fetches,
+            step.targets,
+            mean=step.fetches,
             jit_compile=run.jit_compile,
             queued=True,
         )
-        return program, values
 
     def _initialize(self, built: LiveMode) -> None:
         """Gives values to variables that have none: the checkpoint's, else first values."""
@@ -273,16 +259,6 @@ class LiveModes:
         return tf.nest.map_structure(
             lambda t: t[: tf.shape(t)[0] // replicas], self.predict([features], build)
         )
-
-
-def _host_calls_in_hooks(run: ModeRun) -> list[tf.Operation]:
-    """Host calls of a spec that was made for a run without TPU, where they are hooks."""
-    if not isinstance(run.spec, EstimatorSpec):
-        return []
-    train = run.mode == ModeKeys.TRAIN
-    hooks = run.spec.training_hooks if train else run.spec.evaluation_hooks
-    calls = [hook.fetches for hook in hooks or () if isinstance(hook, HostCallHook)]
-    return [as_operation(x) for x in tf.nest.flatten(calls) if x is not None]
 
 
 def as_iterator(iterator: Any) -> Any:

@@ -18,6 +18,18 @@ NAME = "run"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument(
+        "--logical-cpus",
+        type=int,
+        default=0,
+        metavar="N",
+        help="split the CPU into N devices, which are N replicas under use_tpu=True",
+    )
+    add_script_arguments(parser)
+
+
+def add_script_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments that name a script and say how to run it; they come last."""
+    parser.add_argument(
         "--legacy-package",
         action="append",
         default=[],
@@ -36,13 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="v1: graphs, as in TensorFlow 1; v2: eager execution; default: as the script means",
     )
     parser.add_argument(
-        "--logical-cpus",
-        type=int,
-        default=0,
-        metavar="N",
-        help="split the CPU into N devices, which are N replicas under use_tpu=True",
-    )
-    parser.add_argument(
         "-m",
         dest="module",
         action="store_true",
@@ -54,10 +59,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the script; returns its exit status, 1 after printing its traceback, 2 without one."""
-    from tpu_estimator_compat.legacy import script
-
     if arguments.logical_cpus:
         _split_cpu(arguments.logical_cpus)
+    return run_script(arguments, NAME)
+
+
+def run_script(arguments: argparse.Namespace, command: str) -> int:
+    """Runs the script that `add_script_arguments` names.
+
+    Args:
+      arguments: the parsed arguments.
+      command: name of the command that was called, for messages.
+
+    Returns:
+      0, 1 after printing the script's traceback, 2 where there is no script.
+    """
+    from tpu_estimator_compat.legacy import script
+
     try:
         script.run(
             arguments.script,
@@ -68,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             behavior=arguments.behavior,
         )
     except script.NoScriptError as error:
-        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        print(f"python -m tpu_estimator_compat {command}: error: {error}", file=sys.stderr)
         return 2
     except SystemExit:
         raise

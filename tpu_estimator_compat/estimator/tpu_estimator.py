@@ -20,6 +20,7 @@ from tpu_estimator_compat.config import (
 )
 from tpu_estimator_compat.estimator.estimator import Estimator, InputFn, ModelFn
 from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
+from tpu_estimator_compat.estimator.preflighting import Preflighting
 from tpu_estimator_compat.export import tpu_graph
 from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.model_fn_call import (
@@ -45,7 +46,7 @@ class ExportSavedModelApiVersion(enum.Enum):
     V2 = 2
 
 
-class TPUEstimator(Estimator):
+class TPUEstimator(Preflighting, Estimator):
     """An Estimator with TPU support.
 
     Without a TPU, `use_tpu=True` runs on this machine's replicas (GPUs, logical CPUs or one

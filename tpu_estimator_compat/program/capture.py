@@ -112,6 +112,14 @@ class CapturedGraph:
         """Names of ops that need something concatenated over replicas: the host's share."""
         return self._reached("host", [name for name, _ in self.stand_ins])
 
+    def is_host(self, op: tf.Operation) -> bool:
+        """Whether `op` is the host's share of a step, and not the replicas'."""
+        if op.name in self.depends_on_stand_ins():
+            return True
+        if op.name in self.replica_ops:
+            return False
+        return op.name not in self.depends_on_input()
+
     def _reached(self, kind: str, roots: Sequence[str]) -> set[str]:
         version, reached = self._reach.get(kind, (-1, set()))
         if version != self.graph.version:

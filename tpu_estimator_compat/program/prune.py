@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 GraphDef = Any  # tf.compat.v1.GraphDef
+NodeDef = Any  # tf.compat.v1.NodeDef
+Rewrites = Mapping[str, Callable[[NodeDef], None]]
 Key = tuple[str, int]
 
 # Ops whose resource lives for one execution of a graph: their handle must not be kept.
 _PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
 COLLECTIVE = "CrossReplicaSum"
-_ONE_REPLICA = "_one_replica"
 
 
 def key(tensor: tf.Tensor) -> Key:
@@ -41,6 +42,11 @@ def is_resource_creator(op: tf.Operation) -> bool:
     return not any(t.dtype in (tf.resource, tf.variant) for t in op.inputs) and (
         op.op_def.is_stateful
     )
+
+
+def is_handle(op: tf.Operation) -> bool:
+    """Whether `op` stands for a variable or another resource that outlives a step."""
+    return is_variable_handle(op) or is_resource_creator(op)
 
 
 def ancestors(targets: Iterable[tf.Operation], stops: Collection[Key]) -> set[tf.Operation]:
@@ -73,7 +79,7 @@ class _NodeDefs:
     def __init__(self) -> None:
         self.serial = next(self._count)
         self.version = -1
-        self.nodes: dict[str, tf.compat.v1.NodeDef] = {}
+        self.nodes: dict[str, NodeDef] = {}
         self.library: Any = None
         self.versions: Any = None
 
@@ -97,25 +103,27 @@ def subgraph_def(
     ops: Collection[tf.Operation],
     *,
     seed_offset: int = 0,
-    keep_collectives: bool = False,
+    rewrites: Rewrites | None = None,
 ) -> GraphDef:
     """The GraphDef of `ops` alone, ready for import under another graph.
 
     Device strings and colocation are dropped: where a legacy graph wanted its ops says nothing
     about the replica that runs them now. Control inputs from outside `ops` are dropped too; the
     caller orders the pieces. A CrossReplicaSum that is still here has one participant and becomes
-    an Identity.
+    an Identity, unless `rewrites` says otherwise.
 
     Args:
       graph: the captured graph.
       ops: operations of `graph`, in the order in which they are to be created.
-      keep_collectives: leave CrossReplicaSum as it is, for devices that have a kernel.
+      rewrites: by type of op, what changes a node of that type, in functions too. None for a
+        CrossReplicaSum of one participant.
       seed_offset: added to the second seed of seeded random ops, so that replicas draw different
         numbers from one graph.
 
     Returns:
       A GraphDef with the needed functions of the graph's library.
     """
+    rewrites = {COLLECTIVE: _make_identity} if rewrites is None else rewrites
     source = _nodes_of(graph)
     names = {op.name for op in ops}
     result = tf.compat.v1.GraphDef()
@@ -128,8 +136,8 @@ def subgraph_def(
             # A session had writers of its own. Here all graphs share a runtime, and a second
             # writer of the same name would write to the files of the first.
             node.attr["shared_name"].s += b"_%d" % source.serial
-        if node.op == COLLECTIVE and not keep_collectives:
-            _make_identity(node)
+        if node.op in rewrites:
+            rewrites[node.op](node)
         if seed_offset and "seed2" in node.attr and (node.attr["seed"].i or node.attr["seed2"].i):
             node.attr["seed2"].i += seed_offset
     functions = _reachable_functions(result.node, source.library)
@@ -137,31 +145,30 @@ def subgraph_def(
         result.library.function.add().CopyFrom(function)
     names = {f.signature.name for f in functions}
     result.library.gradient.extend(g for g in source.library.gradient if g.function_name in names)
-    if not keep_collectives:
-        _make_functions_identity(result)
+    _rewrite_functions(result, rewrites)
     return result
 
 
-def _detach(node: tf.compat.v1.NodeDef, names: set[str]) -> None:
+def _detach(node: NodeDef, names: set[str]) -> None:
     node.device = ""
     node.attr.pop("_class", None)
     inputs = [i for i in node.input if not i.startswith("^") or i[1:] in names]
     if len(inputs) != len(node.input):
-        _set_inputs(node, inputs)
+        set_inputs(node, inputs)
 
 
-def _make_identity(node: tf.compat.v1.NodeDef) -> None:
+def _make_identity(node: NodeDef) -> None:
     """Turns a sum over one participant into a copy: input 1 is the group assignment."""
     node.op = "Identity"
-    _set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
+    set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
 
 
-def _set_inputs(node: tf.compat.v1.NodeDef, inputs: list[str]) -> None:
+def set_inputs(node: NodeDef, inputs: list[str]) -> None:
     del node.input[:]
     node.input.extend(inputs)
 
 
-def _function_names(node_defs: Iterable[tf.compat.v1.NodeDef]) -> Iterable[str]:
+def _function_names(node_defs: Iterable[NodeDef]) -> Iterable[str]:
     for node in node_defs:
         yield node.op
         for attr in node.attr.values():
@@ -172,9 +179,7 @@ def _function_names(node_defs: Iterable[tf.compat.v1.NodeDef]) -> Iterable[str]:
                 yield from (func.name for func in attr.list.func)
 
 
-def _reachable_functions(
-    nodes: Iterable[tf.compat.v1.NodeDef], library: tf.compat.v1.GraphDef
-) -> list[tf.compat.v1.NodeDef]:
+def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDef) -> list[NodeDef]:
     """FunctionDefs of `library` that `nodes` call, directly or not, by name."""
     functions = {f.signature.name: f for f in library.function}
     if not functions:
@@ -193,14 +198,14 @@ def _reachable_functions(
     return [functions[name] for name in sorted(wanted)]
 
 
-def _make_functions_identity(graph_def: GraphDef) -> None:
-    """Turns CrossReplicaSum into Identity in functions, under new names.
+def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites) -> None:
+    """Rewrites nodes in the functions of a library, under new names.
 
     The runtime knows the old names with their old bodies, so every function that changes, by what
     it holds or what it calls, gets another.
     """
     functions = {f.signature.name: f for f in graph_def.library.function}
-    changed = {n for n, f in functions.items() if any(x.op == COLLECTIVE for x in f.node_def)}
+    changed = {n for n, f in functions.items() if any(x.op in rewrites for x in f.node_def)}
     while True:
         callers = {n for n, f in functions.items() if changed & set(_function_names(f.node_def))}
         if callers <= changed:
@@ -208,26 +213,27 @@ def _make_functions_identity(graph_def: GraphDef) -> None:
         changed |= callers
     if not changed:
         return
+    suffix = "_".join(["", *sorted(rewrites)])
     for function in functions.values():
         for node in function.node_def:
-            if node.op == COLLECTIVE:
-                _make_identity(node)
-            _rename_functions(node, changed)
+            if node.op in rewrites:
+                rewrites[node.op](node)
+            _rename_functions(node, changed, suffix)
         if function.signature.name in changed:
-            function.signature.name += _ONE_REPLICA
+            function.signature.name += suffix
     for node in graph_def.node:
-        _rename_functions(node, changed)
+        _rename_functions(node, changed, suffix)
 
 
-def _rename_functions(node: tf.compat.v1.NodeDef, names: set[str]) -> None:
+def _rename_functions(node: NodeDef, names: set[str], suffix: str) -> None:
     if node.op in names:
-        node.op += _ONE_REPLICA
+        node.op += suffix
     for attr in node.attr.values():
         kind = attr.WhichOneof("value")
         called = [attr.func] if kind == "func" else attr.list.func if kind == "list" else ()
         for func in called:
             if func.name in names:
-                func.name += _ONE_REPLICA
+                func.name += suffix
 
 
 def op_types(graph: tf.Graph) -> set[str]:
@@ -240,6 +246,11 @@ def op_types(graph: tf.Graph) -> set[str]:
 def calls_functions(op: tf.Operation) -> bool:
     """Whether `op` runs functions of the graph's library: a branch, a loop, a call."""
     return any(attr.type in ("func", "list(func)") for attr in op.op_def.attr)
+
+
+def called_functions(op: tf.Operation) -> list[str]:
+    """Names of the functions of the graph's library that `op` calls itself."""
+    return [name for name in _function_names([op.node_def]) if name != op.type]
 
 
 def functions_with_collectives(graph: tf.Graph, ops: Collection[tf.Operation]) -> list[str]:

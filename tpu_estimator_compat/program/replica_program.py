@@ -29,6 +29,7 @@ class ReplicaProgram:
       targets: operations to run for their effect.
       replicas: how many replicas run this program together; 1 for host work.
       native_collectives: leave CrossReplicaSum ops in place, for devices that have a kernel (TPU).
+      rewrites: as for `prune.subgraph_def`; empty with native collectives.
 
     Raises:
       NotImplementedError: several replicas, and a CrossReplicaSum inside a branch or loop body.
@@ -43,6 +44,7 @@ class ReplicaProgram:
         *,
         replicas: int = 1,
         native_collectives: bool = False,
+        rewrites: prune.Rewrites | None = None,
     ):
         self.graph = graph
         self.feeds = list(feeds)
@@ -50,12 +52,11 @@ class ReplicaProgram:
         self.targets = list(targets)
         self.replicas = replicas
         self.native_collectives = native_collectives
+        self._rewrites = {} if native_collectives and rewrites is None else rewrites
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
         ops = prune.ancestors([*wanted, *self.targets], fed)
-        self.handles = prune.in_creation_order(
-            op for op in ops if prune.is_variable_handle(op) or prune.is_resource_creator(op)
-        )
+        self.handles = prune.in_creation_order(filter(prune.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
         self._finish(prune.ancestors([*wanted, *self.targets], stops) - set(self.handles), stops)
 
@@ -65,7 +66,7 @@ class ReplicaProgram:
         program = cls.__new__(cls)
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
         program.targets, program.handles = [], []
-        program.replicas, program.native_collectives = 1, False
+        program.replicas, program.native_collectives, program._rewrites = 1, False, None
         program._finish(prune.ancestors([op], ()), set())
         return program
 
@@ -96,10 +97,7 @@ class ReplicaProgram:
         if cached is None:
             ops = self.stages[index].ops
             cached = prune.subgraph_def(
-                self.graph,
-                ops,
-                seed_offset=seed_offset,
-                keep_collectives=self.native_collectives,
+                self.graph, ops, seed_offset=seed_offset, rewrites=self._rewrites
             )
             eager.register_functions(cached)
             if self.replicas > 1 and not self.native_collectives:

@@ -64,17 +64,17 @@ class StepProgram:
         self._jit_compile = jit_compile
         self._fed = list(fed)
         self._mean = {key(t) for t in mean}
-        host_fetches = [t for t in self.fetches if self._is_host(t.op)]
+        host_fetches = [t for t in self.fetches if captured.is_host(t.op)]
         apart = captured.chief_ops if queued or captured.chief_ops_every > 1 else set()
         self._host = self._host_program(host_fetches, [t for t in targets if t.name not in apart])
         self._calls = self._host_program([], [t for t in targets if t.name in apart])
-        own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
+        own = {key(t): t for t in self.fetches if not captured.is_host(t.op)}
         self._own = list(own.values())
         self._replica = ReplicaProgram(
             captured.graph,
             [*captured.feeds, *self._fed],
             list({**own, **{key(t): t for t in self._behind}}.values()),
-            [op for op in targets if not self._is_host(op)],
+            [op for op in targets if not captured.is_host(op)],
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=isinstance(self.strategy, tf.distribute.TPUStrategy),
         )
@@ -149,18 +149,11 @@ class StepProgram:
         ops += [] if self.queue else self._calls.ops
         return one and not any(map(prune.calls_functions, ops))
 
-    def _is_host(self, op: tf.Operation) -> bool:
-        if op.name in self.captured.depends_on_stand_ins():
-            return True
-        if op.name in self.captured.replica_ops:
-            return False
-        return op.name not in self.captured.depends_on_input()
-
     def _host_program(
         self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
     ) -> ReplicaProgram:
         """Fetches that ignore both input and replicas are read here too, after the replicas."""
-        mine = [op for op in targets if self._is_host(op)]
+        mine = [op for op in targets if self.captured.is_host(op)]
         stand_ins = self.captured.stand_ins
         ops = prune.ancestors([*(t.op for t in fetches), *mine], set(stand_ins))
         consumed = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}

@@ -1,0 +1,170 @@
+"""Compiles a script's step for TPUs that are not there, and says whether it fits.
+
+The script runs up to its first train() (or, with --mode, evaluate() or predict()), whose step is
+then checked: ops that no TPU has, shapes that depend on data, memory. No data is read, and nothing
+is trained. The exit status is 0 if the step compiles and fits on all topologies, 1 if it does not
+on one, 2 if that cannot be told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tpu_estimator_compat.commands.run import add_script_arguments, run_script
+
+NAME = "preflight"
+_UNKNOWN = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument(
+        "--topology",
+        action="append",
+        metavar="NAME",
+        help="such as v5e:2x2 (the default), v3:2x2, v5p:2x2x1; may be repeated",
+    )
+    parser.add_argument(
+        "--mode", choices=["train", "eval", "predict"], default="train", help="default: train"
+    )
+    parser.add_argument(
+        "--depth",
+        choices=["scan", "lower", "compile"],
+        default="compile",
+        help="scan: read the graph; lower: with XLA to StableHLO, too; compile (the default): also "
+        "with the TPU's own compiler, which needs the extra `preflight`",
+    )
+    parser.add_argument(
+        "--largest-batch",
+        action="store_true",
+        help="also search for the largest batch per replica that fits, by compiling several",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=3600,
+        metavar="SECONDS",
+        help="for one compilation; default: 3600",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
+    parser.add_argument("--html", metavar="FILE", help="also write a page to look at")
+    add_script_arguments(parser)
+
+
+class _Reached(SystemExit):
+    """The call was reached, and the script need not go on. Scripts let a SystemExit pass."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the reports; returns 0, 1 or 2 as the module says."""
+    from tpu_estimator_compat.estimator import interception
+    from tpu_estimator_compat.preflight import topologies
+
+    try:
+        for name in _topologies(arguments):
+            topologies.parse(name)
+    except ValueError as error:
+        print(f"{NAME}: error: {error}", file=sys.stderr)
+        return _UNKNOWN
+    results: list[Any] = []
+    instead = _checker(arguments, results)
+    # What the script prints must not come between the braces.
+    apart = contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
+    try:
+        with apart, interception.intercepted(instead):
+            run_script(arguments, NAME)
+    except _Reached as reached:
+        if not results:
+            print(f"{NAME}: {reached.code}", file=sys.stderr)
+    except SystemExit as left:
+        print(f"{NAME}: the script left with status {left.code}.", file=sys.stderr)
+    if not results:
+        call = {"train": "train()", "eval": "evaluate()", "predict": "predict()"}[arguments.mode]
+        print(f"{NAME}: the script did not come to {call}; nothing was checked.", file=sys.stderr)
+        return _UNKNOWN
+    return _show(results[0], arguments)
+
+
+def _topologies(arguments: argparse.Namespace) -> list[str]:
+    given = arguments.topology or ["v5e:2x2"]
+    return [name for names in given for name in names.split(",")]
+
+
+def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[..., Any]:
+    """What happens where the script would train, evaluate or predict."""
+    from tpu_estimator_compat.estimator import TPUEstimator
+    from tpu_estimator_compat.spec import ModeKeys
+
+    wanted = {"train": ModeKeys.TRAIN, "eval": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
+
+    def instead(estimator: Any, mode: str, input_fn: Callable[..., Any]) -> Any:
+        if mode == wanted[arguments.mode]:
+            if not isinstance(estimator, TPUEstimator):
+                raise _Reached(
+                    f"the script uses {type(estimator).__name__}, which knows no TPU. Make it a "
+                    "TPUEstimator."
+                )
+            results.append(_check(estimator, mode, input_fn, arguments))
+            raise _Reached
+        if mode == ModeKeys.TRAIN:
+            return estimator  # nothing is trained
+        raise _Reached(
+            f"the script wants results in mode {mode!r} before it comes to {arguments.mode}, and "
+            f"nothing is run here. Try --mode {mode if mode == 'eval' else 'predict'}."
+        )
+
+    return instead
+
+
+def _check(
+    estimator: Any, mode: str, input_fn: Callable[..., Any], arguments: argparse.Namespace
+) -> Any:
+    progress = _Progress()
+    try:
+        return estimator.preflight(
+            input_fn,
+            _topologies(arguments),
+            mode,
+            depth=arguments.depth,
+            largest_batch=arguments.largest_batch,
+            time_limit=arguments.time_limit,
+            progress=progress,
+        )
+    finally:
+        progress.clear()
+
+
+class _Progress:
+    """One line on standard error that says what is being done."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._last = ""
+
+    def __call__(self, what: str, seconds: float) -> None:
+        if self._terminal:
+            print(f"\r\033[K{what} … {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+        elif what != self._last:
+            print(f"{what} …", file=sys.stderr, flush=True)
+        self._last = what
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._terminal and self._last:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _show(result: Any, arguments: argparse.Namespace) -> int:
+    if arguments.html:
+        try:
+            with open(arguments.html, "w", encoding="utf-8") as file:
+                file.write(result.to_html())
+        except OSError as error:
+            print(f"{NAME}: --html {os.fspath(arguments.html)}: {error}", file=sys.stderr)
+    print(result.to_json() if arguments.json else result)
+    return result.exit_code

@@ -1,0 +1,249 @@
+"""Checks a mode on topologies, as deep as asked for, and reports."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from tpu_estimator_compat.preflight import compiler, sizes, sources, topologies
+from tpu_estimator_compat.preflight.compiler import Compiled, Failure
+from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
+from tpu_estimator_compat.preflight.planned import PlannedTopology
+from tpu_estimator_compat.preflight.programs import Program, Programs, stops
+from tpu_estimator_compat.preflight.report import Buffer, Depth, Report, Verdict
+from tpu_estimator_compat.preflight.search import search
+from tpu_estimator_compat.preflight.subject import NoStepError, Subject
+from tpu_estimator_compat.preflight.topologies import TpuTopology
+from tpu_estimator_compat.program import eager
+
+Progress = Callable[[str, float], None]
+_MOST_BUFFERS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to check.
+
+    Attributes:
+      depth: how deep.
+      largest_batch: whether to search for the largest batch of one replica.
+      time_limit: seconds that one compilation may take.
+      progress: told what is being done, and for how many seconds, about once a second.
+    """
+
+    depth: Depth = Depth.COMPILE
+    largest_batch: bool = False
+    time_limit: float = 3600
+    progress: Progress = lambda what, seconds: None
+
+
+def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
+    """Checks a mode on some topologies.
+
+    Args:
+      subject: the mode.
+      names: of the topologies, such as "v5e:2x2".
+      options: how deep, and how long.
+
+    Returns:
+      One report per topology.
+
+    Raises:
+      ValueError: a name that is no topology's.
+    """
+    tpus = [topologies.parse(name) for name in names]
+    programs = Programs(subject, options.depth, options.progress)
+    with eager.eager_mode():
+        return [_Check(subject, tpu, programs, options).report() for tpu in tpus]
+
+
+class _Check:
+    """One topology."""
+
+    def __init__(self, subject: Subject, tpu: TpuTopology, programs: Programs, options: Options):
+        self._subject = subject
+        self._tpu = tpu
+        self._programs = programs
+        self._options = options
+        self._where = PlannedTopology.of(tpu, subject.replicas(tpu.devices))
+
+    def report(self) -> Report:
+        """What is found out."""
+        report = Report(
+            self._tpu.name,
+            self._subject.mode,
+            self._tpu.devices,
+            self._where.num_replicas,
+            self._where.num_hosts,
+            None,
+            self._tpu.hbm,
+            self._options.depth,
+            notes=list(self._subject.remarks),
+        )
+        try:
+            program = self._programs.get(self._where)
+        except NoStepError as error:
+            report.findings.append(error.finding)
+            return report
+        self._describe(report, program)
+        if self._options.depth >= Depth.COMPILE:
+            self._compile_into(report, program)
+        if self._options.largest_batch:
+            self._search_into(report)
+        if report.verdict is Verdict.UNKNOWN and not report.unknown:
+            report.unknown = f"Not compiled: only as deep as {report.asked.name.lower()}."
+        return report
+
+    def _describe(self, report: Report, program: Program) -> None:
+        """What the graph says."""
+        step = program.step
+        variables = sizes.variables(step)
+        report.batch_size = self._subject.batch_size(self._where, None)
+        report.reached = Depth.SCAN if program.module is None else Depth.LOWER
+        report.findings += program.findings
+        report.seconds.update(program.seconds)
+        report.ops = len(step.ops)
+        report.parameters = sum(v.elements for v in variables if v.trainable)
+        report.variable_bytes = sum(v.bytes for v in variables)
+        report.input_bytes = sizes.input_bytes(step)
+        report.collectives = sizes.collectives(step)
+        report.layers = sizes.layers(variables)
+        if too_large := self._too_large(program):
+            report.findings.append(too_large)
+            report.buffers = _largest_variables(program)
+
+    def _too_large(self, program: Program) -> Finding | None:
+        """What has to be in memory at once, before any padding and temporaries."""
+        variables = sum(v.bytes for v in sizes.variables(program.step))
+        least = variables + sizes.input_bytes(program.step)
+        if least <= self._tpu.hbm:
+            return None
+        return Finding(
+            Severity.FAILS,
+            Kind.MEMORY,
+            f"Variables and input alone need {_gib(least)}, of {_gib(self._tpu.hbm)} that a "
+            f"device of {self._tpu.name} has.",
+            _ADVICE_ON_MEMORY,
+        )
+
+    def _compile_into(self, report: Report, program: Program) -> None:
+        if any(map(stops, report.findings)):
+            return
+        if self._subject.cores_per_replica > 1:
+            report.unknown = (
+                f"A replica spans {self._subject.cores_per_replica} devices, and how its tensors "
+                "are divided among them cannot be checked without a TPU."
+            )
+        elif program.module is None:
+            report.unknown = "The step could not be lowered to StableHLO."
+        else:
+            compiled = self._compile(program.module)
+            _put_into(report, compiled, program)
+
+    def _compile(self, module: bytes) -> Compiled:
+        return compiler.compile(
+            module,
+            self._tpu,
+            self._where.num_replicas,
+            time_limit=self._options.time_limit,
+            progress=self._options.progress,
+        )
+
+    def _search_into(self, report: Report) -> None:
+        """Adds the largest batch of one replica, if it can be searched for."""
+        if not report.batch_size or self._options.depth < Depth.COMPILE:
+            return
+        if report.unknown or any(f.kind is not Kind.MEMORY and stops(f) for f in report.findings):
+            report.notes.append("The largest batch was not searched for: see what stands above.")
+            return
+        report.largest_batch = search(lambda batch: self._fits(batch, report), report.batch_size)
+
+    def _fits(self, batch: int, report: Report) -> bool | None:
+        """Whether a batch of one replica fits; None, with a note, where that cannot be told."""
+        try:
+            program = self._programs.get(self._where, batch)
+        except NoStepError as error:
+            report.notes.append(f"A batch of {batch} cannot be tried: {error.finding.message}")
+            return None
+        if all(t.shape.rank == 0 or t.shape[0] != batch for t in program.step.feeds):
+            report.notes.append(
+                f"A batch of {batch} cannot be tried: input_fn does not batch by "
+                "params['batch_size']."
+            )
+            return None
+        if self._too_large(program):
+            return False
+        if program.module is None:
+            report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
+            return None
+        compiled = self._compile(program.module)
+        if compiled.failure in (None, Failure.TOO_LARGE):
+            return compiled.failure is None
+        report.notes.append(f"A batch of {batch} cannot be told: {compiled.message}")
+        return None
+
+
+_ADVICE_ON_MEMORY = (
+    "take a smaller batch per replica, bfloat16, tf.recompute_grad, an optimizer with fewer slots, "
+    "or devices with more memory"
+)
+
+
+def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
+    """Adds what the compiler says."""
+    report.seconds["compile"] = compiled.seconds
+    report.compiler = compiled.compiler
+    report.cached = compiled.cached
+    names = sources.Sources(program.step.run.graph)
+    if compiled.failure is None:
+        report.reached = Depth.COMPILE
+        report.memory = compiled.memory
+        report.flops = compiled.flops
+        report.bytes_accessed = compiled.bytes_accessed
+        if report.collectives:
+            exchanged = dict(compiled.collectives)
+            report.collectives = dataclasses.replace(report.collectives, compiled=exchanged)
+    elif compiled.failure is Failure.TOO_LARGE:
+        report.reached = Depth.COMPILE
+        report.findings.append(_too_large_for(compiled, report))
+        largest = sorted(compiled.buffers, key=lambda b: -b.size)[:_MOST_BUFFERS]
+        report.buffers = [
+            Buffer(b.size, b.unpadded, b.shape, b.op_name, names[b.op_name]) for b in largest
+        ]
+    elif compiled.failure is Failure.REFUSED:
+        report.reached = Depth.COMPILE
+        report.findings.append(
+            Finding(Severity.FAILS, Kind.COMPILER, f"The TPU's compiler: {compiled.message}")
+        )
+    else:
+        report.unknown = compiled.message
+
+
+def _too_large_for(compiled: Compiled, report: Report) -> Finding:
+    needed = f"{_gib(compiled.needed)} " if compiled.needed else "more "
+    return Finding(
+        Severity.FAILS,
+        Kind.MEMORY,
+        f"The step needs {needed}of HBM, of {_gib(compiled.available or report.hbm)} that a device "
+        f"of {report.topology} has.",
+        _ADVICE_ON_MEMORY,
+    )
+
+
+def _largest_variables(program: Program) -> list[Buffer]:
+    largest = sorted(sizes.variables(program.step), key=lambda v: -v.bytes)[:_MOST_BUFFERS]
+    handles = {op.name: op for op in program.step.variables}
+    return [
+        Buffer(
+            v.bytes,
+            v.bytes,
+            sizes.shape_of(handles[v.name]),
+            v.name,
+            sources.of_operation(handles[v.name]),
+        )
+        for v in largest
+    ]
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.2f} GiB"

@@ -1,0 +1,77 @@
+"""From a planned step to a StableHLO module, by XLA on the CPU.
+
+The public TensorFlow cannot lower for a TPU, but what it lowers for a CPU is the same program.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.preflight.planned import PlannedStep
+from tpu_estimator_compat.program import eager
+
+_NOT_CONSTANT = re.compile(
+    r"Input \d+ to node `([^`]+)` with op (\w+) must be a compile-time constant"
+)
+_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+
+
+class LoweringError(Exception):
+    """XLA refuses the step.
+
+    Args:
+      message: its words.
+
+    Attributes:
+      message: its words.
+      nodes: names of the ops that it names, as far as they are to be found in its words.
+      not_constant: whether an op lacks a value that has to be known in advance.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        self.message = message
+        not_constant = [name for name, _ in _NOT_CONSTANT.findall(message)]
+        self.not_constant = bool(not_constant)
+        self.nodes = list(dict.fromkeys(not_constant or _NODE.findall(message)))
+
+    @property
+    def first_line(self) -> str:
+        """Its words without stack traces."""
+        return self.message.removeprefix("Failed getting HLO text: '").splitlines()[0]
+
+
+def lower(step: PlannedStep) -> bytes:
+    """The step as a serialized StableHLO module.
+
+    No variable gets memory that is written to: a step may be lowered on a machine that could not
+    run it.
+
+    Args:
+      step: the step; its input has static shapes, and it has no resources besides variables.
+
+    Raises:
+      LoweringError: XLA refuses it.
+    """
+    with eager.eager_mode(), tf.device("/cpu:0"):
+        variables = {op.name: _without_memory(op) for op in step.variables}
+        specs = [tf.TensorSpec(t.shape, t.dtype) for t in step.feeds]
+
+        def call(*values: tf.Tensor) -> list[tf.Tensor]:
+            return step.program(values, lambda op: variables[op.name].handle)
+
+        function: Any = eager.function(call, jit_compile=True, input_signature=specs)
+        try:
+            ir = function.experimental_get_compiler_ir(*specs)
+            return ir(stage="stablehlo_serialized", platform_name="CPU")
+        except (ValueError, tf.errors.OpError) as error:
+            raise LoweringError(str(error)) from None
+
+
+def _without_memory(handle: tf.Operation) -> tf.Variable:
+    """A variable whose value is memory that nobody touches."""
+    shape, dtype = tf.TensorShape(handle.get_attr("shape")), tf.as_dtype(handle.get_attr("dtype"))
+    return tf.Variable(lambda: tf.raw_ops.Empty(shape=shape, dtype=dtype, init=False))

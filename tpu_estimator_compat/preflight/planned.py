@@ -1,0 +1,96 @@
+"""The step of a mode as the replicas of a TPU would run it, captured without the TPU."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.mode_step import mode_step
+from tpu_estimator_compat.preflight import tpu_ops
+from tpu_estimator_compat.preflight.topologies import TpuTopology
+from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program.prune import key
+from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.topology import Topology
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedTopology(Topology):
+    """Replicas that are not there.
+
+    Attributes:
+      replicas: how many.
+    """
+
+    replicas: int = 1
+
+    @classmethod
+    def of(cls, tpu: TpuTopology, replicas: int) -> PlannedTopology:
+        """`replicas` on the hosts of `tpu`; one of these stands for all, whose input is alike."""
+        return cls(tf.distribute.get_strategy(), True, tpu.hosts, 0, replicas)
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of replicas on all hosts."""
+        return self.replicas
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedStep:
+    """What one replica runs in a step.
+
+    Attributes:
+      run: the captured mode.
+      program: the replica's share of its step, exchanges left to XLA.
+    """
+
+    run: ModeRun
+    program: ReplicaProgram
+
+    @property
+    def feeds(self) -> list[tf.Tensor]:
+        """Placeholders of one replica's input."""
+        return self.run.captured.feeds
+
+    @property
+    def ops(self) -> list[tf.Operation]:
+        """The operations of the step, those of nested functions left out."""
+        return prune.in_creation_order(self.program.ops)
+
+    @property
+    def variables(self) -> list[tf.Operation]:
+        """Handles of the variables that the step uses."""
+        return [op for op in self.program.handles if prune.is_variable_handle(op)]
+
+    @property
+    def resources(self) -> list[tf.Operation]:
+        """Handles of other resources, such as lookup tables."""
+        return [op for op in self.program.handles if not prune.is_variable_handle(op)]
+
+
+def plan_step(run: ModeRun) -> PlannedStep:
+    """The replicas' share of a captured mode.
+
+    As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
+    the host looks at it.
+
+    Raises:
+      RuntimeError: a scalar is wanted of all replicas.
+    """
+    captured = run.captured
+    with run.in_graph():
+        step = mode_step(run)
+    own = [t for t in step.fetches if not captured.is_host(t.op)]
+    sent = [tensor for _, tensor in captured.stand_ins.values()]
+    program = ReplicaProgram(
+        captured.graph,
+        captured.feeds,
+        list({key(t): t for t in [*own, *sent]}.values()),
+        [op for op in step.targets if not captured.is_host(op)],
+        replicas=run.topology.num_replicas,
+        native_collectives=True,
+        rewrites=tpu_ops.rewrites(captured.graph),
+    )
+    return PlannedStep(run, program)

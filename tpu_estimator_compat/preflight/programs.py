@@ -1,0 +1,127 @@
+"""Programs for the compiler: steps captured, scanned and lowered, each once."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from tpu_estimator_compat.preflight import sources
+from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
+from tpu_estimator_compat.preflight.lowering import LoweringError, lower
+from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology
+from tpu_estimator_compat.preflight.report import Depth
+from tpu_estimator_compat.preflight.scan import scan
+from tpu_estimator_compat.preflight.subject import Subject, capture
+
+Progress = Callable[[str, float], None]
+
+
+def stops(finding: Finding) -> bool:
+    """Whether there is no use in going deeper; another configuration or input may do."""
+    elsewhere = finding.kind in (Kind.CONFIGURATION, Kind.INPUT)
+    return finding.severity is Severity.FAILS and not elsewhere
+
+
+@dataclasses.dataclass
+class Program:
+    """One replica's step, made ready for the compiler.
+
+    Attributes:
+      step: the captured step.
+      findings: what is wrong with it, certain things first.
+      module: serialized StableHLO; None where it was not lowered.
+      seconds: wall time by part: "capture", "scan", "lower".
+    """
+
+    step: PlannedStep
+    findings: list[Finding]
+    module: bytes | None = None
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def can_be_lowered(self) -> bool:
+        """Whether nothing in it is known to stop XLA."""
+        static = all(t.shape.is_fully_defined() for t in self.step.feeds)
+        return static and not any(stops(f) or f.kind is Kind.UNSUPPORTED_OP for f in self.findings)
+
+
+class Programs:
+    """The programs of a subject; topologies with as many replicas and hosts share theirs.
+
+    Args:
+      subject: what is checked.
+      depth: how deep; nothing is lowered for a scan.
+      progress: told what is being done.
+    """
+
+    def __init__(self, subject: Subject, depth: Depth, progress: Progress):
+        self._subject = subject
+        self._depth = depth
+        self._progress = progress
+        self._made: dict[tuple[int, int, int | None], Program] = {}
+
+    def get(self, where: PlannedTopology, share: int | None = None) -> Program:
+        """The program of one replica.
+
+        Args:
+          where: the replicas.
+          share: examples of one replica's step; None for what the estimator's batch size gives.
+
+        Raises:
+          NoStepError: it cannot be captured.
+        """
+        key = (where.num_replicas, where.num_hosts, share)
+        if key not in self._made:
+            self._made[key] = self._make(where, share)
+        return self._made[key]
+
+    def _make(self, where: PlannedTopology, share: int | None) -> Program:
+        watch = _Watch()
+        self._progress("Capturing the step", 0)
+        step, findings = capture(self._subject, where, share)
+        watch.lap("capture")
+        program = Program(step, [*findings, *scan(step)], seconds=watch.seconds)
+        watch.lap("scan")
+        if self._depth >= Depth.LOWER and program.can_be_lowered:
+            self._progress("Lowering the step to StableHLO", 0)
+            try:
+                program.module = lower(step)
+            except LoweringError as error:
+                program.findings += _refusals(error, step)
+            watch.lap("lower")
+        return program
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, part: str) -> None:
+        now = time.perf_counter()
+        self.seconds[part] = now - self._last
+        self._last = now
+
+
+def _refusals(error: LoweringError, step: PlannedStep) -> list[Finding]:
+    """What XLA refuses, by the user's lines."""
+    if not error.nodes:
+        return [Finding(Severity.MIGHT, Kind.COMPILER, f"XLA does not lower it: {error.message}")]
+    kind = Kind.NOT_CONSTANT if error.not_constant else Kind.UNSUPPORTED_OP
+    advice = "give shapes, sizes and axes as Python numbers" if error.not_constant else ""
+    names = sources.Sources(step.run.graph)
+    findings = []
+    for name in error.nodes:
+        op = names.find(name)
+        finding = Finding(
+            Severity.FAILS,
+            kind,
+            f"XLA refuses it: {error.first_line}",
+            advice,
+            op.type if op else "",
+            op.name if op else name,
+            sources.of_operation(op) if op else None,
+        )
+        findings.append(finding)
+    return findings

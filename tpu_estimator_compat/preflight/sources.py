@@ -1,0 +1,116 @@
+"""From an operation of a captured graph to the user's line that made it."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.preflight.findings import Source
+
+_LIBRARIES = ("tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "tpu_estimator_compat")
+"""Packages whose lines are no user's; others below site-packages may be legacy code."""
+
+
+def _folders() -> tuple[str, ...]:
+    packages = {os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__))))}
+    packages |= {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    found = [os.path.join(p, name) + os.sep for p in packages for name in _LIBRARIES]
+    found.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep)
+    return tuple(found)
+
+
+_NOT_THE_USERS = _folders()
+_STANDARD_LIBRARY = os.path.dirname(os.path.abspath(traceback.__file__)) + os.sep
+
+
+def is_users(filename: str) -> bool:
+    """Whether a file holds the user's code, and not a library's."""
+    if filename.startswith("<") or filename.startswith(_NOT_THE_USERS):
+        return False
+    in_packages = os.sep + "site-packages" + os.sep in filename
+    return in_packages or not filename.startswith(_STANDARD_LIBRARY)
+
+
+def of_frames(frames: Iterable[Any]) -> Source | None:
+    """The innermost line of the user's among `frames`, outermost first."""
+    mine = [frame for frame in frames if is_users(frame.filename)]
+    if not mine:
+        return None
+    frame = mine[-1]
+    code = linecache.getline(frame.filename, frame.lineno).strip()
+    return Source(frame.filename, frame.lineno, frame.name, code)
+
+
+def of_error(error: BaseException) -> Source | None:
+    """The innermost line of the user's that an error passed."""
+    return of_frames(traceback.extract_tb(error.__traceback__))
+
+
+def of_operation(op: tf.Operation) -> Source | None:
+    """The user's line that made `op`; for a gradient, the line whose gradient it is."""
+    while op._original_op is not None:
+        op = op._original_op
+    return of_frames(op.traceback)
+
+
+def function_graph(graph: tf.Graph, name: str) -> tf.Graph | None:
+    """The graph of a function that `graph` knows; None where only its definition is known."""
+    while graph is not None:
+        if graph._is_function(name):
+            return getattr(graph._get_function(name), "graph", None)
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+def is_function(op: tf.Operation) -> bool:
+    """Whether the type of `op` is the name of a function."""
+    return op.graph._is_function(op.type)
+
+
+def _graphs(graph: tf.Graph) -> Iterator[tf.Graph]:
+    """`graph`, and the graphs of all functions that it knows, at any depth."""
+    seen, left = {id(graph)}, [graph]
+    while left:
+        current = left.pop()
+        yield current
+        for name in list(current._functions):
+            inner = function_graph(current, name)
+            if inner is not None and id(inner) not in seen:
+                seen.add(id(inner))
+                left.append(inner)
+
+
+class Sources:
+    """Finds operations by the names that compilers give them.
+
+    Args:
+      graph: the captured graph.
+    """
+
+    def __init__(self, graph: tf.Graph):
+        self._graphs = list(_graphs(graph))
+
+    def find(self, name: str) -> tf.Operation | None:
+        """The operation that a compiler means by `name`, or None.
+
+        Compilers put the names of calls, branches and loops before those of the operations within.
+        """
+        parts = name.split("/")
+        for graph in self._graphs:
+            for first in range(len(parts)):
+                try:
+                    return graph.get_operation_by_name("/".join(parts[first:]))
+                except (KeyError, ValueError):
+                    continue
+        return None
+
+    def __getitem__(self, name: str) -> Source | None:
+        """The user's line behind the operation `name`; None where it is not known."""
+        op = self.find(name)
+        return None if op is None else of_operation(op)

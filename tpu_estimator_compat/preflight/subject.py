@@ -1,0 +1,130 @@
+"""What is checked: one mode of a model, which can be captured for any topology and batch size."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.preflight import sources
+from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
+from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step
+from tpu_estimator_compat.preflight.scan import input_names
+
+
+class Subject(Protocol):
+    """One mode of an estimator, on topologies that are not there.
+
+    Attributes:
+      mode: a `ModeKeys` value.
+      cores_per_replica: devices that share a replica, at least 1.
+      remarks: what a reader of the report should know of the estimator.
+    """
+
+    mode: str
+    cores_per_replica: int
+    remarks: list[str]
+
+    def replicas(self, devices: int) -> int:
+        """How many replicas run on so many devices."""
+
+    def batch_size(self, where: PlannedTopology, share: int | None) -> int | None:
+        """Examples of one replica's step.
+
+        Args:
+          where: the replicas.
+          share: what to take instead of the estimator's own; None for that.
+
+        Raises:
+          ValueError: the estimator's batch cannot be shared by these replicas.
+        """
+
+    def objections(self, where: PlannedTopology) -> list[Finding]:
+        """What else in the configuration does not go with these replicas."""
+
+    def element_spec(self, where: PlannedTopology, share: int | None) -> Any:
+        """What input_fn gives one replica: structure of `tf.TypeSpec`s."""
+
+    def capture(self, where: PlannedTopology, element_spec: Any, share: int | None) -> ModeRun:
+        """What model_fn makes of such input."""
+
+
+class NoStepError(Exception):
+    """There is no step to look at.
+
+    Args:
+      finding: says why.
+    """
+
+    def __init__(self, finding: Finding):
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def capture(
+    subject: Subject, where: PlannedTopology, share: int | None
+) -> tuple[PlannedStep, list[Finding]]:
+    """Captures the step of one replica.
+
+    Args:
+      subject: what is checked.
+      where: the replicas.
+      share: examples of one replica's step; None for what the estimator's batch size gives.
+
+    Returns:
+      The step, and what is wrong with configuration and input.
+
+    Raises:
+      NoStepError: input_fn, model_fn or the batch size stand in the way.
+    """
+    with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
+        batch_size = subject.batch_size(where, share)
+    with _told(Kind.INPUT, "input_fn failed"):
+        element_spec = subject.element_spec(where, share)
+    found = [*subject.objections(where), *_dynamic_input(element_spec)]
+    element_spec = _with_batch_size(element_spec, batch_size)
+    with _told(Kind.MODEL_FN, "model_fn failed"):
+        run = subject.capture(where, element_spec, share)
+        return plan_step(run), found
+
+
+@contextlib.contextmanager
+def _told(kind: Kind, what: str) -> Iterator[None]:
+    """Turns the user's error into a finding: it would come up on a TPU too."""
+    try:
+        yield
+    except Exception as error:
+        logging.info("%s:\n%s", what, "".join(traceback.format_exception(error)))
+        words = f"{what}: {type(error).__name__}: {error}"
+        finding = Finding(Severity.FAILS, kind, words, source=sources.of_error(error))
+        raise NoStepError(finding) from error
+
+
+def _dynamic_input(element_spec: Any) -> list[Finding]:
+    flat = tf.nest.flatten(element_spec, expand_composites=True)
+    return [
+        Finding(
+            Severity.FAILS,
+            Kind.INPUT,
+            f"input_fn gives {name} without a static shape: {spec.shape}.",
+            "batch with drop_remainder=True, and set the shapes of what was parsed",
+        )
+        for name, spec in zip(input_names(element_spec), flat, strict=True)
+        if not spec.shape.is_fully_defined()
+    ]
+
+
+def _with_batch_size(element_spec: Any, batch_size: int | None) -> Any:
+    """Fills in unknown first dimensions, so that whatever else is wrong can be found too."""
+
+    def filled(spec: Any) -> Any:
+        if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank or spec.shape[0] is not None:
+            return spec
+        return tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype, spec.name)
+
+    return tf.nest.map_structure(filled, element_spec)
