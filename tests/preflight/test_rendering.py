@@ -187,11 +187,13 @@ def test_files_below_the_working_directory_are_named_from_there(tmp_path, monkey
     assert place(Source(f"{tmp_path}_2/model.py", 7)) == f"{tmp_path}_2/model.py:7"
 
 
-def test_code_cannot_steer_a_terminal():
+def test_code_has_no_control_characters_where_it_is_shown():
     evil = Source("/m.py", 1, "f", "x = '\x1b[2J\x07\u202e'")
     assert printable("a\tb\x1b") == "a b?"
-    assert "\x1b" not in table([with_findings(finding(source=evil))])
-    assert "\u202e" not in table([with_findings(finding(source=evil))])
+    report = with_findings(finding(source=evil))
+    for text in (table([report]), Preflight([report]).to_html()):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert "?[2J??" in text
 
 
 # Numbers.

@@ -104,6 +104,17 @@ def test_without_a_compiler_only_variables_and_input_are_drawn_and_that_is_said(
     assert not page(not_captured()).of_class("bar")
 
 
+def test_the_page_says_in_words_how_the_memory_compares():
+    assert "2.97 GiB of 15.75 GiB HBM, 19%" in page(FITS).text
+    assert "12.78 GiB are left" in page(FITS).text
+    # Variables alone can be too much.
+    assert "more than 7.48 GiB HBM" in page(FAILS).text
+    assert "The two alone are 737.3 MiB more than the device has" in page(FAILS).text
+    assert "2.55 GiB more than the device has" in page(over_the_line()).text
+    assert "memory not known (95.73 GiB HBM)" in page(UNKNOWN).text
+    assert "the step could not be captured" in page(not_captured()).text
+
+
 def test_very_many_layers_are_summed_up():
     layers = [Layer(f"layer_{i}", 4 * i + 4, 0) for i in range(100)]
     seen = page(dataclasses.replace(FITS, layers=layers))

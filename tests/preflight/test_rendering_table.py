@@ -92,6 +92,13 @@ def test_rows_that_no_report_has_are_left_out():
     assert not cell("operations", not_captured())
 
 
+def test_the_star_is_explained_where_there_is_one():
+    for text in (table([FITS]), page(FITS).text):
+        assert "* of one replica" in text
+    for text in (table([not_captured()]), page(not_captured()).text):
+        assert "*" not in text
+
+
 def test_reports_of_one_topology_are_told_apart():
     several = [FITS, dataclasses.replace(FITS, mode="eval"), FITS]
     assert comparison.labels(several) == ["v5e:2x2 train (1)", "v5e:2x2 eval", "v5e:2x2 train (2)"]

@@ -44,6 +44,11 @@ def rows(reports: Sequence[Report]) -> list[Row]:
     return [row for row in made if any(row.cells)]
 
 
+def footnote(of: Sequence[Row]) -> str:
+    """What the star in the names of rows says; empty if none has one."""
+    return "* of one replica" if any(row.name.endswith("*") for row in of) else ""
+
+
 def summary(reports: Sequence[Report]) -> str:
     """The verdicts in one sentence, the worst first.
 
@@ -177,6 +182,3 @@ _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("from the cache", _cached),
     ("this check took", _took),
 )
-
-FOOTNOTE = "* of one replica"
-"""What the star in the names of rows says."""

@@ -24,9 +24,10 @@ def memory_section(reports: Sequence[Report]) -> Html:
 def _memory(label: str, report: Report, is_open: bool) -> Html:
     segments = bars.by_kind(report)
     if not segments:
-        return together(
-            element("h3", label), element("p", "Not known: no variables or input were found.")
-        )
+        why = "the step has no variables and no input"
+        if report.reached is None:
+            why = "the step could not be captured"
+        return together(element("h3", label), element("p", f"Not known: {why}."))
     parts = [element("h3", label), element("p", _said(report, segments), class_="soft")]
     parts += _bar("By kind", segments, report.hbm, segments)
     if layers := bars.by_layer(report):

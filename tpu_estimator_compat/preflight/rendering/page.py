@@ -87,7 +87,8 @@ def _in_short(report: Report) -> str:
         share = numbers.share(used, report.hbm)
         return f"{report.mode}: {numbers.size(used)} of {hbm} HBM, {share}"
     too_large = any(f.kind is Kind.MEMORY and f.severity is Severity.FAILS for f in report.findings)
-    return f"{report.mode}: {'more than' if too_large else 'memory not known, of'} {hbm} HBM"
+    said = f"more than {hbm} HBM" if too_large else f"memory not known ({hbm} HBM)"
+    return f"{report.mode}: {said}"
 
 
 def _findings(reports: Sequence[Report], severity: Severity) -> Html:
@@ -153,20 +154,22 @@ def _buffer(group: groups.BufferGroup) -> Html:
 
 
 def _figures(reports: Sequence[Report]) -> Html:
+    rows = comparison.rows(reports)
     header = element("tr", element("td"), *_headers(*comparison.labels(reports)))
-    rows = [
-        element(
-            "tr",
-            element("th", row.name.strip(), scope="row", class_=_indented(row)),
-            *(element("td", cell or "\u2013") for cell in row.cells),
-        )
-        for row in comparison.rows(reports)
-    ]
+    footnote = comparison.footnote(rows)
     return element(
         "section",
         element("h2", "Figures"),
-        _table(header, rows),
-        element("p", comparison.FOOTNOTE, class_="soft"),
+        _table(header, [_row(row) for row in rows]),
+        element("p", footnote, class_="soft") if footnote else Html(),
+    )
+
+
+def _row(row: comparison.Row) -> Html:
+    return element(
+        "tr",
+        element("th", row.name.strip(), scope="row", class_=_indented(row)),
+        *(element("td", cell or "\u2013") for cell in row.cells),
     )
 
 

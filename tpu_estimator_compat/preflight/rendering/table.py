@@ -44,7 +44,7 @@ def table(reports: Sequence[Report], width: int | None = None, color: bool = Fal
     text = _Text(max(width, _NARROWEST), color)
     text.add(f"Preflight: {comparison.summary(reports)}", style=_COLORS[verdict.value])
     text.blank()
-    text.lines += _figures(text, reports)
+    _figures(text, reports)
     _findings(text, reports)
     _buffers(text, reports)
     _remarks(text, "Could not tell", groups.unknowns(reports))
@@ -84,16 +84,15 @@ class _Text:
         self.lines += [self.paint(line, style) for line in wrapped]
 
 
-def _figures(text: _Text, reports: Sequence[Report]) -> list[str]:
+def _figures(text: _Text, reports: Sequence[Report]) -> None:
     def paint(row: comparison.Row, cell: str, shown: str) -> str:
         if not row.name:
             return text.paint(shown, _BOLD)
         return text.paint(shown, _COLORS[cell]) if row.name == comparison.VERDICT else shown
 
     rows = comparison.rows(reports)
-    lines = columns(comparison.labels(reports), rows, text.width, paint)
-    starred = any(row.name.endswith("*") for row in rows)
-    return [*lines, comparison.FOOTNOTE] if starred else lines
+    text.lines += columns(comparison.labels(reports), rows, text.width, paint)
+    text.add(comparison.footnote(rows))
 
 
 def _findings(text: _Text, reports: Sequence[Report]) -> None:
