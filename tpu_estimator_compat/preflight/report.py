@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Iterable
 
 from tpu_estimator_compat.preflight.findings import Finding, Severity, Source
 
@@ -30,6 +31,18 @@ class Verdict(enum.Enum):
     def exit_code(self) -> int:
         """0 for FITS, 1 for FAILS, 2 for UNKNOWN."""
         return {Verdict.FITS: 0, Verdict.FAILS: 1, Verdict.UNKNOWN: 2}[self]
+
+    @classmethod
+    def worst(cls, verdicts: Iterable[Verdict]) -> Verdict:
+        """FAILS if there is one; else UNKNOWN if there is one; else FITS.
+
+        Raises:
+          ValueError: there is no verdict, and so nothing that fits.
+        """
+        given = set(verdicts)
+        if not given:
+            raise ValueError("No reports: expected at least one, of one mode on one topology.")
+        return next(v for v in (cls.FAILS, cls.UNKNOWN, cls.FITS) if v in given)
 
 
 @dataclasses.dataclass(frozen=True)

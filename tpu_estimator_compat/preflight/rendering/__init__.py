@@ -1,0 +1,1 @@
+"""Shows the reports of a preflight: as text, as JSON, and as a page."""

@@ -1,0 +1,184 @@
+"""What the reports have side by side: one column for each report, one row for each figure."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from tpu_estimator_compat.preflight.rendering import numbers
+from tpu_estimator_compat.preflight.report import Report, Verdict
+
+VERDICT = "verdict"
+"""The name of the row of verdicts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One figure of all reports.
+
+    Attributes:
+      name: what it is; starts with two spaces where it is a part of the row above.
+      cells: one for each report; empty where it does not have the figure.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+
+
+def labels(reports: Sequence[Report]) -> list[str]:
+    """A name for each report, no two alike: its topology; its mode too where there are several."""
+    several_modes = len({report.mode for report in reports}) > 1
+    names = [f"{r.topology} {r.mode}" if several_modes else r.topology for r in reports]
+    total, seen = collections.Counter(names), collections.Counter[str]()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
+    return distinct
+
+
+def rows(reports: Sequence[Report]) -> list[Row]:
+    """The figures, without those that no report has."""
+    made = [Row(name, tuple(cell(report) for report in reports)) for name, cell in _ROWS]
+    return [row for row in made if any(row.cells)]
+
+
+def footnote(of: Sequence[Row]) -> str:
+    """What the star in the names of rows says; empty if none has one."""
+    return "* of one replica" if any(row.name.endswith("*") for row in of) else ""
+
+
+def summary(reports: Sequence[Report]) -> str:
+    """The verdicts in one sentence, the worst first.
+
+    Example: "fails on v2:1x1; compiles and fits on v3:1x1, v5e:1x1".
+    """
+    names = labels(reports)
+    parts = []
+    for verdict in (Verdict.FAILS, Verdict.UNKNOWN, Verdict.FITS):
+        having = [n for n, r in zip(names, reports, strict=True) if r.verdict is verdict]
+        if having:
+            parts.append(f"{verdict.value} on {', '.join(having)}")
+    return "; ".join(parts)
+
+
+def _captured(cell: Callable[[Report], str]) -> Callable[[Report], str]:
+    """A figure that says nothing where the graph could not be captured."""
+    return lambda report: "" if report.reached is None else cell(report)
+
+
+def _devices(report: Report) -> str:
+    hosts = f" on {report.hosts} hosts" if report.hosts > 1 else ""
+    return f"{report.devices}{hosts}"
+
+
+def _global_batch(report: Report) -> str:
+    if report.batch_size is None:
+        return ""
+    return numbers.count(report.batch_size * report.replicas)
+
+
+def _depth(report: Report) -> str:
+    if report.reached is None:
+        return "none"
+    reached, asked = report.reached.name.lower(), report.asked.name.lower()
+    return reached if reached == asked else f"{reached}, not {asked}"
+
+
+def _used(report: Report) -> str:
+    if report.memory is None:
+        return ""
+    used = report.memory.total
+    return f"{numbers.size(used)} ({numbers.share(used, report.hbm)})"
+
+
+def _part(name: str) -> Callable[[Report], str]:
+    return lambda r: "" if r.memory is None else numbers.size(getattr(r.memory, name))
+
+
+def _new_outputs(report: Report) -> str:
+    memory = report.memory
+    return "" if memory is None else numbers.size(memory.outputs - memory.aliased)
+
+
+def _intensity(report: Report) -> str:
+    return "" if report.intensity is None else f"{report.intensity:,.1f} FLOPs/byte"
+
+
+def _all_reduces(report: Report) -> str:
+    asked = report.collectives
+    if asked is None:
+        return ""
+    if not asked.all_reduces:
+        return "0"
+    return f"{numbers.count(asked.all_reduces)} ({numbers.size(asked.all_reduce_bytes)})"
+
+
+def _other_exchanges(report: Report) -> str:
+    asked = report.collectives
+    return numbers.count(asked.others) if asked is not None and asked.others else ""
+
+
+def _compiled_collectives(report: Report) -> str:
+    if report.collectives is None:
+        return ""
+    kinds = report.collectives.compiled
+    if not kinds:
+        return "" if report.memory is None else "none"
+    return ", ".join(f"{numbers.count(number)} {kind}" for kind, number in kinds.items())
+
+
+def _largest_batch(report: Report) -> str:
+    found = report.largest_batch
+    if found is None:
+        return ""
+    if not found.fits:
+        return "none fits"
+    if found.fails is None:
+        return f"{numbers.count(found.fits)} or more"
+    return f"{numbers.count(found.fits)} ({numbers.count(found.fails)} does not fit)"
+
+
+def _cached(report: Report) -> str:
+    if not report.compiler:
+        return ""
+    return "yes" if report.cached else "no"
+
+
+def _took(report: Report) -> str:
+    return f"{sum(report.seconds.values()):,.1f} s" if report.seconds else ""
+
+
+_ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
+    (VERDICT, lambda report: report.verdict.value),
+    ("mode", lambda report: report.mode),
+    ("devices", _devices),
+    ("replicas", lambda report: str(report.replicas)),
+    ("batch per replica", lambda r: "" if r.batch_size is None else numbers.count(r.batch_size)),
+    ("global batch", _global_batch),
+    ("depth reached", _depth),
+    ("operations", _captured(lambda report: numbers.count(report.ops))),
+    ("parameters", _captured(lambda report: numbers.count(report.parameters))),
+    ("variables", _captured(lambda report: numbers.size(report.variable_bytes))),
+    ("input of a replica", _captured(lambda report: numbers.size(report.input_bytes))),
+    ("HBM of a device", lambda report: numbers.size(report.hbm)),
+    ("HBM used", _used),
+    ("  arguments", _part("arguments")),
+    ("  new outputs", _new_outputs),
+    ("  temporaries", _part("temporaries")),
+    ("  code", _part("code")),
+    ("FLOPs of a step *", lambda r: "" if r.flops is None else numbers.flops(r.flops)),
+    (
+        "bytes accessed *",
+        lambda r: "" if r.bytes_accessed is None else numbers.size(round(r.bytes_accessed)),
+    ),
+    ("arithmetic intensity", _intensity),
+    ("all-reduces asked for", _all_reduces),
+    ("other exchanges", _other_exchanges),
+    ("exchanges compiled", _compiled_collectives),
+    ("largest batch *", _largest_batch),
+    ("compiler", lambda report: report.compiler),
+    ("from the cache", _cached),
+    ("this check took", _took),
+)
