@@ -97,7 +97,7 @@ def _topologies(arguments: argparse.Namespace) -> list[str]:
 
 def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[..., Any]:
     """What happens where the script would train, evaluate or predict."""
-    from tpu_estimator_compat.estimator import TPUEstimator
+    from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
     from tpu_estimator_compat.spec import ModeKeys
 
     wanted = {"train": ModeKeys.TRAIN, "eval": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from tpu_estimator_compat.preflight import compiler, sizes, sources, topologies
-from tpu_estimator_compat.preflight.compiler import Compiled, Failure
+from tpu_estimator_compat.preflight import compiler, sizes, topologies
+from tpu_estimator_compat.preflight.attribution import Attribution
+from tpu_estimator_compat.preflight.compiled import Compiled, Error
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedTopology
 from tpu_estimator_compat.preflight.programs import Program, Programs, stops
-from tpu_estimator_compat.preflight.report import Buffer, Depth, Report, Verdict
+from tpu_estimator_compat.preflight.report import Depth, Report, Verdict
 from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.preflight.topologies import TpuTopology
 from tpu_estimator_compat.program import eager
 
 Progress = Callable[[str, float], None]
-_MOST_BUFFERS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Check:
         report.layers = sizes.layers(variables)
         if too_large := self._too_large(program):
             report.findings.append(too_large)
-            report.buffers = _largest_variables(program)
+            report.buffers = Attribution(program.step).largest_variables()
 
     def _too_large(self, program: Program) -> Finding | None:
         """What has to be in memory at once, before any padding and temporaries."""
@@ -146,8 +146,11 @@ class _Check:
             self._tpu,
             self._where.num_replicas,
             time_limit=self._options.time_limit,
-            progress=self._options.progress,
+            progress=self._tell,
         )
+
+    def _tell(self, stage: str, seconds: float) -> None:
+        self._options.progress(f"Compiling for {self._tpu.name}: {stage}", seconds)
 
     def _search_into(self, report: Report) -> None:
         """Adds the largest batch of one replica, if it can be searched for."""
@@ -165,7 +168,7 @@ class _Check:
         except NoStepError as error:
             report.notes.append(f"A batch of {batch} cannot be tried: {error.finding.message}")
             return None
-        if all(t.shape.rank == 0 or t.shape[0] != batch for t in program.step.feeds):
+        if all(t.shape.as_list()[:1] != [batch] for t in program.step.feeds):
             report.notes.append(
                 f"A batch of {batch} cannot be tried: input_fn does not batch by "
                 "params['batch_size']."
@@ -177,8 +180,8 @@ class _Check:
             report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
             return None
         compiled = self._compile(program.module)
-        if compiled.failure in (None, Failure.TOO_LARGE):
-            return compiled.failure is None
+        if compiled.error in (Error.NONE, Error.TOO_LARGE):
+            return compiled.error is Error.NONE
         report.notes.append(f"A batch of {batch} cannot be told: {compiled.message}")
         return None
 
@@ -194,29 +197,25 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
     report.seconds["compile"] = compiled.seconds
     report.compiler = compiled.compiler
     report.cached = compiled.cached
-    names = sources.Sources(program.step.run.graph)
-    if compiled.failure is None:
-        report.reached = Depth.COMPILE
+    if compiled.error not in (Error.NONE, Error.TOO_LARGE, Error.REFUSED):
+        report.unknown = compiled.message
+        return
+    report.reached = Depth.COMPILE
+    whose = Attribution(program.step)
+    report.layers = whose.with_temporaries(report.layers, compiled.buffers)
+    if compiled.error is Error.REFUSED:
+        words = f"The TPU's compiler refuses the step: {compiled.message}"
+        report.findings.append(Finding(Severity.FAILS, Kind.COMPILER, words))
+    elif compiled.error is Error.TOO_LARGE:
+        report.findings.append(_too_large_for(compiled, report))
+        report.buffers = whose.largest(compiled.buffers)
+    else:
         report.memory = compiled.memory
         report.flops = compiled.flops
         report.bytes_accessed = compiled.bytes_accessed
         if report.collectives:
             exchanged = dict(compiled.collectives)
             report.collectives = dataclasses.replace(report.collectives, compiled=exchanged)
-    elif compiled.failure is Failure.TOO_LARGE:
-        report.reached = Depth.COMPILE
-        report.findings.append(_too_large_for(compiled, report))
-        largest = sorted(compiled.buffers, key=lambda b: -b.size)[:_MOST_BUFFERS]
-        report.buffers = [
-            Buffer(b.size, b.unpadded, b.shape, b.op_name, names[b.op_name]) for b in largest
-        ]
-    elif compiled.failure is Failure.REFUSED:
-        report.reached = Depth.COMPILE
-        report.findings.append(
-            Finding(Severity.FAILS, Kind.COMPILER, f"The TPU's compiler: {compiled.message}")
-        )
-    else:
-        report.unknown = compiled.message
 
 
 def _too_large_for(compiled: Compiled, report: Report) -> Finding:
@@ -228,21 +227,6 @@ def _too_large_for(compiled: Compiled, report: Report) -> Finding:
         f"of {report.topology} has.",
         _ADVICE_ON_MEMORY,
     )
-
-
-def _largest_variables(program: Program) -> list[Buffer]:
-    largest = sorted(sizes.variables(program.step), key=lambda v: -v.bytes)[:_MOST_BUFFERS]
-    handles = {op.name: op for op in program.step.variables}
-    return [
-        Buffer(
-            v.bytes,
-            v.bytes,
-            sizes.shape_of(handles[v.name]),
-            v.name,
-            sources.of_operation(handles[v.name]),
-        )
-        for v in largest
-    ]
 
 
 def _gib(size: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.preflight.planned import PlannedStep
+from tpu_estimator_compat.preflight.untouched import Untouched
 from tpu_estimator_compat.program import eager
 
 _NOT_CONSTANT = re.compile(
@@ -47,8 +48,7 @@ class LoweringError(Exception):
 def lower(step: PlannedStep) -> bytes:
     """The step as a serialized StableHLO module.
 
-    No variable gets memory that is written to: a step may be lowered on a machine that could not
-    run it.
+    No variable gets memory: a step may be lowered on a machine that could not run it.
 
     Args:
       step: the step; its input has static shapes, and it has no resources besides variables.
@@ -57,7 +57,11 @@ def lower(step: PlannedStep) -> bytes:
       LoweringError: XLA refuses it.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
-        variables = {op.name: _without_memory(op) for op in step.variables}
+        shapes = {op.name: tf.TensorShape(op.get_attr("shape")) for op in step.variables}
+        types = {op.name: tf.as_dtype(op.get_attr("dtype")) for op in step.variables}
+        largest = max((s.num_elements() * types[n].size for n, s in shapes.items()), default=0)
+        untouched = Untouched(largest)
+        variables = {name: untouched.variable(s, types[name]) for name, s in shapes.items()}
         specs = [tf.TensorSpec(t.shape, t.dtype) for t in step.feeds]
 
         def call(*values: tf.Tensor) -> list[tf.Tensor]:
@@ -69,9 +73,3 @@ def lower(step: PlannedStep) -> bytes:
             return ir(stage="stablehlo_serialized", platform_name="CPU")
         except (ValueError, tf.errors.OpError) as error:
             raise LoweringError(str(error)) from None
-
-
-def _without_memory(handle: tf.Operation) -> tf.Variable:
-    """A variable whose value is memory that nobody touches."""
-    shape, dtype = tf.TensorShape(handle.get_attr("shape")), tf.as_dtype(handle.get_attr("dtype"))
-    return tf.Variable(lambda: tf.raw_ops.Empty(shape=shape, dtype=dtype, init=False))

@@ -18,9 +18,9 @@ Progress = Callable[[str, float], None]
 
 
 def stops(finding: Finding) -> bool:
-    """Whether there is no use in going deeper; another configuration or input may do."""
-    elsewhere = finding.kind in (Kind.CONFIGURATION, Kind.INPUT)
-    return finding.severity is Severity.FAILS and not elsewhere
+    """Whether the step cannot be compiled; what is wrong around it does not matter to XLA."""
+    around = finding.kind in (Kind.CONFIGURATION, Kind.INPUT, Kind.MODEL_FN)
+    return finding.severity is Severity.FAILS and not around
 
 
 @dataclasses.dataclass

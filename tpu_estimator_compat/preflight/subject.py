@@ -15,6 +15,8 @@ from tpu_estimator_compat.preflight import sources
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step
 from tpu_estimator_compat.preflight.scan import input_names
+from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 
 
 class Subject(Protocol):
@@ -90,6 +92,9 @@ def capture(
     element_spec = _with_batch_size(element_spec, batch_size)
     with _told(Kind.MODEL_FN, "model_fn failed"):
         run = subject.capture(where, element_spec, share)
+        found += _scalars(run)
+        # Scalars are refused below, and what else is wrong is to be found too.
+        run.captured.first_replica_speaks |= any(f.kind is Kind.MODEL_FN for f in found)
         return plan_step(run), found
 
 
@@ -103,6 +108,33 @@ def _told(kind: Kind, what: str) -> Iterator[None]:
         words = f"{what}: {type(error).__name__}: {error}"
         finding = Finding(Severity.FAILS, kind, words, source=sources.of_error(error))
         raise NoStepError(finding) from error
+
+
+def _scalars(run: ModeRun) -> list[Finding]:
+    """Scalars that the host wants of all replicas: they cannot be concatenated."""
+    spec = run.spec
+    wanted = {"predictions": spec.predictions if run.mode == ModeKeys.PREDICT else None}
+    if isinstance(spec, TPUEstimatorSpec):
+        host = {"host_call": spec.host_call}
+        host |= {"eval_metrics": spec.eval_metrics} if run.mode == ModeKeys.EVAL else {}
+        wanted |= {name: given[1] for name, given in host.items() if given}
+    if run.captured.first_replica_speaks:
+        return []
+    return [
+        Finding(
+            Severity.FAILS,
+            Kind.MODEL_FN,
+            f"{name} has a scalar. All tensors outfed from TPU should preserve batch size "
+            "dimension.",
+            "reshape it, for example with tf.reshape(tensor, [1])",
+            tensor.op.type,
+            tensor.op.name,
+            None if prune.is_handle(tensor.op) else sources.of_operation(tensor.op),
+        )
+        for name, tensors in wanted.items()
+        for tensor in tf.nest.flatten(tensors)
+        if tensor is not None and tensor.shape.rank == 0
+    ]
 
 
 def _dynamic_input(element_spec: Any) -> list[Finding]:
@@ -123,8 +155,9 @@ def _with_batch_size(element_spec: Any, batch_size: int | None) -> Any:
     """Fills in unknown first dimensions, so that whatever else is wrong can be found too."""
 
     def filled(spec: Any) -> Any:
-        if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank or spec.shape[0] is not None:
+        if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank:
             return spec
-        return tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype, spec.name)
+        first, *others = spec.shape.as_list()  # not shape[0], which TF1 behavior makes a Dimension
+        return tf.TensorSpec([batch_size if first is None else first, *others], spec.dtype)
 
     return tf.nest.map_structure(filled, element_spec)

@@ -77,6 +77,8 @@ class CapturedGraph:
                 f"All tensors outfed from TPU should preserve batch size dimension, but got scalar "
                 f"{tensor}. Reshape it, for example with tf.reshape(tensor, [1])."
             )
+        with self.graph.as_default():
+            tensor = tf.convert_to_tensor(tensor)  # it may be a variable
         shape = tf.TensorShape(tensor.shape)
         if self.first_replica_speaks or shape.rank is None:
             pass

@@ -1,0 +1,68 @@
+"""Whose memory it is: the compiler's buffers by the user's lines and layers."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.preflight import sizes, sources
+from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
+from tpu_estimator_compat.preflight.planned import PlannedStep
+from tpu_estimator_compat.preflight.report import Buffer, Layer
+
+_MOST_BUFFERS = 10
+
+
+class Attribution:
+    """Finds what in a step the compiler's buffers are for.
+
+    Args:
+      step: the step that was compiled.
+    """
+
+    def __init__(self, step: PlannedStep):
+        self._step = step
+        self._sources = sources.Sources(step.run.graph)
+
+    def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:
+        """The largest of the compiler's buffers, by the user's lines."""
+        found = sorted(buffers, key=lambda b: -b.size)[:_MOST_BUFFERS]
+        return [self._buffer(b.size, b.unpadded, b.shape, self._name(b)) for b in found]
+
+    def largest_variables(self) -> list[Buffer]:
+        """The largest variables, as large as they are at least; small ones left out."""
+        known = sizes.variables(self._step)
+        large = [v for v in known if v.bytes > sum(v.bytes for v in known) / 1000]
+        found = sorted(large, key=lambda v: -v.bytes)[:_MOST_BUFFERS]
+        handles = {op.name: op for op in self._step.variables}
+        return [
+            self._buffer(v.bytes, v.bytes, sizes.shape_of(handles[v.name]), v.name) for v in found
+        ]
+
+    def with_temporaries(
+        self, layers: Sequence[Layer], buffers: Iterable[RawBuffer]
+    ) -> list[Layer]:
+        """The layers, each with the temporaries of its ops and their gradients."""
+        totals: dict[str | None, int] = collections.defaultdict(int)
+        for buffer in buffers:
+            if buffer.place is Place.TEMPORARY:
+                totals[sizes.layer_of(self._name(buffer), layers)] += buffer.size
+        return [dataclasses.replace(x, temporaries=totals[x.name]) for x in layers]
+
+    def _name(self, buffer: RawBuffer) -> str:
+        """The op in the user's graph behind a buffer; empty where the compiler named none."""
+        if buffer.argument is not None:
+            return self._argument(buffer.argument)
+        op = self._sources.find(buffer.op_name) if buffer.op_name else None
+        return buffer.op_name if op is None else op.name
+
+    def _argument(self, index: int) -> str:
+        """A module's arguments are the step's input, then its variables."""
+        ops: list[tf.Operation] = [*(t.op for t in self._step.feeds), *self._step.variables]
+        return ops[index].name if index < len(ops) else ""
+
+    def _buffer(self, size: int, unpadded: int, shape: str, name: str) -> Buffer:
+        return Buffer(size, unpadded, shape, name, self._sources[name] if name else None)

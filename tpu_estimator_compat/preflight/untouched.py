@@ -1,0 +1,48 @@
+"""Variables of any size, for programs that are lowered and not run: their values take no memory.
+
+XLA looks at shapes and types alone. So all values are the same bytes of a file that has a length
+and no content, mapped into memory that nobody touches.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import tempfile
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+_SMALL = 2**20
+"""Bytes that are not worth the trouble."""
+
+
+class Untouched:
+    """Makes variables whose values must not be read.
+
+    Args:
+      largest: bytes of the largest.
+    """
+
+    def __init__(self, largest: int):
+        self._bytes: mmap.mmap | None = None
+        if largest > _SMALL:
+            with tempfile.TemporaryFile() as file:
+                file.truncate(largest)
+                self._bytes = mmap.mmap(file.fileno(), largest)
+
+    def variable(self, shape: tf.TensorShape, dtype: tf.DType) -> tf.Variable:
+        """A variable of static shape."""
+        dims = shape.as_list()
+        if math.prod(dims) * dtype.size <= _SMALL or dtype == tf.bool:
+            return tf.Variable(lambda: tf.raw_ops.Empty(shape=dims, dtype=dtype, init=False))
+        value = self._value(dims, dtype)
+        return tf.Variable(lambda: value)
+
+    def _value(self, dims: Sequence[int], dtype: tf.DType) -> tf.Tensor:
+        # Numbers of these widths pass from NumPy without a copy; others have the same bits.
+        width = {1: np.uint8, 2: np.uint16, 4: np.float32, 8: np.float64, 16: np.complex128}
+        numbers = np.frombuffer(self._bytes, width[dtype.size], count=math.prod(dims))
+        shared = tf.experimental.dlpack.from_dlpack(numbers.reshape(dims).__dlpack__())
+        return shared if shared.dtype == dtype else tf.bitcast(shared, dtype)
