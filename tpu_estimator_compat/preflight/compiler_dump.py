@@ -15,6 +15,7 @@ import pathlib
 import re
 
 from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
+from tpu_estimator_compat.preflight.op_names import OpNames
 
 _PROGRAM = ".after_optimizations.txt"
 _ASSIGNMENT = ".after_optimizations-buffer-assignment.txt"
@@ -28,9 +29,9 @@ _COLLECTIVE = re.compile(
 )
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?page \d+, (.*)")
 _VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
+_NAME = re.compile(r"([^{]+)(?:\{(\d*)[\d,]*\})?")
 _PARAMETER = re.compile(r"^parameter (\d+), ")
 _LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
-_INSTRUCTION = re.compile(r'^\s*(?:ROOT )?%(\S+) = .*metadata=\{[^{}]*?op_name="((?:[^"\\]|\\.)*)"')
 _ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
 
 # Bytes of the elements whose names do not say it in bits.
@@ -62,7 +63,7 @@ def buffers(directory: pathlib.Path) -> tuple[RawBuffer, ...]:
       All arguments and outputs, and the temporaries that are alive at the peak; empty where libtpu
       has not placed buffers.
     """
-    names = _op_names(_text(directory, _PROGRAM))
+    names = OpNames(_text(directory, _PROGRAM))
     fixed, temporaries = _buffers(_text(directory, _ASSIGNMENT), names)
     alive = _at_peak(temporaries, _live_ranges(_text(directory, _LIVE_RANGES)))
     return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
@@ -74,14 +75,7 @@ def _text(directory: pathlib.Path, ending: str) -> str:
     return files[0].read_text(errors="replace") if files else ""
 
 
-def _op_names(program: str) -> dict[str, str]:
-    matches = (_INSTRUCTION.match(line) for line in program.splitlines())
-    return {match[1]: match[2] for match in matches if match}
-
-
-def _buffers(
-    assignment: str, names: dict[str, str]
-) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
+def _buffers(assignment: str, names: OpNames) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
     """Arguments and outputs; and temporaries by the value that is in them."""
     fixed: list[RawBuffer] = []
     temporaries: dict[str, RawBuffer] = {}
@@ -110,7 +104,7 @@ def _is_temporary(kind: str) -> bool:
     return "temp" in kind and not _is_fixed(kind)
 
 
-def _fixed(size: int, kind: str, values: list[re.Match], names: dict[str, str]) -> RawBuffer:
+def _fixed(size: int, kind: str, values: list[re.Match], names: OpNames) -> RawBuffer:
     if parameter := _PARAMETER.match(kind):
         shape = values[0][3]
         return RawBuffer(size, _unpadded(shape, size), shape, "", Place.ARGUMENT, int(parameter[1]))
@@ -118,10 +112,16 @@ def _fixed(size: int, kind: str, values: list[re.Match], names: dict[str, str]) 
 
 
 def _buffer(
-    value: re.Match, size: int, names: dict[str, str], place: Place = Place.TEMPORARY
+    value: re.Match, size: int, names: OpNames, place: Place = Place.TEMPORARY
 ) -> RawBuffer:
-    instruction, shape = value[1].split("{")[0], value[3]
-    return RawBuffer(size, _unpadded(shape, size), shape, names.get(instruction, ""), place)
+    shape = value[3]
+    return RawBuffer(size, _unpadded(shape, size), shape, _op_name(value[1], names), place)
+
+
+def _op_name(value: str, names: OpNames) -> str:
+    """Of a value such as "fusion.20", or "fusion.20{1}" for a part of its tuple."""
+    match = _NAME.fullmatch(value)
+    return names.of(match[1], int(match[2]) if match[2] else None) if match else ""
 
 
 def _unpadded(shape: str, size: int) -> int:
