@@ -1,0 +1,77 @@
+"""What the compiler said is kept in files, and a program compiled once."""
+
+import pathlib
+
+import pytest
+import stablehlo_modules as modules
+
+from tpu_estimator_compat.preflight import compile_cache, compiler
+from tpu_estimator_compat.preflight.compiled import Error
+
+
+@pytest.mark.parametrize(
+    "program", [modules.step(1), modules.layers(5, 3), modules.call("nobody_knows")]
+)
+def test_what_the_compiler_said_is_kept(compile_for, no_worker, program):
+    first = compile_for(program)
+    no_worker()
+    second = compile_for(program)
+
+    assert (first.cached, second.cached) == (False, True)
+    assert {**vars(second), "cached": False} == vars(first)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "{}", "null", "truncated"])
+def test_a_damaged_file_is_ignored_and_written_again(compile_for, no_worker, tmp_path, damage):
+    first = compile_for(modules.step(1))
+    (file,) = (tmp_path / "cache").iterdir()
+    text = file.read_text()
+    file.write_text(text[:-20] if damage == "truncated" else damage)
+
+    again = compile_for(modules.step(1))
+    assert not again.cached
+    assert again.memory == first.memory
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == [file.name]
+    no_worker()
+    assert compile_for(modules.step(1)).cached
+
+
+def test_what_is_part_of_the_key():
+    def key(program=b"p", topology="v5e:2x2", replicas=1, versions=compiler.VERSIONS):
+        return compile_cache.key(program, topology, replicas, versions)
+
+    keys = {
+        key(),
+        key(program=b"q"),
+        key(topology="v5e:1x1"),
+        key(replicas=4),
+        key(versions={**compiler.VERSIONS, "libtpu": "0.0.52"}),
+    }
+    assert len(keys) == 5
+    assert key() == key(versions=dict(reversed(compiler.VERSIONS.items())))
+
+
+def test_the_number_of_a_step_is_not_part_of_the_key():
+    def key(program):
+        return compile_cache.key(program, "v5e:2x2", 1, compiler.VERSIONS)
+
+    assert key(b"\0a_inference_step_73__.3\0x") == key(b"\0a_inference_step_74__.3\0x")
+    assert key(b"\0a_inference_step_73__.3\0x") != key(b"\0a_inference_eval_73__.3\0x")
+    assert key(b"\0dense_73\0") != key(b"\0dense_74\0")
+
+
+def test_the_cache_is_where_the_system_has_caches(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    below = pathlib.Path("tpu_estimator_compat", "preflight")
+    assert compile_cache.default_directory() == tmp_path / "elsewhere" / below
+    for unset in ("", "relative/path"):
+        monkeypatch.setenv("XDG_CACHE_HOME", unset)
+        assert compile_cache.default_directory() == tmp_path / ".cache" / below
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(compile_for, tmp_path):
+    (tmp_path / "file").touch()
+    result = compile_for(modules.step(1), cache_dir=tmp_path / "file" / "cache")
+
+    assert result.error is Error.NONE

@@ -1,0 +1,274 @@
+"""Compiling for TPUs: what the compiler says of programs, and what has to be installed for it."""
+
+import configparser
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+from importlib import metadata
+
+import pytest
+import stablehlo_modules as modules
+import tensorflow as tf
+
+from tpu_estimator_compat.preflight import compiler, topologies
+from tpu_estimator_compat.preflight.compiled import Error, Place
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("topology", "replicas", "device"),
+    [
+        ("v5e:1x1", 1, "TPU v5 lite"),
+        ("v5e:2x2", 4, "TPU v5 lite"),
+        pytest.param("v2:2x2", 8, "TPU v2", marks=pytest.mark.slow),
+        pytest.param("v3:2x2", 8, "TPU v3", marks=pytest.mark.slow),
+        pytest.param("v3:4x4", 8, "TPU v3", marks=pytest.mark.slow),
+        pytest.param("v4:2x2x1", 1, "TPU v4", marks=pytest.mark.slow),
+        pytest.param("v4:2x2x2", 8, "TPU v4", marks=pytest.mark.slow),
+        pytest.param("v5p:2x2x1", 4, "TPU v5", marks=pytest.mark.slow),
+        pytest.param("v6e:2x4", 8, "TPU v6 lite", marks=pytest.mark.slow),
+        pytest.param("tpu7x:2x2x1", 8, "TPU7x", marks=pytest.mark.slow),
+    ],
+)
+def test_a_step_compiles(compile_for, topology, replicas, device):
+    result = compile_for(modules.step(replicas), topology, replicas)
+
+    assert (result.error, result.message) == (Error.NONE, "")
+    kib = 2**10
+    assert result.memory.arguments == (256 + 512 + 128) * kib
+    assert result.memory.outputs == result.memory.aliased == 256 * kib
+    assert 0 <= result.memory.temporaries <= 1024 * kib
+    assert result.memory.code > 0
+    assert modules.STEP_FLOPS <= result.flops <= 1.01 * modules.STEP_FLOPS
+    assert result.bytes_accessed > (256 + 256 + 512 + 128) * kib
+    assert result.collectives == ({"all-reduce": 1} if replicas > 1 else {})
+    assert result.compiler.startswith("libtpu 0.0.51, ")
+    assert f"{device} Built on" in result.compiler
+    assert not result.cached
+    assert result.seconds > 0
+
+
+def test_the_arguments_are_known_by_index(compile_for):
+    found = compile_for(modules.step(1)).buffers
+
+    assert {b.argument: (b.size, b.unpadded) for b in found if b.place is Place.ARGUMENT} == {
+        0: (2**18, 2**18),
+        1: (2**19, 2**19),
+        2: (2**17, 2**17),
+    }
+    assert not [b for b in found if b.place is Place.OUTPUT]  # in the place of argument 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("collective_permute", {"source_target_pairs": [[0, 1], [1, 2], [2, 3], [3, 0]]}),
+        (
+            "all_to_all",
+            {
+                "split_dimension": 0,
+                "concat_dimension": 0,
+                "split_count": 4,
+                "group_assignment": [[0, 1, 2, 3]],
+            },
+        ),
+    ],
+)
+def test_a_marker_becomes_the_collective(compile_for, kind, config):
+    program = modules.call(f"tfpreflight.{kind}", json.dumps(config))
+    result = compile_for(program, "v5e:2x2", 4)
+
+    assert result.error is Error.NONE
+    assert result.collectives == {kind.replace("_", "-"): 1}
+
+
+def test_a_marker_without_its_settings_is_refused(compile_for):
+    result = compile_for(modules.call("tfpreflight.all_to_all", "{}"), "v5e:2x2", 4)
+
+    assert result.error is Error.REFUSED
+    assert result.message == "Bad custom call tfpreflight.all_to_all: KeyError('split_dimension')"
+
+
+def test_what_tensorflow_leaves_of_its_own_dialect_is_replaced(compile_for):
+    type_ = "tensor<8x128xf32>"
+    program = modules.module(
+        f'%c = "mhlo.copy"(%x) : ({type_}) -> {type_}\n%r = "mhlo.erf"(%c) : ({type_}) -> {type_}',
+        f"%x: {type_}",
+        type_,
+    )
+
+    assert compile_for(program).error is Error.NONE
+
+
+def test_a_step_that_tensorflow_has_lowered(compile_for):
+    weights, bias = tf.Variable(tf.zeros([256, 128])), tf.Variable(tf.zeros([128]))
+
+    @tf.function(jit_compile=True)
+    def train(images, labels):
+        with tf.GradientTape() as tape:
+            with tf.name_scope("model/dense"):
+                logits = tf.math.erf(images @ weights + bias)
+            loss = tf.reduce_mean((logits - labels) ** 2)
+        for variable, gradient in zip(
+            (weights, bias), tape.gradient(loss, (weights, bias)), strict=True
+        ):
+            variable.assign_sub(gradient)
+        return loss
+
+    specs = tf.TensorSpec([64, 256]), tf.TensorSpec([64, 128])
+    lowered = train.experimental_get_compiler_ir(*specs)
+    program = lowered(stage="stablehlo_serialized", platform_name="CPU")
+    assert b"mhlo" in program
+    result = compile_for(program)
+
+    assert (result.error, result.message) == (Error.NONE, "")
+    assert result.memory.arguments == 4 * (64 * 256 + 64 * 128 + 256 * 128 + 128)
+    assert result.memory.aliased == 4 * (256 * 128 + 128)
+    assert result.flops > 2 * 2 * 64 * 256 * 128
+
+
+@pytest.mark.slow
+def test_the_largest_temporaries_of_a_step_that_fits_have_names(compile_for):
+    result = compile_for(modules.layers(1.5, 6))
+
+    assert result.error is Error.NONE
+    temporaries = [b for b in result.buffers if b.place is Place.TEMPORARY]
+    together = sum(b.size for b in temporaries)
+    assert 0.8 * result.memory.temporaries < together <= result.memory.temporaries
+    named = {b.op_name for b in temporaries}
+    assert {f"model/dense_{i}/MatMul" for i in range(5)} <= named
+    assert all(b.size > b.unpadded for b in temporaries if b.size > 2**30)
+
+
+@pytest.mark.slow
+def test_a_step_that_is_too_large_once_its_buffers_are_placed(compile_for):
+    result = compile_for(modules.layers(2.5, 3))
+
+    assert result.error is Error.TOO_LARGE
+    assert result.memory is None
+    hbm = topologies.parse("v5e:1x1").hbm
+    assert result.available == pytest.approx(hbm, abs=0.006 * 2**30)
+    assert result.available < result.needed < 1.1 * result.available
+    # The compiler prints its largest temporaries, sizes to three digits; they are ours.
+    said = re.findall(
+        r'Size: ([\d.]+)G\n +Operator: op_name="(.*)"\n +Shape: (\S+)\n +Unpadded size: ([\d.]+)G',
+        result.message,
+    )
+    ours = [b for b in result.buffers if b.place is Place.TEMPORARY]
+    assert len(said) == len(ours) == 3
+    said.sort(key=lambda words: words[1])
+    ours.sort(key=lambda buffer: buffer.op_name)
+    for words, buffer in zip(said, ours, strict=True):
+        assert words[1:3] == (buffer.op_name, buffer.shape)
+        assert buffer.size == pytest.approx(float(words[0]) * 2**30, abs=0.01 * 2**30)
+        assert buffer.unpadded == pytest.approx(float(words[3]) * 2**30, abs=0.01 * 2**30)
+    assert sum(b.size for b in result.buffers) == pytest.approx(result.needed, rel=0.01)
+
+
+def test_a_step_that_is_hopelessly_too_large(compile_for):
+    start = time.monotonic()
+    result = compile_for(modules.layers(5, 3))
+
+    assert result.error is Error.TOO_LARGE
+    assert result.needed > 1.5 * result.available
+    assert time.monotonic() - start < 60
+    sizes = [b.size for b in result.buffers]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == pytest.approx(result.needed, rel=0.01)
+    assert result.buffers[0].op_name == "gradients/dense_1/MatMul"
+
+
+def test_variables_that_are_too_large(compile_for):
+    type_ = "tensor<6000000x1024xf32>"
+    program = modules.module(
+        f"%r = stablehlo.negate %x : {type_}",
+        f"%x: {type_} {{tf.aliasing_output = 0 : i32}}",
+        type_,
+    )
+    result = compile_for(program)
+
+    assert result.error is Error.TOO_LARGE
+    assert result.needed == pytest.approx(6e6 * 4096, rel=0.01)
+    assert (result.buffers[0].place, result.buffers[0].argument) == (Place.ARGUMENT, 0)
+
+
+def test_an_unknown_custom_call_is_refused(compile_for):
+    result = compile_for(modules.call("nobody_knows"))
+
+    assert result.error is Error.REFUSED
+    assert result.message == "INVALID_ARGUMENT: Custom emitter for nobody_knows not found"
+    assert result.memory is None
+    assert "TPU v5 lite" in result.compiler
+
+
+def test_what_is_no_module_is_refused(compile_for):
+    result = compile_for(b"not a module")
+
+    assert result.error is Error.REFUSED
+    assert "Unable to parse module" in result.message
+
+
+@pytest.mark.parametrize("replicas", [0, 5])
+def test_more_replicas_than_devices(compile_for, replicas):
+    with pytest.raises(ValueError, match=rf"v5e:2x2 has 4 device\(s\).*got {replicas} replicas"):
+        compile_for(modules.step(1), "v5e:2x2", replicas)
+
+
+def test_variables_of_the_user_do_not_matter(compile_for, monkeypatch):
+    for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS"):
+        monkeypatch.setenv(name, "--there_is_no_such_flag")
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    monkeypatch.setenv("TPU_ACCELERATOR_TYPE", "v4-8")
+
+    assert compile_for(modules.step(4), "v5e:2x2", 4).error is Error.NONE
+
+
+def test_the_versions_are_those_of_the_extra():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    lines = config["options.extras_require"]["preflight"].splitlines()
+    pins = dict(line.split("==") for line in lines if "==" in line)
+
+    assert pins == compiler.VERSIONS
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({}, "found no jax, no jaxlib, no libtpu"),
+        ({"jax": "0.10.2", "jaxlib": "0.10.2"}, "found jax 0.10.2, jaxlib 0.10.2, no libtpu"),
+        (
+            {"jax": "0.9.0", "jaxlib": "0.10.2", "libtpu": "0.0.51"},
+            "found jax 0.9.0, jaxlib 0.10.2, libtpu 0.0.51",
+        ),
+    ],
+)
+def test_missing_packages_are_named(compile_for, monkeypatch, no_worker, found, words):
+    # Stands in for another environment: the installed packages' metadata.
+    def version(package):
+        if package not in found:
+            raise metadata.PackageNotFoundError(package)
+        return found[package]
+
+    monkeypatch.setattr(metadata, "version", version)
+    no_worker()
+    result = compile_for(modules.step(1))
+
+    assert result.error is Error.MISSING
+    assert words in result.message
+    assert "needs jax==0.10.2, jaxlib==0.10.2, libtpu==0.0.51" in result.message
+    assert "pip install 'tpu_estimator_compat[preflight]'" in result.message
+
+
+def test_the_parent_imports_neither_jax_nor_tensorflow():
+    code = (
+        "import sys; from tpu_estimator_compat.preflight import compiler, topologies;"
+        "print([m for m in ('jax', 'jaxlib', 'libtpu', 'tensorflow', 'numpy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert out.stdout.strip() == "[]"

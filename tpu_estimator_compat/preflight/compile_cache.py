@@ -1,0 +1,72 @@
+"""Keeps what the TPU's compiler said in files, so that the same program is compiled once."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import re
+import tempfile
+
+from tpu_estimator_compat.preflight.compiled import Compiled, Error
+
+# Part of the key: to be raised when a result of the same program has more or other content.
+_FORMAT = 1
+
+# What the compiler said; crashes and time-outs may not happen again.
+_KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
+
+# TensorFlow puts the number of functions made before into a step's name, and that into the module.
+_FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
+
+
+def default_directory() -> pathlib.Path:
+    """Where results are kept: under $XDG_CACHE_HOME, or ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # as the XDG specification has it
+        base = os.path.expanduser("~/.cache")
+    return pathlib.Path(base, "tpu_estimator_compat", "preflight")
+
+
+def key(program: bytes, topology: str, replicas: int, versions: dict[str, str]) -> str:
+    """Name of the result's file.
+
+    Args:
+      program: the module. Names that TensorFlow has given its functions do not count.
+      topology: its name.
+      replicas: how many.
+      versions: of the packages that compile.
+    """
+    request = json.dumps([_FORMAT, topology, replicas, versions], sort_keys=True)
+    digest = hashlib.sha256(request.encode())
+    digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", program))
+    return digest.hexdigest()
+
+
+def load(directory: pathlib.Path, name: str) -> Compiled | None:
+    """The result of that name; None where there is none, or its file is damaged."""
+    try:
+        fields = json.loads((directory / f"{name}.json").read_text())
+        return dataclasses.replace(Compiled.from_json(fields), cached=True)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
+    """Keeps the result, if it is what the compiler said and the directory can be written to."""
+    if result.error not in _KEPT:
+        return
+    # A cache that cannot be written to costs time, nothing else.
+    with contextlib.suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(dir=directory, prefix=name, suffix=".part")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                json.dump(result.to_json(), file)
+            os.replace(partial, directory / f"{name}.json")
+        except BaseException:
+            os.unlink(partial)
+            raise

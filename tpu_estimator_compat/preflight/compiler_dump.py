@@ -1,0 +1,171 @@
+"""Reads the compiled program that libtpu has written: its buffers in HBM and its collectives.
+
+libtpu writes its buffer assignment (sizes on the device, padding included), the live ranges of the
+buffers in the order of the schedule, and the program itself, whose instructions carry the names of
+the user's operations. All are text; the pinned version of libtpu pins their form. The executable
+itself has no buffer assignment, and jaxlib cannot read some of libtpu's programs back.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import math
+import pathlib
+import re
+
+from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
+from tpu_estimator_compat.preflight.op_names import OpNames
+
+_PROGRAM = ".after_optimizations.txt"
+_ASSIGNMENT = ".after_optimizations-buffer-assignment.txt"
+_LIVE_RANGES = ".after_optimizations-live-range.txt"
+
+# Asynchronous ones are counted where they start.
+_COLLECTIVE = re.compile(
+    r"^\s*(?:ROOT )?%\S+ = .*? ((?:ragged-)?all-to-all|all-reduce|all-gather|reduce-scatter"
+    r"|collective-permute|collective-broadcast)(?:-start)?\(",
+    re.MULTILINE,
+)
+_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?page \d+, (.*)")
+_VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
+_NAME = re.compile(r"([^{]+)(?:\{(\d*)[\d,]*\})?")
+_PARAMETER = re.compile(r"^parameter (\d+), ")
+_LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
+_ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
+
+# Bytes of the elements whose names do not say it in bits.
+_BYTES = {"pred": 1, "token": 0, "opaque": 0}
+
+
+def collectives(directory: pathlib.Path) -> dict[str, int]:
+    """Number of exchanges between replicas, by kind such as "all-reduce".
+
+    Args:
+      directory: what libtpu was given as `xla_dump_to`, for one program.
+
+    Raises:
+      ValueError: libtpu has not written the program there.
+    """
+    program = _text(directory, _PROGRAM)
+    if not program:
+        raise ValueError(f"libtpu has not written the program into {directory}.")
+    return dict(collections.Counter(_COLLECTIVE.findall(program)))
+
+
+def buffers(directory: pathlib.Path) -> tuple[RawBuffer, ...]:
+    """The buffers in HBM when the temporaries need most, largest first.
+
+    Args:
+      directory: what libtpu was given as `xla_dump_to`, for one program.
+
+    Returns:
+      All arguments and outputs, and the temporaries that are alive at the peak; empty where libtpu
+      has not placed buffers.
+    """
+    names = OpNames(_text(directory, _PROGRAM))
+    fixed, temporaries = _buffers(_text(directory, _ASSIGNMENT), names)
+    alive = _at_peak(temporaries, _live_ranges(_text(directory, _LIVE_RANGES)))
+    return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
+
+
+def _text(directory: pathlib.Path, ending: str) -> str:
+    # The first module is the program; others may follow, parts of it for the chip's other cores.
+    files = sorted(directory.glob(f"*{ending}"))
+    return files[0].read_text(errors="replace") if files else ""
+
+
+def _buffers(assignment: str, names: OpNames) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
+    """Arguments and outputs; and temporaries by the value that is in them."""
+    fixed: list[RawBuffer] = []
+    temporaries: dict[str, RawBuffer] = {}
+    allocation, kind = 0, ""
+    values: list[re.Match] = []
+    for line in [*assignment.splitlines(), "allocation 0: size 0, page 0, end"]:
+        if value := _VALUE.match(line):
+            if not value[3].startswith("("):  # a tuple's own buffer only lists those of its parts
+                values.append(value)
+        elif match := _ALLOCATION.match(line):
+            if _is_fixed(kind) and values:
+                fixed.append(_fixed(allocation, kind, values, names))
+            elif _is_temporary(kind):
+                temporaries |= {v[1]: _buffer(v, int(v[2]), names) for v in values}
+            # Other colors are memories on the chip.
+            allocation, kind = int(match[1]), "" if match[2] else match[3]
+            values = []
+    return fixed, temporaries
+
+
+def _is_fixed(kind: str) -> bool:
+    return kind.startswith("parameter ") or "maybe-live-out" in kind
+
+
+def _is_temporary(kind: str) -> bool:
+    return "temp" in kind and not _is_fixed(kind)
+
+
+def _fixed(size: int, kind: str, values: list[re.Match], names: OpNames) -> RawBuffer:
+    if parameter := _PARAMETER.match(kind):
+        shape = values[0][3]
+        return RawBuffer(size, _unpadded(shape, size), shape, "", Place.ARGUMENT, int(parameter[1]))
+    return _buffer(values[-1], size, names, Place.OUTPUT)
+
+
+def _buffer(
+    value: re.Match, size: int, names: OpNames, place: Place = Place.TEMPORARY
+) -> RawBuffer:
+    shape = value[3]
+    return RawBuffer(size, _unpadded(shape, size), shape, _op_name(value[1], names), place)
+
+
+def _op_name(value: str, names: OpNames) -> str:
+    """Of a value such as "fusion.20", or "fusion.20{1}" for a part of its tuple."""
+    match = _NAME.fullmatch(value)
+    return names.of(match[1], int(match[2]) if match[2] else None) if match else ""
+
+
+def _unpadded(shape: str, size: int) -> int:
+    """Bytes of the elements; `size` where the shape is not that of an array."""
+    match = _ARRAY.match(shape)
+    if match is None:
+        return size
+    elements = math.prod(int(length) for length in match[2].split(",") if length)
+    return min(size, math.ceil(elements * _bits(match[1]) / 8))
+
+
+def _bits(dtype: str) -> int:
+    """Bits of an element: the first number in names such as "f32", "bf16", "f8e4m3fn", "s4"."""
+    if dtype in _BYTES:
+        return 8 * _BYTES[dtype]
+    number = re.search(r"\d+", dtype)
+    return int(number[0]) if number else 0
+
+
+def _live_ranges(text: str) -> dict[str, tuple[int, int]]:
+    ranges = {}
+    for match in map(_LIVE_RANGE.match, text.splitlines()):
+        if match:
+            ranges[match[1]] = (int(match[2]), int(match[3]))
+    return ranges
+
+
+def _at_peak(
+    temporaries: dict[str, RawBuffer], ranges: dict[str, tuple[int, int]]
+) -> list[RawBuffer]:
+    """Those alive at the first step of the schedule at which they are largest together."""
+    alive = {}
+    for name, buffer in temporaries.items():
+        key = name if name.endswith("}") else name + "{}"
+        if key in ranges:
+            alive[key] = buffer
+    changes: collections.Counter[int] = collections.Counter()
+    for key, buffer in alive.items():
+        start, end = ranges[key]
+        changes[start] += buffer.size
+        changes[end + 1] -= buffer.size
+    if not changes:
+        return []
+    steps = sorted(changes)
+    totals = list(itertools.accumulate(changes[step] for step in steps))
+    peak = steps[totals.index(max(totals))]
+    return [b for key, b in alive.items() if ranges[key][0] <= peak <= ranges[key][1]]

@@ -1,0 +1,106 @@
+"""Which of the user's operations made a value of a compiled program, read from the program's text.
+
+Instructions carry the name of the operation that they come from, except those the compiler adds to
+move values: between the memories of the chip, into other layouts, in and out of tuples. For these,
+the name is that of what they move.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%(\S+) \(")
+_INSTRUCTION = re.compile(r"^\s+(ROOT )?%(\S+) = .*? ([a-z][\w-]*)\(([^)]*)\)(.*)")
+_OPERAND = re.compile(r"%([^\s,]+)")
+_OP_NAME = re.compile(r'metadata=\{[^{}]*?op_name="((?:[^"\\]|\\.)*)"')
+_CALLED = re.compile(r", calls=%([^\s,]+)")
+_INDEX = re.compile(r"^, index=(\d+)")
+
+_MOVES = {
+    "async-done",
+    "async-start",
+    "async-update",
+    "bitcast",
+    "copy",
+    "copy-done",
+    "copy-start",
+    "dynamic-slice",
+    "get-tuple-element",
+    "reshape",
+    "slice",
+    "slice-done",
+    "slice-start",
+    "transpose",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Instruction:
+    """One line of the program; `index` is that of a get-tuple-element."""
+
+    kind: str
+    operands: tuple[str, ...]
+    op_name: str
+    called: str
+    index: int | None
+
+
+class OpNames:
+    """Names of operations by instruction.
+
+    Args:
+      program: text of the compiled program.
+    """
+
+    def __init__(self, program: str):
+        self._instructions: dict[str, _Instruction] = {}
+        self._roots: dict[str, str] = {}
+        computation = ""
+        for line in program.splitlines():
+            if header := _COMPUTATION.match(line):
+                computation = header[1]
+            elif match := _INSTRUCTION.match(line):
+                if match[1]:
+                    self._roots[computation] = match[2]
+                self._instructions[match[2]] = _instruction(*match.groups()[2:])
+
+    def of(self, name: str, element: int | None = None) -> str:
+        """Name of the operation that makes a value.
+
+        Args:
+          name: of the instruction that defines it.
+          element: which part of the instruction's tuple it is; None for the whole.
+
+        Returns:
+          The name; empty where the compiler knows none.
+        """
+        instruction = self._instructions.get(name)
+        if instruction is None:
+            return ""
+        # A fusion's own name is that of one of its results.
+        made_by = self._part(instruction, element) or instruction.op_name
+        if made_by:
+            return made_by
+        if instruction.called in self._roots:
+            return self.of(self._roots[instruction.called])
+        if instruction.kind in _MOVES and instruction.operands:
+            return self.of(instruction.operands[0], instruction.index)
+        return ""
+
+    def _part(self, instruction: _Instruction, element: int | None) -> str:
+        root = self._instructions.get(self._roots.get(instruction.called, ""))
+        if element is None or root is None or root.kind != "tuple":
+            return ""
+        return self.of(root.operands[element]) if element < len(root.operands) else ""
+
+
+def _instruction(kind: str, operands: str, rest: str) -> _Instruction:
+    op_name, called, index = _OP_NAME.search(rest), _CALLED.search(rest), _INDEX.match(rest)
+    return _Instruction(
+        kind,
+        tuple(_OPERAND.findall(operands)),
+        op_name[1] if op_name else "",
+        called[1] if called else "",
+        int(index[1]) if index else None,
+    )
