@@ -89,6 +89,15 @@ def not_constant(features, labels, mode, params):
     return spec(mode, loss + tf.reduce_sum(filled))
 
 
+def endless_loop(features, labels, mode, params):
+    logits = logits_of(features)
+    state = [tf.constant(0), logits]
+    _, last = tf.while_loop(  # fails: EmptyTensorList
+        lambda i, x: i < 3, lambda i, x: [i + 1, x * logits], state
+    )
+    return spec(mode, tf.reduce_mean(last))
+
+
 def gradient_without_kernel(features, labels, mode, params):
     image = tf.reshape(features["x"], [-1, 2, 4, 1]) * logits_of(features)[0, 0]
     size = [4, 4]

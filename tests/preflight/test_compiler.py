@@ -86,11 +86,11 @@ def test_a_marker_becomes_the_collective(compile_for, kind, config):
     assert result.collectives == {kind.replace("_", "-"): 1}
 
 
-def test_a_marker_without_its_settings_is_refused(compile_for):
+def test_a_marker_without_its_settings_cannot_be_expressed(compile_for):
     result = compile_for(modules.call("tfpreflight.all_to_all", "{}"), "v5e:2x2", 4)
 
-    assert result.error is Error.REFUSED
-    assert result.message == "Bad custom call tfpreflight.all_to_all: KeyError('split_dimension')"
+    assert result.error is Error.NOT_EXPRESSED
+    assert "Bad custom call tfpreflight.all_to_all: KeyError('split_dimension')" in result.message
 
 
 def test_what_tensorflow_leaves_of_its_own_dialect_is_replaced(compile_for):
@@ -205,10 +205,25 @@ def test_an_unknown_custom_call_is_refused(compile_for):
     assert "TPU v5 lite" in result.compiler
 
 
-def test_what_is_no_module_is_refused(compile_for):
+def test_what_tensorflow_cannot_lower_to_stablehlo_is_not_the_compilers_fault(compile_for):
+    @tf.function(jit_compile=True, autograph=False)
+    def step(x, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_mean(tf.boolean_mask(x, mask))
+        return tape.gradient(y, x)
+
+    ir = step.experimental_get_compiler_ir(tf.TensorSpec([16, 8]), tf.TensorSpec([16], tf.bool))
+    result = compile_for(ir(stage="stablehlo_serialized", platform_name="CPU"))
+
+    assert result.error is Error.NOT_EXPRESSED
+    assert "mhlo.unknown" in result.message
+
+
+def test_what_is_no_module_cannot_be_expressed(compile_for):
     result = compile_for(b"not a module")
 
-    assert result.error is Error.REFUSED
+    assert result.error is Error.NOT_EXPRESSED
     assert "Unable to parse module" in result.message
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
@@ -14,6 +15,7 @@ from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.report import Buffer, Layer
 
 _MOST_BUFFERS = 10
+_QUOTED = re.compile(r"['\"]([\w./-]+)['\"]")
 
 
 class Attribution:
@@ -51,6 +53,11 @@ class Attribution:
             if buffer.place is Place.TEMPORARY:
                 totals[sizes.layer_of(self._name(buffer), layers)] += buffer.size
         return [dataclasses.replace(x, temporaries=totals[x.name]) for x in layers]
+
+    def operation_in(self, message: str) -> tf.Operation | None:
+        """The first operation of the user's graph that a compiler's message names in quotes."""
+        found = (self._sources.find(name) for name in _QUOTED.findall(message))
+        return next((op for op in found if op is not None), None)
 
     def _name(self, buffer: RawBuffer) -> str:
         """The op in the user's graph behind a buffer; empty where the compiler named none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from tpu_estimator_compat.preflight import compiler, sizes, topologies
+from tpu_estimator_compat.preflight import compiler, sizes, sources, topologies
 from tpu_estimator_compat.preflight.attribution import Attribution
 from tpu_estimator_compat.preflight.compiled import Compiled, Error
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
@@ -195,17 +195,18 @@ _ADVICE_ON_MEMORY = (
 def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
     """Adds what the compiler says."""
     report.seconds["compile"] = compiled.seconds
-    report.compiler = compiled.compiler
+    report.compiler = compiled.compiler.partition(",")[0]
     report.cached = compiled.cached
+    whose = Attribution(program.step)
     if compiled.error not in (Error.NONE, Error.TOO_LARGE, Error.REFUSED):
         report.unknown = compiled.message
+        if op := whose.operation_in(compiled.message):
+            report.unknown += f" ({op.name}, made at {sources.of_operation(op)})"
         return
     report.reached = Depth.COMPILE
-    whose = Attribution(program.step)
     report.layers = whose.with_temporaries(report.layers, compiled.buffers)
     if compiled.error is Error.REFUSED:
-        words = f"The TPU's compiler refuses the step: {compiled.message}"
-        report.findings.append(Finding(Severity.FAILS, Kind.COMPILER, words))
+        report.findings.append(_refusal(compiled, whose))
     elif compiled.error is Error.TOO_LARGE:
         report.findings.append(_too_large_for(compiled, report))
         report.buffers = whose.largest(compiled.buffers)
@@ -216,6 +217,15 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
         if report.collectives:
             exchanged = dict(compiled.collectives)
             report.collectives = dataclasses.replace(report.collectives, compiled=exchanged)
+
+
+def _refusal(compiled: Compiled, whose: Attribution) -> Finding:
+    words = f"The TPU's compiler refuses the step: {compiled.message}"
+    op = whose.operation_in(compiled.message)
+    if op is None:
+        return Finding(Severity.FAILS, Kind.COMPILER, words)
+    source = sources.of_operation(op)
+    return Finding(Severity.FAILS, Kind.COMPILER, words, "", op.type, op.name, source)
 
 
 def _too_large_for(compiled: Compiled, report: Report) -> Finding:

@@ -17,6 +17,8 @@ class Error(enum.StrEnum):
     """The compiler says that the program does not fit into the HBM of a device."""
     REFUSED = "refused"
     """The compiler says that it cannot compile the program."""
+    NOT_EXPRESSED = "not expressed"
+    """The program is no StableHLO: it never came to the compiler; nothing is known of it."""
     CRASHED = "crashed"
     """The compiler's process ended without an answer; nothing is known of the program."""
     TIMED_OUT = "timed out"

@@ -37,6 +37,7 @@ _SIZE = r"([\d.]+)([BKMGTP])"
 _TOO_LARGE = re.compile(rf"\({_SIZE}\) exceeds available HBM \({_SIZE}\)")
 _TOO_LARGE_PLACED = re.compile(rf"Used {_SIZE} of {_SIZE} hbm\. Exceeded hbm capacity by {_SIZE}")
 # What the compiler appends for other programs to read, and lines of Python that nobody wrote.
+_LEFT_OVER = "failed to legalize operation 'mhlo."  # of TensorFlow's lowering, not the user's fault
 _PAYLOAD = re.compile(
     r"\s*(\[(type\.googleapis\.com/|xla::)|Suspected Python Code Location:).*", re.DOTALL
 )
@@ -199,6 +200,8 @@ def _read(directory: pathlib.Path, code: int) -> Compiled:
     try:
         answer = json.loads((directory / "answer").read_text())
         compiler = f"libtpu {VERSIONS['libtpu']}, {answer['compiler']}"
+        if "not_expressed" in answer:
+            return _not_expressed(str(answer["not_expressed"]), compiler)
         if "refused" in answer:
             return _refused(str(answer["refused"]), compiler, directory)
         return Compiled(
@@ -224,6 +227,8 @@ def _refused(message: str, compiler: str, directory: pathlib.Path) -> Compiled:
         needed = available + _bytes(match[5], match[6])
     elif match := _TOO_LARGE.search(message):
         needed, available = _bytes(match[1], match[2]), _bytes(match[3], match[4])
+    elif _LEFT_OVER in message:
+        return _not_expressed(message, compiler)
     else:
         return Compiled(error=Error.REFUSED, message=message, compiler=compiler)
     return Compiled(
@@ -234,6 +239,11 @@ def _refused(message: str, compiler: str, directory: pathlib.Path) -> Compiled:
         buffers=compiler_dump.buffers(directory / "dump"),
         compiler=compiler,
     )
+
+
+def _not_expressed(message: str, compiler: str) -> Compiled:
+    words = f"The step cannot be written as StableHLO, which the compiler reads: {message}"
+    return Compiled(error=Error.NOT_EXPRESSED, message=words, compiler=compiler)
 
 
 def _bytes(number: str, unit: str) -> int:

@@ -17,6 +17,11 @@ from tpu_estimator_compat.program import eager
 _NOT_CONSTANT = re.compile(
     r"Input \d+ to node `([^`]+)` with op (\w+) must be a compile-time constant"
 )
+_ADVICE = {
+    "must be a compile-time constant": "give shapes, sizes and axes as Python numbers",
+    "fixed tensor list size": "give tf.while_loop a constant maximum_iterations",
+}
+"""What to write instead, by XLA's words."""
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
 
 
@@ -38,6 +43,11 @@ class LoweringError(Exception):
         not_constant = [name for name, _ in _NOT_CONSTANT.findall(message)]
         self.not_constant = bool(not_constant)
         self.nodes = list(dict.fromkeys(not_constant or _NODE.findall(message)))
+
+    @property
+    def advice(self) -> str:
+        """What to write instead; empty where nothing is known."""
+        return next((text for words, text in _ADVICE.items() if words in self.message), "")
 
     @property
     def first_line(self) -> str:

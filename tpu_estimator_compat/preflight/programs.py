@@ -109,7 +109,6 @@ def _refusals(error: LoweringError, step: PlannedStep) -> list[Finding]:
     if not error.nodes:
         return [Finding(Severity.MIGHT, Kind.COMPILER, f"XLA does not lower it: {error.message}")]
     kind = Kind.NOT_CONSTANT if error.not_constant else Kind.UNSUPPORTED_OP
-    advice = "give shapes, sizes and axes as Python numbers" if error.not_constant else ""
     names = sources.Sources(step.run.graph)
     findings = []
     for name in error.nodes:
@@ -118,7 +117,7 @@ def _refusals(error: LoweringError, step: PlannedStep) -> list[Finding]:
             Severity.FAILS,
             kind,
             f"XLA refuses it: {error.first_line}",
-            advice,
+            error.advice,
             op.type if op else "",
             op.name if op else name,
             sources.of_operation(op) if op else None,

@@ -10,6 +10,7 @@ import math
 import mmap
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -26,7 +27,7 @@ class Untouched:
     """
 
     def __init__(self, largest: int):
-        self._bytes: mmap.mmap | None = None
+        self._bytes: Any = b""
         if largest > _SMALL:
             with tempfile.TemporaryFile() as file:
                 file.truncate(largest)
@@ -43,6 +44,6 @@ class Untouched:
     def _value(self, dims: Sequence[int], dtype: tf.DType) -> tf.Tensor:
         # Numbers of these widths pass from NumPy without a copy; others have the same bits.
         width = {1: np.uint8, 2: np.uint16, 4: np.float32, 8: np.float64, 16: np.complex128}
-        numbers = np.frombuffer(self._bytes, width[dtype.size], count=math.prod(dims))
+        numbers: Any = np.frombuffer(self._bytes, width[dtype.size], count=math.prod(dims))
         shared = tf.experimental.dlpack.from_dlpack(numbers.reshape(dims).__dlpack__())
         return shared if shared.dtype == dtype else tf.bitcast(shared, dtype)

@@ -12,8 +12,9 @@ The request:
     is being done. Removed here if the parent dies.
   answer: path of the answer.
 
-The answer has `compiler`, and either `refused` (the compiler's words) or `memory`, `flops` and
-`bytes_accessed`. A process that ends without an answer has crashed.
+The answer has `compiler`, and either `refused` (the compiler's words), `not_expressed` (why the
+program is no StableHLO), or `memory`, `flops` and `bytes_accessed`. A process that ends without an
+answer has crashed.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     (directory / "stage").write_text("compile")
     try:
         executable = _compile(request["program"], devices, str(directory / "dump"))
-    except (RuntimeError, ir.MLIRError, _BadMarker) as error:
+    except (ir.MLIRError, _BadMarker) as error:
+        return {"compiler": compiler, "not_expressed": str(error)}
+    except RuntimeError as error:
         return {"compiler": compiler, "refused": str(error)}
     return {"compiler": compiler, **_figures(executable)}
 

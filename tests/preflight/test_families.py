@@ -1,0 +1,60 @@
+"""The steps of the parity families compile for every generation of TPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import pytest
+from parity import driver
+
+import tpu_estimator_compat as tec
+from tpu_estimator_compat.preflight.report import Depth, Verdict
+
+pytestmark = pytest.mark.slow
+
+FAMILIES = sorted(path.stem for path in driver.FAMILIES.glob("*.py"))
+TOPOLOGIES = ["v3:2x2", "v4:2x2x1", "v5e:2x2", "v5p:2x2x1", "v6e:2x2"]
+
+
+@pytest.fixture
+def family(request, monkeypatch):
+    """The module of a family, with our names as its legacy ones."""
+    monkeypatch.setitem(sys.modules, "legacy_namespace", driver.legacy_namespace("ours"))
+    spec = importlib.util.spec_from_file_location(
+        request.param, driver.FAMILIES / f"{request.param}.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("mode", ["train", "eval", "infer"])
+@pytest.mark.parametrize("family", FAMILIES, indirect=True)
+def test_a_family_compiles_for_every_generation(family, mode, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    estimator = tec.TPUEstimator(
+        family.model_fn,
+        config=tec.RunConfig(model_dir=str(tmp_path / "model")),
+        params=family.PARAMS,
+        train_batch_size=8 * family.TRAIN_BATCH,
+        eval_batch_size=8 * family.EVAL_BATCH,
+        predict_batch_size=8 * family.PREDICT_BATCH,
+    )
+    names = {"train": "train_input_fn", "eval": "eval_input_fn", "infer": "predict_input_fn"}
+    result = estimator.preflight(getattr(family, names[mode]), TOPOLOGIES, mode)
+    if (family.__name__, mode) == ("rnn", "train"):
+        for report in result.reports:
+            # In TensorFlow 1 too, a gradient needs maximum_iterations on a TPU.
+            [finding] = report.findings
+            assert finding.source.function == "_power"
+            assert "maximum_iterations" in finding.advice
+        return
+    assert result.verdict is Verdict.FITS, str(result)
+    for report in result.reports:
+        assert report.reached is Depth.COMPILE
+        assert report.flops > 0
+        assert report.memory.arguments >= report.input_bytes
+        assert sum(x.variables + x.slots for x in report.layers) == report.variable_bytes
+        asked, compiled = report.collectives.all_reduces, report.collectives.compiled
+        assert bool(asked) == bool(compiled)
