@@ -93,7 +93,7 @@ def test_the_arguments_of_the_script_count(script, capsys):
     assert preflight("--depth", "scan", script, "--print_loss", "--batch=64") == 1
     printed = capsys.readouterr().out
     assert "Print does not run on a TPU" in printed
-    assert "script.py:24 in model_fn" in printed
+    assert "script.py:23 in model_fn" in printed
     assert "loss = tf.Print(loss, [loss])" in printed
     [line] = [line for line in printed.splitlines() if line.startswith("global batch")]
     assert line.split()[-1] == "64"

@@ -83,6 +83,19 @@ def test_scan_finds_what_needs_no_lowering(model_fn, tmp_path):
     assert scanned.reached in (Depth.SCAN, None)
 
 
+def test_one_fault_does_not_hide_another_behind_it(tmp_path):
+    def model_fn(features, labels, mode, params):
+        twice = tf.numpy_function(lambda x: 2 * x, [features["x"]], tf.float32)
+        twice.set_shape(features["x"].shape)
+        kept = tf.boolean_mask(twice, labels > 1)
+        again = tf.boolean_mask(kept, kept > 0)
+        loss = tf.reduce_mean(models.logits_of(features)) + tf.reduce_sum(again)
+        return models.spec(mode, loss)
+
+    found = report(model_fn, tmp_path).findings
+    assert [f.op for f in found] == ["PyFunc", "Where", "Where"]
+
+
 def test_advice_says_what_to_write_instead(tmp_path):
     findings = [f for f in report(models.strings, tmp_path).findings if f.op]
     assert all(f.advice for f in findings)

@@ -13,8 +13,10 @@ from tpu_estimator_compat.preflight import sizes, sources
 from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.report import Buffer, Layer
+from tpu_estimator_compat.preflight.scan import input_names
 
 _MOST_BUFFERS = 10
+_SMALL_PART = 1000
 _QUOTED = re.compile(r"['\"]([\w./-]+)['\"]")
 
 
@@ -28,16 +30,22 @@ class Attribution:
     def __init__(self, step: PlannedStep):
         self._step = step
         self._sources = sources.Sources(step.run.graph)
+        self._inputs = input_names(step.run.captured.element_spec)
 
     def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:
-        """The largest of the compiler's buffers, by the user's lines."""
-        found = sorted(buffers, key=lambda b: -b.size)[:_MOST_BUFFERS]
-        return [self._buffer(b.size, b.unpadded, b.shape, self._name(b)) for b in found]
+        """The largest of the compiler's buffers, by the user's lines; small ones left out."""
+        known = list(buffers)
+        least = sum(b.size for b in known) / _SMALL_PART
+        found = sorted((b for b in known if b.size > least), key=lambda b: -b.size)
+        return [
+            self._buffer(b.size, b.unpadded, b.shape, self._name(b)) for b in found[:_MOST_BUFFERS]
+        ]
 
     def largest_variables(self) -> list[Buffer]:
         """The largest variables, as large as they are at least; small ones left out."""
         known = sizes.variables(self._step)
-        large = [v for v in known if v.bytes > sum(v.bytes for v in known) / 1000]
+        least = sum(v.bytes for v in known) / _SMALL_PART
+        large = [v for v in known if v.bytes > least]
         found = sorted(large, key=lambda v: -v.bytes)[:_MOST_BUFFERS]
         handles = {op.name: op for op in self._step.variables}
         return [
@@ -68,8 +76,9 @@ class Attribution:
 
     def _argument(self, index: int) -> str:
         """A module's arguments are the step's input, then its variables."""
-        ops: list[tf.Operation] = [*(t.op for t in self._step.feeds), *self._step.variables]
-        return ops[index].name if index < len(ops) else ""
+        names = [*self._inputs, *(op.name for op in self._step.variables)]
+        return names[index] if index < len(names) else ""
 
     def _buffer(self, size: int, unpadded: int, shape: str, name: str) -> Buffer:
-        return Buffer(size, unpadded, shape, name, self._sources[name] if name else None)
+        source = None if name in self._inputs else self._sources[name]
+        return Buffer(size, unpadded, shape, name, source)

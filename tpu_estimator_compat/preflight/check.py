@@ -137,20 +137,17 @@ class _Check:
         elif program.module is None:
             report.unknown = "The step could not be lowered to StableHLO."
         else:
-            compiled = self._compile(program.module)
+            compiled = self._compile(program.module, f"Compiling for {self._tpu.name}")
             _put_into(report, compiled, program)
 
-    def _compile(self, module: bytes) -> Compiled:
+    def _compile(self, module: bytes, what: str) -> Compiled:
         return compiler.compile(
             module,
             self._tpu,
             self._where.num_replicas,
             time_limit=self._options.time_limit,
-            progress=self._tell,
+            progress=lambda stage, seconds: self._options.progress(what, seconds),
         )
-
-    def _tell(self, stage: str, seconds: float) -> None:
-        self._options.progress(f"Compiling for {self._tpu.name}: {stage}", seconds)
 
     def _search_into(self, report: Report) -> None:
         """Adds the largest batch of one replica, if it can be searched for."""
@@ -179,7 +176,8 @@ class _Check:
         if program.module is None:
             report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
             return None
-        compiled = self._compile(program.module)
+        what = f"Compiling a batch of {batch} for {self._tpu.name}"
+        compiled = self._compile(program.module, what)
         if compiled.error in (Error.NONE, Error.TOO_LARGE):
             return compiled.error is Error.NONE
         report.notes.append(f"A batch of {batch} cannot be told: {compiled.message}")

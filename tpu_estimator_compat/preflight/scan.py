@@ -6,7 +6,7 @@ XLA stops at the first op that it has no kernel for; this lists them all.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -95,7 +95,7 @@ def _of_ops(ops: Sequence[tf.Operation], seen: set[str]) -> list[Finding]:
         is_behind = any(t.op in behind for t in op.inputs)
         mine = _of_function(op, seen) or _of_op(op, is_behind)
         found += mine
-        if mine or is_behind:
+        if is_behind or (mine and not _is_static(op.outputs)):
             behind.add(op)
     return found
 
@@ -122,16 +122,17 @@ def _of_op(op: tf.Operation, behind: bool) -> list[Finding]:
         return [_not_on_tpu(op, "XLA has no kernel for it.")]
     if op.type != "Const" and any(t.dtype == tf.string for t in op.outputs):
         return [_not_on_tpu(op, "It makes strings, which a TPU does not have.", Kind.STRING)]
-    if not behind and _makes_shape_dynamic(op):
+    if _is_static(op.outputs):
+        return []
+    row = advice(op.type)
+    depends_on_data = row is not None and row.kind is Kind.DYNAMIC_SHAPE
+    if depends_on_data or (not behind and _is_static(op.inputs)):
         return [_dynamic(op)]
     return []
 
 
-def _makes_shape_dynamic(op: tf.Operation) -> bool:
-    """Whether shapes are static before `op`, and not after it."""
-    if all(t.shape.is_fully_defined() for t in op.outputs if t.dtype not in _OPAQUE):
-        return False
-    return all(t.shape.is_fully_defined() for t in op.inputs if t.dtype not in _OPAQUE)
+def _is_static(tensors: Iterable[tf.Tensor]) -> bool:
+    return all(t.shape.is_fully_defined() for t in tensors if t.dtype not in _OPAQUE)
 
 
 def _dynamic(op: tf.Operation) -> Finding:

@@ -23,8 +23,8 @@ _TPU_ONLY = (
     "flagged, though a TPU has them."
 )
 _DYNAMIC = (
-    "`tf.unique`, `tf.where` with one argument and `tf.boolean_mask` compile here: how a TPU "
-    "takes them was not tried."
+    "Shapes that depend on data (`tf.unique`, `tf.where` with one argument, `tf.boolean_mask`) may "
+    "compile here: how a TPU takes them was not tried."
 )
 _ESTIMATE = (
     "The memory is an estimate of this version of the compiler; two versions were 7% apart on "

@@ -1,0 +1,143 @@
+"""Models that are large: BERT-base as its authors published it, and batches near the limit."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import models
+import numpy as np
+import pytest
+import tensorflow as tf
+from clients.runs import environment
+
+import tpu_estimator_compat as tec
+from tpu_estimator_compat.preflight.findings import Kind
+from tpu_estimator_compat.preflight.report import Verdict
+
+pytestmark = pytest.mark.slow
+
+GIB = 2**30
+BERT_BASE = {
+    "attention_probs_dropout_prob": 0.1,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": 768,
+    "initializer_range": 0.02,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "type_vocab_size": 2,
+    "vocab_size": 30522,
+}
+
+
+def bert(clients: pathlib.Path, folder: pathlib.Path, topology: str, replicas: int) -> dict:
+    """The report on BERT's pretraining, 32 examples of 128 tokens per replica."""
+    (folder / "config.json").write_text(json.dumps(BERT_BASE))
+    (folder / "examples.tfrecord").touch()  # no data is read
+    command = ["-m", "tpu_estimator_compat", "preflight", "--json", "--topology", topology]
+    flags = {
+        "input_file": "examples.tfrecord",
+        "do_train": True,
+        "bert_config_file": "config.json",
+        "train_batch_size": 32 * replicas,
+        "num_tpu_cores": replicas,
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "output_dir": "out",
+    }
+    given = [f"--{name}={value}" for name, value in flags.items()]
+    done = subprocess.run(
+        [sys.executable, *command, "-m", "bert.run_pretraining", *given],
+        cwd=folder,
+        env={**environment(clients), "XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+    [report] = json.loads(done.stdout)["reports"]
+    return report
+
+
+@pytest.mark.parametrize(
+    ("topology", "replicas", "temporaries"), [("v5e:1x1", 1, 1.840), ("v5e:2x2", 4, 1.723)]
+)
+def test_bert_base(clients, tmp_path, topology, replicas, temporaries):
+    """The figures are those of another BERT-base, with a plainer head, on the same compiler."""
+    found = bert(clients, tmp_path, topology, replicas)
+    memory = found["memory"]
+    assert memory["arguments"] == pytest.approx(1.214 * GIB, rel=0.1)
+    assert memory["total"] == pytest.approx((1.214 + temporaries) * GIB, rel=0.1)
+    assert found["flops"] == pytest.approx(2.250e12, rel=0.1)
+    assert found["parameters"] == 110_106_428
+    layers = [x for x in found["layers"] if x["name"].startswith("bert/encoder/layer_")]
+    assert len(layers) == 12
+    assert len({x["variables"] for x in layers}) == 1
+    named = sum(x["temporaries"] for x in found["layers"])
+    assert named > 0.8 * memory["temporaries"]
+    if replicas > 1:
+        assert found["collectives"]["all_reduces"] > 190
+        assert sum(found["collectives"]["compiled"].values()) < 20
+
+
+def wide(features, labels, mode, params):
+    """Activations of 4 MiB per example."""
+    first = tf.compat.v1.get_variable("first/w", [models.WIDTH, 2**20])
+    second = tf.compat.v1.get_variable("second/w", [2**20, 4])
+    hidden = tf.nn.relu(features["x"] @ first)
+    loss = tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, hidden @ second)
+    return models.spec(mode, loss)
+
+
+def input_fn(params):
+    size = params["batch_size"]
+    features = {"x": np.zeros([size, models.WIDTH], np.float32)}
+    return tf.data.Dataset.from_tensors((features, np.zeros([size], np.int32)))
+
+
+@pytest.fixture
+def preflight(tmp_path, monkeypatch):
+    """`preflight(batch_size)` is the report on `wide`; nothing is cached from before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def of(batch_size, data=input_fn, **kwargs):
+        config = tec.RunConfig(model_dir=str(tmp_path / "model"))
+        made = tec.TPUEstimator(wide, config=config, train_batch_size=batch_size)
+        [report] = made.preflight(data, "v5e:1x1", **kwargs).reports
+        return report
+
+    return of
+
+
+def test_a_batch_too_large_is_told_with_its_lines(preflight):
+    found = preflight(2**12)
+    [finding] = found.findings
+    assert finding.kind is Kind.MEMORY
+    assert found.verdict is Verdict.FAILS
+    largest = found.buffers[0]
+    assert largest.size >= 2**12 * 2**22
+    assert largest.source.code == 'hidden = tf.nn.relu(features["x"] @ first)'
+
+
+def test_the_largest_batch_fits_and_a_little_more_does_not(preflight):
+    found = preflight(2**10, largest_batch=True)
+    searched = found.largest_batch
+    # 15.75 GiB hold fewer than 4032 activations of 4 MiB.
+    assert 2**11 < searched.fits < searched.fails <= 2**12
+    assert searched.fails - searched.fits <= searched.fits / 16
+    assert preflight(searched.fits).verdict is Verdict.FITS
+    assert preflight(searched.fails).verdict is Verdict.FAILS
+
+
+def test_a_batch_that_input_fn_ignores_is_not_searched_for(preflight):
+    def fixed(params):
+        return input_fn({"batch_size": 256})
+
+    found = preflight(256, fixed, largest_batch=True)
+    assert found.largest_batch.tried == (256, 512)
+    assert found.largest_batch.fails is None
+    assert any("does not batch by params['batch_size']" in note for note in found.notes)
