@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import tensorflow as tf
 import text
-from guide import walk
+from guide import GUIDE, walk
 
 pytestmark = pytest.mark.slow
 
@@ -39,3 +41,21 @@ def test_migrate(tmp_path, clients):
     assert "old.py:5  tf.estimator.LinearRegressor  refused" in written
     assert "Loss for final step" in trained
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-50")
+
+
+def test_preflight(tmp_path, clients):
+    """The reports on the page are those that the commands print."""
+    printed = walk("preflight.md", tmp_path, clients)
+    page = (GUIDE / "preflight.md").read_text()
+    shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert [lines_of(text) for text in shown] == [lines_of(text) for text in printed[:2]]
+    assert "compiles and fits on v5e:2x2, v5p:2x2x1" in printed[3]
+    assert "<svg" in (tmp_path / "spam.html").read_text()
+    assert tf.train.latest_checkpoint(str(tmp_path / "spam")).endswith("model.ckpt-200")
+
+
+def lines_of(printed: str) -> list[str]:
+    """The lines of the last report in what was printed, but for how long it took."""
+    report = "Preflight: " + printed.rpartition("Preflight: ")[2].rstrip()
+    varying = ("this check took", "from the cache")
+    return [line for line in report.splitlines() if not line.startswith(varying)]

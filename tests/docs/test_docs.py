@@ -25,7 +25,7 @@ GUIDE = ROOT / "migration_guide"
 PAGES = [README, *sorted(GUIDE.glob("*.md"))]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-WALKED = {"bert.md", "migrate.md", "run.md"}
+WALKED = {"bert.md", "migrate.md", "preflight.md", "run.md"}
 """Pages whose blocks depend on each other: tests/clients/test_guide.py runs them in their order."""
 
 EFFECTS = {
