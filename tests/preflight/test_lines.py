@@ -201,6 +201,19 @@ def test_all_reduces_are_counted_where_there_are_replicas(tmp_path):
     assert (several.all_reduces, several.all_reduce_bytes) == (1, models.WIDTH * 4 * 4)
 
 
+def test_replicas_that_exchange_nothing_are_told(tmp_path):
+    def model_fn(features, labels, mode, params):
+        loss = tf.reduce_mean(models.logits_of(features))
+        optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+        step = tf.compat.v1.train.get_global_step()
+        return tec.TPUEstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, step))
+
+    assert report(model_fn, tmp_path, "v5e:1x1").findings == []
+    [finding] = report(model_fn, tmp_path, "v5e:2x2").findings
+    assert finding.severity is Severity.MIGHT
+    assert "CrossShardOptimizer" in finding.advice
+
+
 @pytest.mark.parametrize("mode", ["eval", "infer"])
 def test_other_modes(mode, tmp_path):
     def model_fn(features, labels, mode, params):

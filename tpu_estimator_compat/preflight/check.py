@@ -16,6 +16,7 @@ from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.preflight.topologies import TpuTopology
 from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.spec import ModeKeys
 
 Progress = Callable[[str, float], None]
 
@@ -108,9 +109,16 @@ class _Check:
         report.input_bytes = sizes.input_bytes(step)
         report.collectives = sizes.collectives(step)
         report.layers = sizes.layers(variables)
+        if self._trains_apart(report):
+            report.findings.append(_APART)
         if too_large := self._too_large(program):
             report.findings.append(too_large)
             report.buffers = Attribution(program.step).largest_variables()
+
+    def _trains_apart(self, report: Report) -> bool:
+        """Whether replicas that train exchange nothing."""
+        exchanged = report.collectives and report.collectives.all_reduces
+        return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, program: Program) -> Finding | None:
         """What has to be in memory at once, before any padding and temporaries."""
@@ -184,6 +192,12 @@ class _Check:
         return None
 
 
+_APART = Finding(
+    Severity.MIGHT,
+    Kind.CONFIGURATION,
+    "The replicas exchange nothing: each trains a model of its own.",
+    "wrap the optimizer in CrossShardOptimizer; scripts often do so only with --use_tpu=True",
+)
 _ADVICE_ON_MEMORY = (
     "take a smaller batch per replica, bfloat16, tf.recompute_grad, an optimizer with fewer slots, "
     "or devices with more memory"
