@@ -127,7 +127,9 @@ class DeviceLoop:
         done, total, loss = 0, 0.0, self._loss
         with eager.eager_mode():
             while done < steps:
-                piece = self._piece(self._executors.piece(steps - done))
+                if self._calls is not None and self._calls.trial.quick:
+                    self._take_calls_into_steps()
+                piece = self._piece(steps - done)
                 if self._calls is not None:
                     piece = self._calls.room(piece)
                 started = time.perf_counter()
@@ -148,6 +150,20 @@ class DeviceLoop:
         if self._calls is not None:
             self._calls.finish()
 
+    @property
+    def _settled(self) -> bool:
+        """Whether steps are what they will be: before that, no executor is chosen for them."""
+        return self._calls is None or self._calls.trial.quick is False
+
+    def _take_calls_into_steps(self) -> None:
+        """Leaves the queue, empty, and has the next step traced with its host call in it."""
+        assert self._calls is not None
+        self._calls.leave()
+        if not self._calls.is_flat:
+            self._executors.keep_default()
+        self._calls = None
+        self._functions.clear()
+
     def _run_and_call(self, iterator: Iterator, steps: int) -> LoopResult:
         if self._calls is None:
             return self._run(iterator, steps)
@@ -165,6 +181,8 @@ class DeviceLoop:
 
     def _piece(self, steps: int) -> int:
         """How many of `steps` to run before Python looks for signals: about a second's worth."""
+        if self._settled:
+            steps = self._executors.piece(steps)
         if self._seconds_per_step is None:
             return min(steps, _FIRST_PIECE)
         seconds = _PIECE_SECONDS if self._calls is None else _PIECE_SECONDS_BEFORE_CALLS
@@ -176,7 +194,8 @@ class DeviceLoop:
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
         self._done.assign(0)
         self._sum.assign(0.0)
-        executor = self._executors.next(steps)
+        settled = self._settled
+        executor = self._executors.next(steps) if settled else DEFAULT
         # A function is traced for its executor: only the default one takes loops apart.
         if executor not in self._functions:
             self._functions[executor] = eager.function(self._build, reduce_retracing=True)
@@ -188,7 +207,8 @@ class DeviceLoop:
         except (tf.errors.OutOfRangeError, StopIteration):
             total = float(self._sum.read_value())
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
-        self._executors.record(executor, int(done), time.perf_counter() - started)
+        if settled:
+            self._executors.record(executor, int(done), time.perf_counter() - started)
         return LoopResult(int(done), loss, float(total), False)
 
 
