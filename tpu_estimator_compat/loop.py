@@ -85,30 +85,26 @@ class DeviceLoop:
         self._functions: dict[str, Any] = {}
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        def unfinished(i, loss, total):
-            del total
+        def unfinished(i, loss):
             if not self._stop_on_nan:
                 return i < steps
             return tf.logical_and(i < steps, tf.logical_not(tf.math.is_nan(loss)))
 
-        def body(i, loss, total):
+        def body(i, loss):
             del loss
             data = self._next_element(iterator)
             loss = tf.reshape(self._step(data)[0], [])
-            total += tf.cast(loss, tf.float64)
             # Not before the element has arrived: at the end of the data nothing may be counted.
             with tf.control_dependencies([loss, *tf.nest.flatten(data, expand_composites=True)]):
                 self._done.assign(i + 1)
                 self._loss.assign(loss)
-                self._sum.assign(total)
-            return i + 1, loss, total
+                self._sum.assign_add(tf.cast(loss, tf.float64))
+            return i + 1, loss
 
-        start = (
-            tf.constant(0, tf.int64),
-            tf.zeros([], self._loss_dtype),
-            tf.constant(0.0, tf.float64),
+        done, loss = tf.while_loop(
+            unfinished, body, (tf.constant(0, tf.int64), tf.zeros([], self._loss_dtype))
         )
-        return tf.while_loop(unfinished, body, start)
+        return done, loss, self._sum.read_value()
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
         """Runs up to `steps` steps.
