@@ -101,6 +101,8 @@ class DeviceLoop:
                 self._sum.assign_add(tf.cast(loss, tf.float64))
             return i + 1, loss
 
+        self._done.assign(0)
+        self._sum.assign(0.0)
         done, loss = tf.while_loop(
             unfinished, body, (tf.constant(0, tf.int64), tf.zeros([], self._loss_dtype))
         )
@@ -185,11 +187,9 @@ class DeviceLoop:
         return max(1, min(steps, int(seconds / self._seconds_per_step)))
 
     def _is_nan(self, loss: tf.Tensor) -> bool:
-        return self._stop_on_nan and bool(tf.math.is_nan(loss))
+        return self._stop_on_nan and bool(np.isnan(loss.numpy()))
 
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
-        self._done.assign(0)
-        self._sum.assign(0.0)
         settled = self._settled
         executor = self._executors.next(steps) if settled else DEFAULT
         # A function is traced for its executor: only the default one takes loops apart.
@@ -200,7 +200,9 @@ class DeviceLoop:
         try:
             with eager.call_options(executor=executor):
                 done, loss, total = function(iterator, tf.constant(steps, tf.int64))
-        except (tf.errors.OutOfRangeError, StopIteration):
+        except StopIteration:  # before anything ran
+            return LoopResult(0, self._loss.read_value(), 0.0, True)
+        except tf.errors.OutOfRangeError:
             total = float(self._sum.read_value())
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
         if settled:
