@@ -21,6 +21,7 @@ def run(choice, seconds, times=20, steps=100):
     [
         (2e-4, 1e-4, SINGLE_THREADED),
         (1e-4, 2e-4, DEFAULT),
+        (1e-4, 0.95e-4, DEFAULT),  # too close to tell
         (5e-3, 1e-4, DEFAULT),  # busy steps: not worth a trial
     ],
 )
@@ -28,6 +29,20 @@ def test_the_faster_is_kept(default, single, expected):
     choice = ExecutorChoice(may_choose=True)
     assert run(choice, {DEFAULT: default, SINGLE_THREADED: single}) == expected
     assert choice.piece(10**6) == 10**6
+
+
+@pytest.mark.parametrize("single", [0.6e-4, 1.4e-4])
+@pytest.mark.parametrize(("start", "end"), [(0, 5), (4, 11), (8, 14)])
+def test_other_work_that_comes_and_goes_decides_nothing(single, start, end):
+    """Runs `start` to `end` take four times as long."""
+    choice = ExecutorChoice(may_choose=True)
+    used = []
+    for turn in range(20):
+        used.append(choice.next(100))
+        seconds = {DEFAULT: 1e-4, SINGLE_THREADED: single}[used[-1]]
+        choice.record(used[-1], 100, 100 * seconds * (4 if start <= turn < end else 1))
+    assert {DEFAULT, SINGLE_THREADED} <= set(used)
+    assert choice.next(100) == (SINGLE_THREADED if single < 1e-4 else DEFAULT)
 
 
 def test_nothing_is_tried_where_it_cannot_run_or_runs_are_short():

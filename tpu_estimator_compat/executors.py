@@ -7,19 +7,24 @@ the same kernels in an order that the graph allows, so the numbers are the same.
 
 from __future__ import annotations
 
-import statistics
-
 DEFAULT = ""
 SINGLE_THREADED = "SINGLE_THREADED_EXECUTOR"
 
-_SAMPLES = 3
+_FIRST_RUNS = 3  # of the default alone: steps that turn out to be slow are spared a second compile
+_TURNS = 5  # of each, one after the other
 _FEWEST_STEPS = 8  # of shorter runs Python takes the larger part of the time
 _PIECE = 0.05  # seconds that a run takes while both are being timed
 _SLOW_STEP = 2e-3  # seconds; such steps are busy with ops, not with scheduling them
+# Steps of small ops took 0.6 times as long on one thread; steps that keep two threads busy took 1.3
+# times as long. What lies in between may be the machine's other work.
+_CLEARLY_FASTER = 0.9
 
 
 class ExecutorChoice:
     """The executor of the next run, until one is found to be faster.
+
+    Other work on the machine makes runs longer, never shorter, and comes and goes. So the two take
+    turns, and the best run of each counts.
 
     Args:
       may_choose: whether the single-threaded executor can run the steps: one device, and no
@@ -30,6 +35,10 @@ class ExecutorChoice:
         self._chosen = None if may_choose else DEFAULT
         self._seconds: dict[str, list[float]] = {DEFAULT: [], SINGLE_THREADED: []}
         self._compiled: set[str] = set()
+
+    def keep_default(self) -> None:
+        """From now on the default one: the single-threaded executor cannot run the steps."""
+        self._chosen = DEFAULT
 
     def piece(self, steps: int) -> int:
         """How many of `steps` steps to run at once: all, once the choice is made."""
@@ -43,8 +52,9 @@ class ExecutorChoice:
         """The executor for a run of `steps` steps."""
         if self._chosen is not None:
             return self._chosen
-        tried = len(self._seconds[DEFAULT]) >= _SAMPLES
-        return SINGLE_THREADED if tried and steps >= _FEWEST_STEPS else DEFAULT
+        default, single = (len(self._seconds[e]) for e in (DEFAULT, SINGLE_THREADED))
+        turn = steps >= _FEWEST_STEPS and default >= _FIRST_RUNS + single
+        return SINGLE_THREADED if turn else DEFAULT
 
     def record(self, executor: str, steps: int, seconds: float) -> None:
         """Takes note of a run of `steps` steps that took `seconds`."""
@@ -57,8 +67,9 @@ class ExecutorChoice:
             return
         self._seconds[executor].append(seconds / steps)
         default, single = (self._seconds[e] for e in (DEFAULT, SINGLE_THREADED))
-        if len(default) >= _SAMPLES and statistics.median(default) > _SLOW_STEP:
+        if len(default) >= _FIRST_RUNS and min(default) > _SLOW_STEP:
             self._chosen = DEFAULT
-        elif len(single) >= _SAMPLES:
-            faster = statistics.median(single) < statistics.median(default)
+        elif len(single) >= _TURNS:
+            # The first runs, which nothing took turns with, would give the default more chances.
+            faster = min(single) < _CLEARLY_FASTER * min(default[_FIRST_RUNS - 1 :])
             self._chosen = SINGLE_THREADED if faster else DEFAULT

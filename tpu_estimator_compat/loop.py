@@ -85,30 +85,28 @@ class DeviceLoop:
         self._functions: dict[str, Any] = {}
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        def unfinished(i, loss, total):
-            del total
+        def unfinished(i, loss):
             if not self._stop_on_nan:
                 return i < steps
             return tf.logical_and(i < steps, tf.logical_not(tf.math.is_nan(loss)))
 
-        def body(i, loss, total):
+        def body(i, loss):
             del loss
             data = self._next_element(iterator)
             loss = tf.reshape(self._step(data)[0], [])
-            total += tf.cast(loss, tf.float64)
             # Not before the element has arrived: at the end of the data nothing may be counted.
             with tf.control_dependencies([loss, *tf.nest.flatten(data, expand_composites=True)]):
                 self._done.assign(i + 1)
                 self._loss.assign(loss)
-                self._sum.assign(total)
-            return i + 1, loss, total
+                self._sum.assign_add(tf.cast(loss, tf.float64))
+            return i + 1, loss
 
-        start = (
-            tf.constant(0, tf.int64),
-            tf.zeros([], self._loss_dtype),
-            tf.constant(0.0, tf.float64),
+        self._done.assign(0)
+        self._sum.assign(0.0)
+        done, loss = tf.while_loop(
+            unfinished, body, (tf.constant(0, tf.int64), tf.zeros([], self._loss_dtype))
         )
-        return tf.while_loop(unfinished, body, start)
+        return done, loss, self._sum.read_value()
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
         """Runs up to `steps` steps.
@@ -127,7 +125,9 @@ class DeviceLoop:
         done, total, loss = 0, 0.0, self._loss
         with eager.eager_mode():
             while done < steps:
-                piece = self._piece(self._executors.piece(steps - done))
+                if self._calls is not None and self._calls.trial.quick:
+                    self._take_calls_into_steps()
+                piece = self._piece(steps - done)
                 if self._calls is not None:
                     piece = self._calls.room(piece)
                 started = time.perf_counter()
@@ -148,6 +148,20 @@ class DeviceLoop:
         if self._calls is not None:
             self._calls.finish()
 
+    @property
+    def _settled(self) -> bool:
+        """Whether steps are what they will be: before that, no executor is chosen for them."""
+        return self._calls is None or self._calls.trial.quick is False
+
+    def _take_calls_into_steps(self) -> None:
+        """Leaves the queue, empty, and has the next step traced with its host call in it."""
+        assert self._calls is not None
+        self._calls.leave()
+        if not self._calls.is_flat:
+            self._executors.keep_default()
+        self._calls = None
+        self._functions.clear()
+
     def _run_and_call(self, iterator: Iterator, steps: int) -> LoopResult:
         if self._calls is None:
             return self._run(iterator, steps)
@@ -165,18 +179,19 @@ class DeviceLoop:
 
     def _piece(self, steps: int) -> int:
         """How many of `steps` to run before Python looks for signals: about a second's worth."""
+        if self._settled:
+            steps = self._executors.piece(steps)
         if self._seconds_per_step is None:
             return min(steps, _FIRST_PIECE)
         seconds = _PIECE_SECONDS if self._calls is None else _PIECE_SECONDS_BEFORE_CALLS
         return max(1, min(steps, int(seconds / self._seconds_per_step)))
 
     def _is_nan(self, loss: tf.Tensor) -> bool:
-        return self._stop_on_nan and bool(tf.math.is_nan(loss))
+        return self._stop_on_nan and bool(np.isnan(loss.numpy()))
 
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
-        self._done.assign(0)
-        self._sum.assign(0.0)
-        executor = self._executors.next(steps)
+        settled = self._settled
+        executor = self._executors.next(steps) if settled else DEFAULT
         # A function is traced for its executor: only the default one takes loops apart.
         if executor not in self._functions:
             self._functions[executor] = eager.function(self._build, reduce_retracing=True)
@@ -185,10 +200,13 @@ class DeviceLoop:
         try:
             with eager.call_options(executor=executor):
                 done, loss, total = function(iterator, tf.constant(steps, tf.int64))
-        except (tf.errors.OutOfRangeError, StopIteration):
+        except StopIteration:  # before anything ran
+            return LoopResult(0, self._loss.read_value(), 0.0, True)
+        except tf.errors.OutOfRangeError:
             total = float(self._sum.read_value())
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
-        self._executors.record(executor, int(done), time.perf_counter() - started)
+        if settled:
+            self._executors.record(executor, int(done), time.perf_counter() - started)
         return LoopResult(int(done), loss, float(total), False)
 
 

@@ -90,13 +90,16 @@ def slow_listening(plan: Plan) -> dict[str, Samples]:
 
 
 def _blocks(plan: Plan, variants: Sequence[str], block: int, clock: str) -> Samples:
-    """Steps per unit of `clock` of the perceptron; two blocks warm up and are not counted."""
+    """Steps per unit of `clock` of the perceptron; two blocks warm up and are not counted.
+
+    In them this package finds out which executor is faster, and how long host calls take.
+    """
     rates: Samples = {}
     with fleet(plan.choose(variants), "mlp", "train", plan.original) as workers:
         for worker in workers:
             worker.answer()
-            worker.do(steps=block // 2)
-            worker.do(steps=block // 2)
+            worker.do(steps=block)
+            worker.do(steps=block)
         for turn in range(plan.rounds):
             for worker in _turn(workers, turn):
                 done = worker.do(steps=block)

@@ -6,22 +6,6 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.program import prune, stages
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
-from tpu_estimator_compat.program.session import GraphSession
-from tpu_estimator_compat.program.variables import VariableStore
-
-
-@pytest.fixture
-def graph():
-    """An empty TF1 graph as default graph."""
-    graph = tf.Graph()
-    with graph.as_default():
-        yield graph
-
-
-@pytest.fixture
-def session(graph):
-    """A session on it, one replica."""
-    return GraphSession(graph, VariableStore(tf.distribute.get_strategy()))
 
 
 def test_only_what_is_fetched_runs(graph, session):

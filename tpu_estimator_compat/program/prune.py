@@ -49,12 +49,17 @@ def is_handle(op: tf.Operation) -> bool:
     return is_variable_handle(op) or is_resource_creator(op)
 
 
-def ancestors(targets: Iterable[tf.Operation], stops: Collection[Key]) -> set[tf.Operation]:
+def ancestors(
+    targets: Iterable[tf.Operation],
+    stops: Collection[Key],
+    idle: Collection[tf.Operation] = (),
+) -> set[tf.Operation]:
     """All operations that `targets` depend on, themselves included.
 
     Args:
       targets: operations of one graph.
       stops: tensors, as `key()`s, whose producers are not followed: feeds and handles.
+      idle: operations that nothing has to wait for.
 
     Returns:
       The set of operations, control dependencies included.
@@ -67,7 +72,7 @@ def ancestors(targets: Iterable[tf.Operation], stops: Collection[Key]) -> set[tf
             continue
         seen.add(op)
         stack.extend(t.op for t in op.inputs if key(t) not in stops)
-        stack.extend(op.control_inputs)
+        stack.extend(c for c in op.control_inputs if c not in idle)
     return seen
 
 
@@ -104,6 +109,7 @@ def subgraph_def(
     *,
     seed_offset: int = 0,
     rewrites: Rewrites | None = None,
+    instead: Mapping[str, str] | None = None,
 ) -> GraphDef:
     """The GraphDef of `ops` alone, ready for import under another graph.
 
@@ -119,6 +125,7 @@ def subgraph_def(
         CrossReplicaSum of one participant.
       seed_offset: added to the second seed of seeded random ops, so that replicas draw different
         numbers from one graph.
+      instead: operations of one output to leave out, by name, with the one to take instead.
 
     Returns:
       A GraphDef with the needed functions of the graph's library.
@@ -129,9 +136,13 @@ def subgraph_def(
     result = tf.compat.v1.GraphDef()
     result.versions.CopyFrom(source.versions)
     for op in ops:
+        if instead and op.name in instead:
+            continue
         node = result.node.add()
         node.CopyFrom(source.nodes[op.name])
         _detach(node, names)
+        if instead:
+            _rename_inputs(node, instead)
         if node.op == "SummaryWriter":
             # A session had writers of its own. Here all graphs share a runtime, and a second
             # writer of the same name would write to the files of the first.
@@ -155,6 +166,13 @@ def _detach(node: NodeDef, names: set[str]) -> None:
     inputs = [i for i in node.input if not i.startswith("^") or i[1:] in names]
     if len(inputs) != len(node.input):
         set_inputs(node, inputs)
+
+
+def _rename_inputs(node: NodeDef, instead: Mapping[str, str]) -> None:
+    for i, name in enumerate(node.input):
+        waits, bare = name[: name.startswith("^")], name.lstrip("^").removesuffix(":0")
+        if bare in instead:
+            node.input[i] = waits + instead[bare]
 
 
 def _make_identity(node: NodeDef) -> None:

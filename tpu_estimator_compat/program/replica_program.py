@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
-from tpu_estimator_compat.program import eager, machines, prune, stages
+from tpu_estimator_compat.program import eager, machines, prune, simplify, stages
 from tpu_estimator_compat.program.prune import Key, key
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
@@ -58,7 +58,10 @@ class ReplicaProgram:
         ops = prune.ancestors([*wanted, *self.targets], fed)
         self.handles = prune.in_creation_order(filter(prune.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
-        self._finish(prune.ancestors([*wanted, *self.targets], stops) - set(self.handles), stops)
+        idle = simplify.idle_gates(ops) - set(self.targets)
+        self._finish(
+            prune.ancestors([*wanted, *self.targets], stops, idle) - set(self.handles), stops
+        )
 
     @classmethod
     def creating(cls, op: tf.Operation) -> ReplicaProgram:
@@ -96,8 +99,14 @@ class ReplicaProgram:
         cached = self._graph_defs.get((index, seed_offset))
         if cached is None:
             ops = self.stages[index].ops
+            kept = {op.name for op in self._wanted[index]}
+            kept |= {t.op.name for t in self.stages[index].outputs}
             cached = prune.subgraph_def(
-                self.graph, ops, seed_offset=seed_offset, rewrites=self._rewrites
+                self.graph,
+                ops,
+                seed_offset=seed_offset,
+                rewrites=self._rewrites,
+                instead=simplify.repeated_reads(ops, kept),
             )
             eager.register_functions(cached)
             if self.replicas > 1 and not self.native_collectives:

@@ -39,7 +39,7 @@ class StepProgram:
       queued: leave host calls to a queue, where their effects are their own.
 
     Attributes:
-      queue: the host calls that wait; None where they are a part of their step.
+      queue: the host calls that wait; None where they are a part of their step from the first.
 
     Raises:
       NotImplementedError: several machines, and this program exchanges what `main` does not.
@@ -222,7 +222,7 @@ class StepProgram:
     def _call_host(self, values: Sequence[tf.Tensor]) -> None:
         def call() -> tf.Tensor:
             given = [tf.identity(v) for v in values]
-            if self.queue is not None:
+            if self.queue is not None and not self.queue.left:
                 self.queue.put(given)
             else:
                 self._calls(given, self.store.host_handle)

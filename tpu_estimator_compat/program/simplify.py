@@ -1,0 +1,93 @@
+"""What a pruned graph can do without: waits that order nothing, and reads that repeat a read.
+
+TF1 made both freely. Grappler finds some of them, but not in a loop's body, which the
+single-threaded executor runs as it is; and where it drops an op it leaves the wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program.prune import Key, key
+
+_READ = "ReadVariableOp"
+_MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet there for their effect
+
+
+def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
+    """Gates among `ops` whose waiting orders no effects.
+
+    `tf.gradients` holds an op's gradients back until all of them are there, by one NoOp that each
+    of them waits for: so TF1 computed the gradient by the model's input, which nobody wants. The
+    order of effects is the same without that NoOp where all effects that come before it also come
+    before each of the tensors that it holds back.
+
+    Args:
+      ops: operations of a graph; with each operation all that it depends on, feeds apart.
+
+    Returns:
+      The NoOps that nothing has to wait for.
+    """
+    effects: dict[tf.Operation, int] = {}  # a bit for each op with an effect before an op
+    bits = 0
+    gates: dict[tf.Operation, bool] = {}
+    for op in prune.in_creation_order(ops):
+        before = [*(t.op for t in op.inputs), *op.control_inputs]
+        seen = 0
+        for each in before:
+            seen |= effects.get(each, 0)
+        late = any(c in ops and c not in effects for c in op.control_inputs)  # made after `op`
+        if late or _has_effect(op):
+            seen |= 1 << bits
+            bits += 1
+        effects[op] = seen
+        for gate in op.control_inputs:
+            if gate.type == "NoOp" and gate in ops:
+                held = _is_held(op, gate) and not late
+                own = effects.get(op.inputs[0].op, 0) if held else 0
+                idle = held and not effects[gate] & ~own
+                gates[gate] = gates.get(gate, True) and idle
+    return {gate for gate, idle in gates.items() if idle}
+
+
+def _is_held(op: tf.Operation, gate: tf.Operation) -> bool:
+    """Whether `op` is a tensor of a `tf.tuple`: a copy that waits until `gate` has all of them."""
+    return op.type == "Identity" and op.inputs[0].op in gate.control_inputs
+
+
+def _has_effect(op: tf.Operation) -> bool:
+    return op.op_def.is_stateful or prune.calls_functions(op) or op.type in _MAY_FAIL
+
+
+def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:
+    """Reads of a variable that give what an earlier read gave, by name, with the earlier one's.
+
+    Args:
+      ops: operations in the order in which they are created, and so take effect.
+      kept: names of operations that have to stay.
+
+    Returns:
+      Names of reads, and of the read to take instead.
+    """
+    first: dict[Key, dict[tuple[tf.DType, frozenset[str]], str]] = {}
+    repeated: dict[str, str] = {}
+    aliased: set[Key] = set()
+    for op in ops:
+        if op.type == _READ:
+            variable = key(op.inputs[0])
+            waits = frozenset(c.name for c in op.control_inputs)
+            earlier = first.setdefault(variable, {}).setdefault(
+                (op.outputs[0].dtype, waits), op.name
+            )
+            if earlier != op.name and op.name not in kept and variable not in aliased:
+                repeated[op.name] = earlier
+            continue
+        handles = {key(t) for t in op.inputs if t.dtype == tf.resource}
+        for variable in handles:  # the op may write to it
+            first.pop(variable, None)
+        if any(t.dtype in (tf.resource, tf.variant) for t in op.outputs):
+            aliased |= handles  # whoever writes to it later may know it by another name
+    return repeated
