@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.spec import ModeKeys
@@ -27,7 +26,11 @@ def intercepted(instead: Instead) -> Iterator[None]:
 
         return call
 
-    with contextlib.ExitStack() as stack:
+    before = {name: getattr(Estimator, name) for name in _METHODS}
+    try:
         for name, mode in _METHODS.items():
-            stack.enter_context(mock.patch.object(Estimator, name, method(mode)))
+            setattr(Estimator, name, method(mode))
         yield
+    finally:
+        for name, own in before.items():
+            setattr(Estimator, name, own)

@@ -84,7 +84,10 @@ class _Mode:
         self.cores_per_replica: int = self._tpu_config.num_cores_per_replica or 1
         self.remarks = []
         if not estimator._on_tpu(mode):
-            self.remarks.append("The estimator was made for CPU or GPU: use_tpu=False.")
+            self.remarks.append(
+                "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
+                "checked as if it ran on TPU."
+            )
 
     def replicas(self, devices: int) -> int:
         if self._tpu_config.num_shards == 1 and self.cores_per_replica == 1:
