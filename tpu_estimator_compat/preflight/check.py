@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat.preflight import compiler, sizes, sources, topologies
 from tpu_estimator_compat.preflight.attribution import Attribution
-from tpu_estimator_compat.preflight.compiled import Compiled, Error
+from tpu_estimator_compat.preflight.compiled import Compiled, Error, Place
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedTopology
 from tpu_estimator_compat.preflight.programs import Program, Programs, stops
-from tpu_estimator_compat.preflight.report import Depth, Report, Verdict
+from tpu_estimator_compat.preflight.report import Depth, Memory, Report, Verdict
 from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.preflight.topologies import TpuTopology
@@ -222,6 +223,7 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
     elif compiled.error is Error.TOO_LARGE:
         report.findings.append(_too_large_for(compiled, report))
         report.buffers = whose.largest(compiled.buffers)
+        report.memory = _memory_of(compiled)
     else:
         report.memory = compiled.memory
         report.flops = compiled.flops
@@ -229,6 +231,18 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
         if report.collectives:
             exchanged = dict(compiled.collectives)
             report.collectives = dataclasses.replace(report.collectives, compiled=exchanged)
+
+
+def _memory_of(compiled: Compiled) -> Memory | None:
+    """HBM by kind of a step that is too large; None where its buffers were not placed."""
+    sizes_of: collections.Counter[Place] = collections.Counter()
+    for buffer in compiled.buffers:
+        sizes_of[buffer.place] += buffer.size
+    if not compiled.buffers or not compiled.needed:
+        return None
+    arguments, outputs = sizes_of[Place.ARGUMENT], sizes_of[Place.OUTPUT]
+    temporaries = max(sizes_of[Place.TEMPORARY], compiled.needed - arguments - outputs)
+    return Memory(arguments, outputs, 0, temporaries, 0)
 
 
 def _refusal(compiled: Compiled, whose: Attribution) -> Finding:

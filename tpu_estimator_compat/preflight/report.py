@@ -158,7 +158,7 @@ class Report:
       input_bytes: bytes of one replica's input.
       collectives: what the replicas exchange.
       layers: memory by layer, in the order of the graph.
-      memory: HBM by kind; None if not compiled.
+      memory: HBM by kind; None if not compiled. Of a step that is too large, its code counts 0.
       buffers: the largest buffers; empty where it fits or was not compiled.
       flops: floating-point operations of one replica's step; None if not compiled.
       bytes_accessed: bytes that the step reads and writes in HBM; None if not compiled.
