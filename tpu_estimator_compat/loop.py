@@ -34,12 +34,15 @@ class LoopResult:
       loss: the last step's loss, a scalar tensor.
       loss_sum: the sum of the steps' losses.
       exhausted: whether the data ended.
+      counter_before: the loop's counter before the last step; None where it has none, and where
+        the data ended.
     """
 
     steps: int
     loss: tf.Tensor
     loss_sum: float
     exhausted: bool
+    counter_before: tf.Tensor | None = None
 
 
 class DeviceLoop:
@@ -57,6 +60,8 @@ class DeviceLoop:
       next_element: takes the next element from the iterator, where a step is built.
       interrupted: asked about once per second whether to end the loop early.
       calls: where the steps put their host calls, if they do.
+      counter: a scalar variable whose value before the last step is wanted: a hook that has control
+        around every step reads it there.
     """
 
     def __init__(
@@ -69,7 +74,9 @@ class DeviceLoop:
         next_element: Callable[[Iterator], Any] = next,
         interrupted: Callable[[], bool] = lambda: False,
         calls: HostCallQueue | None = None,
+        counter: tf.Variable | None = None,
     ):
+        self.counter = counter
         self._step = step
         self._executors = executors
         self._stop_on_nan = stop_on_nan
@@ -82,6 +89,8 @@ class DeviceLoop:
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
+            if counter is not None:
+                self._before = tf.Variable(0, dtype=counter.dtype, trainable=False, name="before")
         self._functions: dict[str, Any] = {}
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -93,6 +102,8 @@ class DeviceLoop:
         def body(i, loss):
             del loss
             data = self._next_element(iterator)
+            if self.counter is not None:
+                self._before.assign(self.counter)
             loss = tf.reshape(self._step(data)[0], [])
             # Not before the element has arrived: at the end of the data nothing may be counted.
             with tf.control_dependencies([loss, *tf.nest.flatten(data, expand_composites=True)]):
@@ -106,7 +117,8 @@ class DeviceLoop:
         done, loss = tf.while_loop(
             unfinished, body, (tf.constant(0, tf.int64), tf.zeros([], self._loss_dtype))
         )
-        return done, loss, self._sum.read_value()
+        before = [] if self.counter is None else [self._before.read_value()]
+        return done, loss, self._sum.read_value(), *before
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
         """Runs up to `steps` steps.
@@ -122,22 +134,26 @@ class DeviceLoop:
         Raises:
           tf.errors.OpError: whatever a step or a host call raised, the end of the data excepted.
         """
-        done, total, loss = 0, 0.0, self._loss
+        made = LoopResult(0, self._loss, 0.0, False)
         with eager.eager_mode():
-            while done < steps:
+            while made.steps < steps:
                 if self._calls is not None and self._calls.trial.quick:
                     self._take_calls_into_steps()
-                piece = self._piece(steps - done)
+                piece = self._piece(steps - made.steps)
                 if self._calls is not None:
                     piece = self._calls.room(piece)
                 started = time.perf_counter()
                 result = self._run_and_call(iterator, piece)
                 seconds = time.perf_counter() - started
                 self._seconds_per_step = seconds / max(1, result.steps)
-                done, total, loss = done + result.steps, total + result.loss_sum, result.loss
-                if result.exhausted or self._is_nan(loss) or self._interrupted():
-                    return LoopResult(done, loss, total, result.exhausted)
-            return LoopResult(done, loss, total, False)
+                made = dataclasses.replace(
+                    result,
+                    steps=made.steps + result.steps,
+                    loss_sum=made.loss_sum + result.loss_sum,
+                )
+                if made.exhausted or self._is_nan(made.loss) or self._interrupted():
+                    break
+            return made
 
     def finish_calls(self) -> None:
         """Waits until the host calls of all steps are made.
@@ -199,7 +215,7 @@ class DeviceLoop:
         started = time.perf_counter()
         try:
             with eager.call_options(executor=executor):
-                done, loss, total = function(iterator, tf.constant(steps, tf.int64))
+                done, loss, total, *before = function(iterator, tf.constant(steps, tf.int64))
         except StopIteration:  # before anything ran
             return LoopResult(0, self._loss.read_value(), 0.0, True)
         except tf.errors.OutOfRangeError:
@@ -207,7 +223,7 @@ class DeviceLoop:
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
         if settled:
             self._executors.record(executor, int(done), time.perf_counter() - started)
-        return LoopResult(int(done), loss, float(total), False)
+        return LoopResult(int(done), loss, float(total), False, *before)
 
 
 class MachinesLoop(DeviceLoop):

@@ -205,6 +205,9 @@ class StepSession(GraphSession):
         """Runs steps; reads variables of `late` before the last of them, or after a TPU's loop."""
         reads = any(self.variable_behind(t) is not None for t in late)
         if reads and steps > 1 and self.reads_before_last_step:
+            if self._reads_counter_alone(late):
+                result = self._run_loop(steps)
+                return self._with_loss(fetches, result, self._counter_before(late, result, steps))
             ahead = self._run_loop(steps - 1)
             if ahead.steps < steps - 1 or not np.isfinite(as_numpy(ahead.loss)):
                 return self._with_loss(fetches, ahead, {})
@@ -217,6 +220,21 @@ class StepSession(GraphSession):
             return self._with_loss(fetches, result, before)
         before = self._plain_reads(late) if steps == 1 else {}
         return self._with_loss(fetches, self._run_loop(steps), before)
+
+    def _reads_counter_alone(self, late: Sequence[tf.Tensor]) -> bool:
+        """Whether the loop itself notes all that is to be read before its last step."""
+        counter = self._the_loop().counter
+        behind = [self.variable_behind(t) for t in late]
+        return counter is not None and all(v is None or v is counter for v in behind)
+
+    def _counter_before(
+        self, late: Sequence[tf.Tensor], result: LoopResult, steps: int
+    ) -> dict[Key, Any]:
+        """What the loop has noted; nothing where it ended early, in whatever step."""
+        if result.steps < steps or result.counter_before is None:
+            return {}
+        before = as_numpy(result.counter_before)
+        return {key(t): before for t in late if self.variable_behind(t) is not None}
 
     def _is_loss(self, tensor: tf.Tensor) -> bool:
         return self._loss is not None and key(tensor) == key(self._loss)
@@ -295,10 +313,8 @@ class StepSession(GraphSession):
         return self._collect(self.iterator(), most)
 
     def _run_loop(self, steps: int) -> LoopResult:
-        if self._loop is None:
-            self._loop = self._make_loop()
         self.input_stands_at = None
-        result = self._loop(self.iterator(), steps)
+        result = self._the_loop()(self.iterator(), steps)
         if result.exhausted:
             self._exhausted = True
             if not result.steps:
@@ -308,7 +324,13 @@ class StepSession(GraphSession):
             self.finish_host_calls()
         return result
 
+    def _the_loop(self) -> DeviceLoop:
+        if self._loop is None:
+            self._loop = self._make_loop()
+        return self._loop
+
     def _make_loop(self) -> DeviceLoop:
+        reads = self.reads_before_last_step
         return DeviceLoop(
             self._program,
             self._loss.dtype,
@@ -317,6 +339,7 @@ class StepSession(GraphSession):
             next_element=self._feed.next,
             interrupted=lambda: self.interrupted(),
             calls=self._program.queue,
+            counter=self.global_step_variable() if reads else None,
         )
 
     def _run_single(

@@ -268,13 +268,20 @@ class GraphSession(tf_session.SessionInterface):
             return None
         return components(self.store[op.name])[0]
 
-    def global_step(self) -> int:
-        """The current global step; 0 where the graph has none."""
+    def global_step_variable(self) -> tf.Variable | None:
+        """The live variable of the global step; None where the graph has none."""
         step = tf.compat.v1.train.get_global_step(self._graph)
         if step is None or step.op.name not in self.store:
+            return None
+        return components(self.store[step.op.name])[0]
+
+    def global_step(self) -> int:
+        """The current global step; 0 where the graph has none."""
+        step = self.global_step_variable()
+        if step is None:
             return 0
         with eager.eager_mode():
-            return int(components(self.store[step.op.name])[0].read_value())
+            return int(step.read_value())
 
     def uninitialized(self) -> list[str]:
         """Names of global and local variables without a value."""
