@@ -214,6 +214,27 @@ def test_replicas_that_exchange_nothing_are_told(tmp_path):
     assert "CrossShardOptimizer" in finding.advice
 
 
+def test_exchanges_in_a_branch_count(tmp_path):
+    def model_fn(features, labels, mode, params):
+        loss = tf.reduce_mean(models.logits_of(features))
+        optimizer = tf.compat.v1.tpu.CrossShardOptimizer(
+            tf.compat.v1.train.GradientDescentOptimizer(0.1)
+        )
+        gradients = optimizer.compute_gradients(loss)
+        step = tf.compat.v1.train.get_global_step()
+        train_op = tf.cond(
+            step > 1,
+            lambda: tf.group(optimizer.apply_gradients(gradients)),
+            lambda: tf.group(step.assign_add(1)),
+        )
+        return tec.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    found = report(model_fn, tmp_path)
+    assert found.findings == []
+    assert found.collectives.all_reduces == 1
+    assert found.collectives.all_reduce_bytes == models.WIDTH * 4 * 4
+
+
 @pytest.mark.parametrize("mode", ["eval", "infer"])
 def test_other_modes(mode, tmp_path):
     def model_fn(features, labels, mode, params):

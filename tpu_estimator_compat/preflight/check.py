@@ -118,7 +118,8 @@ class _Check:
 
     def _trains_apart(self, report: Report) -> bool:
         """Whether replicas that train exchange nothing."""
-        exchanged = report.collectives and report.collectives.all_reduces
+        found = report.collectives
+        exchanged = found and (found.all_reduces or found.others)
         return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, program: Program) -> Finding | None:

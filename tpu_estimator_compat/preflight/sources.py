@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.preflight.findings import Source
+from tpu_estimator_compat.program import prune
 
 _LIBRARIES = ("tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "tpu_estimator_compat")
 """Packages whose lines are no user's; others below site-packages may be legacy code."""
@@ -66,6 +67,20 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph | None:
             return getattr(graph._get_function(name), "graph", None)
         graph = getattr(graph, "outer_graph", None)
     return None
+
+
+def with_functions(ops: Iterable[tf.Operation]) -> Iterator[tf.Operation]:
+    """`ops`, and those of the functions that they call at any depth, each function once."""
+    seen: set[str] = set()
+    left = list(ops)
+    while left:
+        op = left.pop()
+        yield op
+        for name in prune.called_functions(op) if prune.calls_functions(op) else ():
+            inner = function_graph(op.graph, name)
+            if inner is not None and name not in seen:
+                seen.add(name)
+                left += inner.get_operations()
 
 
 def is_function(op: tf.Operation) -> bool:
