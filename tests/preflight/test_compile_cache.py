@@ -8,6 +8,8 @@ import stablehlo_modules as modules
 from tpu_estimator_compat.preflight import compile_cache, compiler
 from tpu_estimator_compat.preflight.compiled import Error
 
+pytestmark = pytest.mark.slow  # each test waits for processes
+
 
 @pytest.mark.parametrize(
     "program", [modules.step(1), modules.layers(5, 3), modules.call("nobody_knows")]

@@ -15,6 +15,8 @@ import stablehlo_modules as modules
 from tpu_estimator_compat.preflight import compiler
 from tpu_estimator_compat.preflight.compiled import Error
 
+pytestmark = pytest.mark.slow  # each test waits for processes
+
 
 def workers(root: psutil.Process | None = None) -> list[psutil.Process]:
     """The processes of the compiler that `root`, or this process, has started."""
