@@ -12,6 +12,7 @@ from tpu_estimator_compat.preflight.compiled import Compiled, Error, Place
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedTopology
 from tpu_estimator_compat.preflight.programs import Program, Programs, stops
+from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Depth, Memory, Report, Verdict
 from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
@@ -112,7 +113,7 @@ class _Check:
         report.layers = sizes.layers(variables)
         if self._trains_apart(report):
             report.findings.append(_APART)
-        if too_large := self._too_large(program):
+        if too_large := self._too_large(report.variable_bytes + report.input_bytes):
             report.findings.append(too_large)
             report.buffers = Attribution(program.step).largest_variables()
 
@@ -122,17 +123,15 @@ class _Check:
         exchanged = found and (found.all_reduces or found.others)
         return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
-    def _too_large(self, program: Program) -> Finding | None:
-        """What has to be in memory at once, before any padding and temporaries."""
-        variables = sum(v.bytes for v in sizes.variables(program.step))
-        least = variables + sizes.input_bytes(program.step)
+    def _too_large(self, least: int) -> Finding | None:
+        """Says so where `least`, before any padding and temporaries, is more than a device has."""
         if least <= self._tpu.hbm:
             return None
         return Finding(
             Severity.FAILS,
             Kind.MEMORY,
-            f"Variables and input alone need {_gib(least)}, of {_gib(self._tpu.hbm)} that a "
-            f"device of {self._tpu.name} has.",
+            f"Variables and input alone need {numbers.size(least)}, of "
+            f"{numbers.size(self._tpu.hbm)} that a device of {self._tpu.name} has.",
             _ADVICE_ON_MEMORY,
         )
 
@@ -181,7 +180,8 @@ class _Check:
                 "params['batch_size']."
             )
             return None
-        if self._too_large(program):
+        variables = sum(v.bytes for v in sizes.variables(program.step))
+        if self._too_large(variables + sizes.input_bytes(program.step)):
             return False
         if program.module is None:
             report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
@@ -256,15 +256,11 @@ def _refusal(compiled: Compiled, whose: Attribution) -> Finding:
 
 
 def _too_large_for(compiled: Compiled, report: Report) -> Finding:
-    needed = f"{_gib(compiled.needed)} " if compiled.needed else "more "
+    needed = f"{numbers.size(compiled.needed)} " if compiled.needed else "more "
     return Finding(
         Severity.FAILS,
         Kind.MEMORY,
-        f"The step needs {needed}of HBM, of {_gib(compiled.available or report.hbm)} that a device "
-        f"of {report.topology} has.",
+        f"The step needs {needed}of HBM, of {numbers.size(compiled.available or report.hbm)} "
+        f"that a device of {report.topology} has.",
         _ADVICE_ON_MEMORY,
     )
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.2f} GiB"

@@ -15,7 +15,7 @@ from tpu_estimator_compat.preflight.untouched import Untouched
 from tpu_estimator_compat.program import eager
 
 _NOT_CONSTANT = re.compile(
-    r"Input \d+ to node `([^`]+)` with op (\w+) must be a compile-time constant"
+    r"Input \d+ to node `([^`]+)` with op \w+ must be a compile-time constant"
 )
 _ADVICE = {
     "must be a compile-time constant": "give shapes, sizes and axes as Python numbers",
@@ -40,7 +40,7 @@ class LoweringError(Exception):
     def __init__(self, message: str):
         super().__init__(message)
         self.message = message
-        not_constant = [name for name, _ in _NOT_CONSTANT.findall(message)]
+        not_constant = _NOT_CONSTANT.findall(message)
         self.not_constant = bool(not_constant)
         self.nodes = list(dict.fromkeys(not_constant or _NODE.findall(message)))
 
