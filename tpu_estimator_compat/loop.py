@@ -91,7 +91,7 @@ class DeviceLoop:
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
             if counter is not None:
                 self._before = tf.Variable(0, dtype=counter.dtype, trainable=False, name="before")
-        self._functions: dict[str, Any] = {}
+        self._functions: dict[str, eager.IteratorFunction] = {}
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
         def unfinished(i, loss):
@@ -210,12 +210,12 @@ class DeviceLoop:
         executor = self._executors.next(steps) if settled else DEFAULT
         # A function is traced for its executor: only the default one takes loops apart.
         if executor not in self._functions:
-            self._functions[executor] = eager.function(self._build, reduce_retracing=True)
+            self._functions[executor] = eager.IteratorFunction(self._build, tf.int64)
         function = self._functions[executor]
         started = time.perf_counter()
         try:
             with eager.call_options(executor=executor):
-                done, loss, total, *before = function(iterator, tf.constant(steps, tf.int64))
+                done, loss, total, *before = function(iterator, steps)
         except StopIteration:  # before anything ran
             return LoopResult(0, self._loss.read_value(), 0.0, True)
         except tf.errors.OutOfRangeError:
@@ -290,8 +290,8 @@ class MachinesLoop(DeviceLoop):
 
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
         if DEFAULT not in self._functions:
-            self._functions[DEFAULT] = eager.function(self._build, reduce_retracing=True)
-        done, ready, loss, total = self._functions[DEFAULT](iterator, tf.constant(steps, tf.int64))
+            self._functions[DEFAULT] = eager.IteratorFunction(self._build, tf.int64)
+        done, ready, loss, total = self._functions[DEFAULT](iterator, steps)
         if not bool(ready):
             self.states = self._said.numpy()
         return LoopResult(int(done), loss, float(total), not bool(ready))
@@ -322,7 +322,7 @@ class CollectLoop:
     def __init__(self, step: Step, outputs: Sequence[tuple[tf.DType, int]]):
         self._step = step
         self._outputs = list(outputs)
-        self._run = eager.function(self._build, reduce_retracing=True)
+        self._run = eager.IteratorFunction(self._build, tf.int32)
 
     def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:
@@ -368,7 +368,7 @@ class CollectLoop:
           One list of outputs per step; fewer than `most` where the data ended.
         """
         with eager.eager_mode():
-            sizes, values = self._run(iterator, tf.constant(most, tf.int32))
+            sizes, values = self._run(iterator, most)
             ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
             if not len(sizes):
                 return []

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.executors import ExecutorChoice
-from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.inputs import Disposal, Feed
 from tpu_estimator_compat.loop import CollectLoop, DeviceLoop, LoopResult
 from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.capture import CapturedGraph
@@ -91,16 +91,19 @@ class StepSession(GraphSession):
             self._program = self._step_program(tensors, operations)
 
     def close(self) -> None:
-        """Frees the input and the steps now, while nothing waits for it.
+        """Frees the input and the steps.
 
-        TensorFlow may sleep in an iterator's destructor for about as long as that lived, and holds
-        Python's lock meanwhile: a garbage collection some time later is the worst moment for it.
+        The input is freed on purpose, not by whatever garbage collection comes along: its
+        destructor may take its time (see `Disposal`).
         """
         super().close()
         if queue := self._program.queue:
             queue.close()
+        disposal = Disposal(self._iterator) if self._iterator is not None else None
         self._iterator = self._loop = self._collect = None
         self._single.clear()
+        if disposal:
+            disposal.drop()
 
     def _step_program(
         self,

@@ -100,11 +100,14 @@ def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.ge
     alone = machines.of(run.topology.strategy) is None
     with Preemption(listen=alone) as preemption, _all_written(hooks):
         with leaving_together(creator, [*hooks, preemption]) as monitored:
+            session, step = None, 0
             while not monitored.should_stop():
-                session = monitored._tf_sess()
-                pacer.before_run(session, session.global_step())
+                if session is not (now := monitored._tf_sess()):  # the first, or one made anew
+                    session, step = now, now.global_step()
+                pacer.before_run(session, step)
                 loss = monitored.run(fetches)[-1]
-                pacer.after_run(session, session.global_step())
+                step = session.global_step()
+                pacer.after_run(session, step)
             if creator.session is not None:
                 creator.session.finish_host_calls()
     if loss is None:

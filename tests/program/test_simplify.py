@@ -139,3 +139,30 @@ def test_a_read_with_another_wait_after_a_write_or_under_another_name_stays(grap
     tf.raw_ops.AssignVariableOp(resource=alias, value=1.0)
     fourth = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=tf.float32).op
     assert simplify.repeated_reads([alias.op, third, fourth], set()) == {}
+
+
+def taken_out(tensor, of):
+    """What the host takes out of a vector, of all that `of` makes of it; by name."""
+    placeholder = tf.placeholder(tensor.dtype, tensor.shape)
+    made = of(placeholder)
+    found = dict(simplify.sole_elements([(placeholder, tensor)]))
+    return [(name, found[t]) for name, t in made.items() if t in found]
+
+
+def test_a_scalar_in_a_vector_of_one_is_taken_as_it_is(graph):
+    scalar = tf.constant(3.0)
+
+    def of(x):
+        return {"first": x[0], "same": x[0], "last": x[-1], "slice": x[:1], "new": x[tf.newaxis, 0]}
+
+    for vector in (tf.reshape(scalar, [1]), tf.expand_dims(scalar, 0)):
+        assert taken_out(vector, of) == [("first", scalar), ("same", scalar)]
+
+
+def test_what_was_no_scalar_stays_a_vector(graph):
+    for tensor in (
+        tf.reshape(tf.constant([3.0]), [1]),
+        tf.reshape(tf.constant(3.0), [1, 1]),
+        tf.constant([3.0]),
+    ):
+        assert not taken_out(tensor, lambda x: {"first": x[0]})

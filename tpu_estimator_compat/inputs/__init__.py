@@ -2,9 +2,11 @@
 
 from tpu_estimator_compat.inputs.calling import call_input_fn, check_is_dataset
 from tpu_estimator_compat.inputs.deployment import Feed, context, feed, warn_of_other_size
+from tpu_estimator_compat.inputs.disposal import Disposal
 from tpu_estimator_compat.inputs.partitioning import log_fallback, partition_dims
 
 __all__ = [
+    "Disposal",
     "Feed",
     "call_input_fn",
     "check_is_dataset",

@@ -57,6 +57,35 @@ def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
     return made
 
 
+class IteratorFunction:
+    """A function of an iterator and a number, traced once: in the first call.
+
+    A tf.function looks its arguments over in every call, to find the trace that they belong to.
+    For an iterator that takes longer than all the rest of the call: 0.35 of 0.5 ms.
+
+    Args:
+      call: builds ops; takes an iterator and a scalar tensor.
+      dtype: of the number.
+    """
+
+    def __init__(self, call: Callable[[Any, tf.Tensor], Any], dtype: tf.DType):
+        self._function: Any = function(call)
+        self._dtype = dtype
+        self._traced: Any = None
+
+    def __call__(self, iterator: Any, number: int) -> Any:
+        """What the function returns for this iterator, which is of the first one's type."""
+        if self._traced is None:
+            # The public method's result would keep its graph, and the variables in it, until
+            # Python looks for cycles.
+            trace = self._function._get_concrete_function_garbage_collected
+            self._traced = trace(iterator, tf.TensorSpec([], self._dtype))
+        # Not kept: whoever closes the input counts on it that nobody else has it.
+        handles = tf.nest.flatten(iterator, expand_composites=True)
+        inputs = [*handles, tf.constant(number, self._dtype)]
+        return self._traced._call_flat(inputs, self._traced.captured_inputs)
+
+
 @contextlib.contextmanager
 def call_options(*, executor: str = "", optimize: bool = True) -> Iterator[None]:
     """How functions called within run.
@@ -68,6 +97,9 @@ def call_options(*, executor: str = "", optimize: bool = True) -> Iterator[None]
     """
     current = context.context()
     before = current.function_call_options
+    if optimize and executor == (before.executor_type or ""):
+        yield
+        return
     config = tf.compat.v1.ConfigProto.FromString(before.config_proto_serialized)
     if not optimize:
         config.graph_options.rewrite_options.disable_meta_optimizer = True

@@ -20,6 +20,8 @@ from tensorflow.python.util import compat
 
 from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.capture import as_operation
+from tpu_estimator_compat.program.fetches import FetchHandlers
+from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
@@ -148,6 +150,8 @@ class GraphSession(tf_session.SessionInterface):
         self._graph = graph
         self.store = store
         self._functions: dict[tuple[Names, Names, Names], HostFunction] = {}
+        self._handlers = FetchHandlers(graph)
+        self._variables_behind: dict[Key, str] = {}
         self._closed = False
 
     @property
@@ -176,14 +180,10 @@ class GraphSession(tf_session.SessionInterface):
         return stack.default_session(self)
 
     def partial_run_setup(self, fetches, feeds=None):
-        raise NotImplementedError(
-            "partial_run is not supported: run all fetches in one `run` call."
-        )
+        raise NotImplementedError(_NO_PARTIAL_RUN)
 
     def partial_run(self, handle, fetches, feed_dict=None):
-        raise NotImplementedError(
-            "partial_run is not supported: run all fetches in one `run` call."
-        )
+        raise NotImplementedError(_NO_PARTIAL_RUN)
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Runs operations and evaluates tensors, as `tf.compat.v1.Session.run` does.
@@ -208,7 +208,7 @@ class GraphSession(tf_session.SessionInterface):
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         feeds = self._feeds(feed_dict or {})
-        handler = tf_session._FetchHandler(self._graph, fetches, {t.ref(): v for t, v in feeds})
+        handler = self._handlers(fetches, {t.ref(): v for t, v in feeds})
         targets = [as_operation(t) for t in handler.targets()]
         values = self._evaluate(handler.fetches(), targets, feeds)
         return handler.build_results(self, values)
@@ -256,6 +256,15 @@ class GraphSession(tf_session.SessionInterface):
 
     def variable_behind(self, tensor: tf.Tensor) -> tf.Variable | None:
         """The live variable whose plain value `tensor` is, if it is one."""
+        name = self._variables_behind.get(key(tensor))
+        if name is None:
+            name = self._name_behind(tensor)
+            if name is None:
+                return None
+            self._variables_behind[key(tensor)] = name
+        return components(self.store[name])[0]
+
+    def _name_behind(self, tensor: tf.Tensor) -> str | None:
         # TF's hooks fetch the step through a branch that guards against reading it too early.
         if any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY)):
             tensor = tf.compat.v1.train.get_global_step(self._graph)._graph_element
@@ -266,7 +275,7 @@ class GraphSession(tf_session.SessionInterface):
             op = op.inputs[0].op
         if op is tensor.op or op.type != "VarHandleOp" or op.name not in self.store:
             return None
-        return components(self.store[op.name])[0]
+        return op.name
 
     def global_step_variable(self) -> tf.Variable | None:
         """The live variable of the global step; None where the graph has none."""
@@ -281,7 +290,8 @@ class GraphSession(tf_session.SessionInterface):
         if step is None:
             return 0
         with eager.eager_mode():
-            return int(step.read_value())
+            # Asked for in every run: `read_value` takes twice as long.
+            return int(tf.raw_ops.ReadVariableOp(resource=step.handle, dtype=step.dtype))
 
     def uninitialized(self) -> list[str]:
         """Names of global and local variables without a value."""

@@ -1,4 +1,4 @@
-"""What a pruned graph can do without: waits that order nothing, and reads that repeat a read.
+"""What a pruned graph can do without: waits that order nothing, reads that repeat a read, detours.
 
 TF1 made both freely. Grappler finds some of them, but not in a loop's body, which the
 single-threaded executor runs as it is; and where it drops an op it leaves the wait.
@@ -6,7 +6,7 @@ single-threaded executor runs as it is; and where it drops an op it leaves the w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import tensorflow as tf
 
@@ -91,3 +91,33 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
         if any(t.dtype in (tf.resource, tf.variant) for t in op.outputs):
             aliased |= handles  # whoever writes to it later may know it by another name
     return repeated
+
+
+def sole_elements(
+    sent: Iterable[tuple[tf.Tensor, tf.Tensor]],
+) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    """Scalars that went to the host as vectors of one, where one replica sends them.
+
+    A TPU sends no scalars: `tf.reshape(x, [1])` is how one got to the host, and `x[0]` what the
+    host made of it.
+
+    Args:
+      sent: placeholders on the host, and the tensors that they stand for.
+
+    Yields:
+      A scalar that the host takes out of a placeholder, and the scalar that the replica put in.
+    """
+    for placeholder, tensor in sent:
+        scalar = tensor.op.inputs[0] if tensor.op.type in ("Reshape", "ExpandDims") else None
+        if scalar is not None and scalar.shape.rank == 0 and tensor.shape == [1]:
+            yield from ((op.outputs[0], scalar) for op in placeholder.consumers() if _picks(op))
+
+
+def _picks(op: tf.Operation) -> bool:
+    """Whether `op` is `x[0]`."""
+    if op.type != "StridedSlice" or op.get_attr("shrink_axis_mask") != 1:
+        return False
+    if any(op.get_attr(f"{mask}_mask") for mask in ("begin", "ellipsis", "new_axis")):
+        return False
+    begin = tf.get_static_value(op.inputs[1])
+    return begin is not None and begin.tolist() == [0]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager, machines, partition, prune
+from tpu_estimator_compat.program import eager, machines, partition, prune, simplify
 from tpu_estimator_compat.program.capture import (
     CapturedGraph,
     Structure,
@@ -64,6 +64,10 @@ class StepProgram:
         self._jit_compile = jit_compile
         self._fed = list(fed)
         self._mean = {key(t) for t in mean}
+        self._sent = dict(captured.stand_ins)
+        if self.strategy.num_replicas_in_sync == 1:
+            taken = simplify.sole_elements(captured.stand_ins.values())
+            self._sent |= {key(t): (t, scalar) for t, scalar in taken}
         host_fetches = [t for t in self.fetches if captured.is_host(t.op)]
         apart = captured.chief_ops if queued or captured.chief_ops_every > 1 else set()
         self._host = self._host_program(host_fetches, [t for t in targets if t.name not in apart])
@@ -133,12 +137,12 @@ class StepProgram:
     @property
     def _behind(self) -> list[tf.Tensor]:
         """The replicas' tensors that the host wants of all of them."""
-        return [self.captured.stand_ins[key(p)][1] for p in self._stand_ins]
+        return [self._sent[key(p)][1] for p in self._stand_ins]
 
     @property
     def _stand_ins(self) -> list[tf.Tensor]:
         feeds = [*self._host.feeds, *self._calls.feeds]
-        return list({key(p): p for p in feeds if key(p) in self.captured.stand_ins}.values())
+        return list({key(p): p for p in feeds if key(p) in self._sent}.values())
 
     @property
     def is_flat(self) -> bool:
@@ -154,11 +158,10 @@ class StepProgram:
     ) -> ReplicaProgram:
         """Fetches that ignore both input and replicas are read here too, after the replicas."""
         mine = [op for op in targets if self.captured.is_host(op)]
-        stand_ins = self.captured.stand_ins
-        ops = prune.ancestors([*(t.op for t in fetches), *mine], set(stand_ins))
+        ops = prune.ancestors([*(t.op for t in fetches), *mine], set(self._sent))
         consumed = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
         consumed |= {(op.name, 0) for op in ops}
-        needed = [placeholder for k, (placeholder, _) in stand_ins.items() if k in consumed]
+        needed = [there for k, (there, _) in self._sent.items() if k in consumed]
         return ReplicaProgram(self.captured.graph, [*needed, *self._fed], fetches, mine)
 
     @tf.autograph.experimental.do_not_convert
@@ -221,11 +224,10 @@ class StepProgram:
 
     def _call_host(self, values: Sequence[tf.Tensor]) -> None:
         def call() -> tf.Tensor:
-            given = [tf.identity(v) for v in values]
             if self.queue is not None and not self.queue.left:
-                self.queue.put(given)
+                self.queue.put(values)
             else:
-                self._calls(given, self.store.host_handle)
+                self._calls(values, self.store.host_handle)
             return tf.constant(True)
 
         if self._counter is None:

@@ -1,0 +1,61 @@
+"""Lets go of an iterator without waiting for the thread that tunes its buffers.
+
+That thread sleeps between its rounds, twice as long each time, up to a minute. An iterator's
+destructor wakes it first and tells it to end a moment later: often it has looked already, found no
+reason to end, and gone back to sleep (`Model::OptimizeLoop` and `CancellationManager::StartCancel`
+of TensorFlow 2.21). The destructor waits for it, and where Python drops the last reference, it
+waits with Python's lock in hand.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program import eager
+
+_PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth of that
+
+
+class Disposal:
+    """Holds the last references to an iterator, to drop them where nobody waits.
+
+    Args:
+      iterator: of tf.data or of a distribution strategy. The caller drops its own references
+        between making this and `drop`.
+    """
+
+    def __init__(self, iterator: Any):
+        self._held: list[Any] = []
+        with eager.eager_mode():
+            for tensor in tf.nest.flatten(iterator, expand_composites=True):
+                if tensor.dtype == tf.resource and "CPU" in tensor.device:
+                    self._held.append(_in_a_queue(tensor))
+
+    def drop(self) -> None:
+        """Frees the iterator: at once as a rule, else in a thread that Python's exit waits for."""
+        thread = threading.Thread(target=self._free, name="input_disposal")
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads: Python is about to exit
+            self._free()
+        else:
+            thread.join(_PATIENCE)
+
+    def _free(self) -> None:
+        with eager.eager_mode():
+            self._held.clear()
+
+
+def _in_a_queue(handle: tf.Tensor) -> tf.queue.QueueBase:
+    """A queue with a handle in it.
+
+    TensorFlow frees what is in a queue in the op that deletes the queue, and runs that op without
+    Python's lock.
+    """
+    with tf.device(handle.device):
+        queue = tf.queue.FIFOQueue(1, [tf.resource])
+        queue.enqueue(handle)
+    return queue
