@@ -75,3 +75,18 @@ def test_without_threads_it_is_freed_all_the_same(strategy, source, monkeypatch)
     monkeypatch.setattr(threading.Thread, "start", start)
     disposal.drop()
     assert source.freed.is_set()
+
+
+def test_an_iterator_that_somebody_has_is_freed_when_nobody_has(strategy, source):
+    iterator = iter(source.feed(strategy(1)))
+    kept = [iterator]
+    next(iterator)
+    disposal = Disposal(iterator)
+    del iterator
+    disposal.drop()
+    assert float(next(kept[0])) == 1.0
+    kept.clear()
+    assert source.given_up.wait(LONG)
+    assert not source.freed.is_set()
+    source.released.set()
+    assert source.freed.wait(LONG)

@@ -10,6 +10,8 @@ waits with Python's lock in hand.
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 from typing import Any
 
 import tensorflow as tf
@@ -20,7 +22,7 @@ _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth
 
 
 class Disposal:
-    """Holds the last references to an iterator, to drop them where nobody waits.
+    """Holds references to an iterator, to drop them last and where nobody waits.
 
     Args:
       iterator: of tf.data or of a distribution strategy. The caller drops its own references
@@ -28,23 +30,37 @@ class Disposal:
     """
 
     def __init__(self, iterator: Any):
-        self._held: list[Any] = []
+        self._held: list[tf.queue.QueueBase] = []
+        self._handles: list[weakref.ref[tf.Tensor]] = []
         with eager.eager_mode():
             for tensor in tf.nest.flatten(iterator, expand_composites=True):
+                # A handle on another device cannot wait in a queue of the host.
                 if tensor.dtype == tf.resource and "CPU" in tensor.device:
                     self._held.append(_in_a_queue(tensor))
+                    self._handles.append(weakref.ref(tensor))
 
     def drop(self) -> None:
         """Frees the iterator: at once as a rule, else in a thread that Python's exit waits for."""
-        thread = threading.Thread(target=self._free, name="input_disposal")
+        if (thread := self._start(0)) is not None:
+            thread.join(_PATIENCE)
+
+    def _start(self, seconds: float) -> threading.Thread | None:
+        thread = threading.Thread(target=self._free, args=(seconds,), name="input_disposal")
         try:
             thread.start()
         except RuntimeError:  # no more threads: Python is about to exit
-            self._free()
-        else:
-            thread.join(_PATIENCE)
+            self._held.clear()
+            return None
+        return thread
 
-    def _free(self) -> None:
+    def _free(self, seconds: float) -> None:
+        time.sleep(seconds)
+        for handle in self._handles:
+            # The traceback of an error has the iterator in its frames, as long as somebody has it.
+            if (tensor := handle()) is not None:
+                later = weakref.finalize(tensor, self._start, _PATIENCE)  # it is about to go, then
+                later.atexit = False
+                return
         with eager.eager_mode():
             self._held.clear()
 
