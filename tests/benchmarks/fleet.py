@@ -31,6 +31,7 @@ class Variant:
 
 VARIANTS = {
     "bare": Variant("bare"),
+    "bare_host_call": Variant("bare", ("--listen", "host_call")),
     "bare_jit": Variant("bare", ("--jit",)),
     "keras": Variant("keras_fit"),
     "keras_jit": Variant("keras_fit", ("--jit",)),

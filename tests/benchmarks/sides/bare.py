@@ -86,10 +86,12 @@ class _DecayAdam(_Adam):
 _OPTIMIZERS = {"adam": _Adam, "momentum": _Momentum, "decay_adam": _DecayAdam}
 
 
-def _train_step(model: types.ModuleType) -> Callable[[Any], tf.Tensor]:
+def _train_step(model: types.ModuleType, settings: Settings) -> Callable[[Any], tf.Tensor]:
     weights = _Weights(model)
     optimizer = _OPTIMIZERS[model.OPTIMIZER](weights.all)
     global_step = _variable(tf.constant(0, tf.int64))
+    summaries = settings.listen == "host_call"
+    writer = tf.summary.create_file_writer(settings.model_dir) if summaries else None
 
     def step(data: Any) -> tf.Tensor:
         features, labels = data
@@ -97,6 +99,10 @@ def _train_step(model: types.ModuleType) -> Callable[[Any], tf.Tensor]:
             loss = models.loss(model.logits(weights.get, features), labels)
         optimizer.apply(tape.gradient(loss, weights.all))
         global_step.assign_add(1)
+        if writer is not None:
+            with writer.as_default():
+                for i, factor in enumerate((1.0, 2.0, 3.0, 4.0)):
+                    tf.summary.scalar(f"scalar_{i}", loss * factor, step=global_step)
         return loss
 
     return step
@@ -104,7 +110,7 @@ def _train_step(model: types.ModuleType) -> Callable[[Any], tf.Tensor]:
 
 def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
     """Loops over `settings.loop` steps a call, the first call one step."""
-    step = _train_step(model)
+    step = _train_step(model, settings)
     if settings.jit:
         step = tf.function(step, jit_compile=True, autograph=False)
     iterator = iter(models.dataset(model))
