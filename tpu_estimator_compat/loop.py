@@ -240,11 +240,24 @@ class MachinesLoop(DeviceLoop):
       step: builds one step into the function under construction; its first output is the loss.
       loss_dtype: dtype of the loss.
       stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
+      interrupted: see `DeviceLoop`. The others learn of it when this machine stops.
     """
 
-    def __init__(self, several: Machines, step: Step, loss_dtype: tf.DType, *, stop_on_nan: bool):
+    def __init__(
+        self,
+        several: Machines,
+        step: Step,
+        loss_dtype: tf.DType,
+        *,
+        stop_on_nan: bool,
+        interrupted: Callable[[], bool],
+    ):
         super().__init__(
-            step, loss_dtype, stop_on_nan=stop_on_nan, executors=ExecutorChoice(may_choose=False)
+            step,
+            loss_dtype,
+            stop_on_nan=stop_on_nan,
+            executors=ExecutorChoice(may_choose=False),
+            interrupted=interrupted,
         )
         self.states: np.ndarray | None = None
         self._several = several

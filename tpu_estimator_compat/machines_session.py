@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import StepSessionCreator
 from tpu_estimator_compat.loop import MachinesLoop
@@ -86,7 +87,11 @@ class MachinesSession(StepSession):
     def _make_loop(self) -> MachinesLoop:
         if self._agreeing is None:
             self._agreeing = MachinesLoop(
-                self._several, self._program, self._loss.dtype, stop_on_nan=self._stop_on_nan
+                self._several,
+                self._program,
+                self._loss.dtype,
+                stop_on_nan=self._stop_on_nan,
+                interrupted=lambda: self.interrupted(),
             )
         return self._agreeing
 
@@ -156,6 +161,12 @@ class MachinesSession(StepSession):
         with self._no_retries():
             if self.states is None:
                 self.states = self._several.meet(State.LEAVING)
+            elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
+                logging.info(
+                    "Training stops here because machine %d of %d stopped.",
+                    left[0],
+                    self._several.count,
+                )
             machines.check_states(self.states)
             self._several.check_all_ready(_AT_THE_END)
 

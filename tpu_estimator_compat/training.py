@@ -96,9 +96,7 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
 def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
     pacer = Pacer(hooks, request.loop)
     loss = None
-    # Machines have to stop at the same step: one alone would wait for the others.
-    alone = machines.of(run.topology.strategy) is None
-    with Preemption(listen=alone) as preemption, _all_written(hooks):
+    with Preemption() as preemption, _all_written(hooks):
         with leaving_together(creator, [*hooks, preemption]) as monitored:
             session, step = None, 0
             while not monitored.should_stop():

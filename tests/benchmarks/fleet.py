@@ -40,6 +40,7 @@ VARIANTS = {
     "ours_tpu": Variant("ours", ("--use-tpu",)),
     "ours_jit": Variant("ours", ("--jit",)),
     "ours_hook": Variant("ours", ("--listen", "hook")),
+    "ours_tpu_hook": Variant("ours", ("--use-tpu", "--listen", "hook")),
     "ours_host_call": Variant("ours", ("--use-tpu", "--listen", "host_call")),
     "ours_slow": Variant("ours", ("--use-tpu", "--listen", "slow")),
     "ours_slow_host_call": Variant("ours", ("--use-tpu", "--listen", "slow_host_call")),

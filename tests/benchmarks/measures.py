@@ -28,7 +28,15 @@ _FOR_MODEL = {
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
 _EXPORTS = ["original", "ours"]
-_LISTENING = ["bare", "bare_host_call", "ours", "ours_hook", "ours_tpu", "ours_host_call"]
+_LISTENING = [
+    "bare",
+    "bare_host_call",
+    "ours",
+    "ours_hook",
+    "ours_tpu",
+    "ours_tpu_hook",
+    "ours_host_call",
+]
 _LISTENING_STEPS = 1000
 _LISTENING_PROCESSES = 3
 _SLOW_LISTENING = ["ours_slow", "ours_slow_host_call"]

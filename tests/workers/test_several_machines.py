@@ -117,6 +117,26 @@ def test_a_lost_worker(kill, tmp_path):
         assert min(map(int, found["losses"])) > step
 
 
+@pytest.mark.parametrize("signalled", [[0], [1], [0, 1]])
+def test_sigterm_saves_and_stops_all(signalled, tmp_path):
+    model = tmp_path / "model"
+    with Cluster(tmp_path, 2) as cluster:
+        cluster.start("preempted", model_dir=str(model))
+        popens = [process.popen for process in cluster.processes]
+        wait_for(lambda: len(list(tmp_path.glob("model-*"))) == 2 or any(p.poll() for p in popens))
+        time.sleep(3)  # within the loop, which would go on for hours
+        for index in signalled:
+            popens[index].send_signal(signal.SIGTERM)
+        found = cluster.results()
+        logs = [process.log for process in cluster.processes]
+    ended = ["exit 143" if index in signalled else "returned" for index in range(2)]
+    assert [f["ended"] for f in found] == ended
+    assert found[0]["step"] == found[1]["step"] > 0
+    assert all(f["saved"].endswith(f"model.ckpt-{found[0]['step']}") for f in found)
+    for index in {0, 1} - set(signalled):
+        assert f"Training stops here because machine {signalled[0]} of 2 stopped." in logs[index]
+
+
 def test_host_call_and_metrics_see_all_machines(tmp_path):
     [one] = run(tmp_path, 1, "train", model_dir=str(tmp_path / "one"), steps=10)
     found = run(tmp_path, 2, "host_calls", model_dir=str(tmp_path / "model"))

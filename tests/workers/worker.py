@@ -199,6 +199,26 @@ def long(model_dir):
     return {"error": error}
 
 
+def preempted(model_dir):
+    """Trains until SIGTERM comes to one machine, or to all, in the middle of a long loop."""
+    est = make(model_dir, momentum, save_checkpoints_steps=50, loop=10**6)
+    marks = pathlib.Path(f"{model_dir}-chief"), pathlib.Path(f"{model_dir}-worker")
+
+    class Started(tf.train.SessionRunHook):
+        steps_until_control = staticmethod(lambda step: None)
+
+        def after_create_session(self, session, coord):
+            marks[is_worker_1()].touch()
+
+    hook = Recorder(every=10**6)
+    try:
+        est.train(share, hooks=[hook, Started()], max_steps=10**8)
+        ended = "returned"
+    except SystemExit as exit:
+        ended = f"exit {exit.code}"
+    return {"ended": ended, "step": hook.step, "saved": est.latest_checkpoint()}
+
+
 def host_calls(model_dir, local_batch=8):
     """A host_call that writes an event, and metrics, under `eval_distribute`."""
 
@@ -337,6 +357,7 @@ SCENARIOS = {
         uneven,
         even,
         long,
+        preempted,
         host_calls,
         plain_estimator,
         fit,
