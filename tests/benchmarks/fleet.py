@@ -42,6 +42,8 @@ VARIANTS = {
     "ours_hook": Variant("ours", ("--listen", "hook")),
     "ours_tpu_hook": Variant("ours", ("--use-tpu", "--listen", "hook")),
     "ours_host_call": Variant("ours", ("--use-tpu", "--listen", "host_call")),
+    "original_every_step": Variant("original", ("--listen", "every_step")),
+    "ours_every_step": Variant("ours", ("--listen", "every_step")),
     "ours_slow": Variant("ours", ("--use-tpu", "--listen", "slow")),
     "ours_slow_host_call": Variant("ours", ("--use-tpu", "--listen", "slow_host_call")),
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 
-LISTENERS = ("", "host_call", "hook", "slow", "slow_host_call")
+LISTENERS = ("", "host_call", "hook", "every_step", "slow", "slow_host_call")
 SLEEP = 0.005
 """Seconds."""
 
@@ -25,8 +25,8 @@ class Settings:
       jit: compile with XLA.
       model_dir: directory of an estimator.
       listen: who listens to this package, one of `LISTENERS`: nobody (""), a "host_call" that
-        writes four scalars in every step, or a "hook" every 100 steps; nobody to steps that sleep
-        (`SLEEP`), "slow", or a "slow_host_call" that sleeps as long as they do.
+        writes four scalars in every step, a "hook" every 100 steps, or one in "every_step"; nobody
+        to steps that sleep (`SLEEP`), "slow", or a "slow_host_call" that sleeps as long as they do.
     """
 
     loop: int

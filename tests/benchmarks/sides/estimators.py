@@ -176,21 +176,25 @@ class GateHook(tf.train.SessionRunHook):
         self._gate.reached(int(run_values.results))
 
 
-class EveryHundredSteps(tf.train.SessionRunHook):
-    """Looks at the step and the loss every 100 steps."""
+class EveryStep(tf.train.SessionRunHook):
+    """Looks at the step and the loss, and does not say when."""
 
     def begin(self) -> None:
-        self.seen: list[Any] = []
+        self.last: Any = None
         self._fetches = [tf.train.get_global_step(), *tf.get_collection(tf.GraphKeys.LOSSES)[-1:]]
-
-    def steps_until_control(self, global_step: int) -> int:
-        return 100 - global_step % 100
 
     def before_run(self, run_context: Any) -> Any:
         return tf.train.SessionRunArgs(self._fetches)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        self.seen.append(run_values.results)
+        self.last = run_values.results
+
+
+class EveryHundredSteps(EveryStep):
+    """Looks at the step and the loss every 100 steps."""
+
+    def steps_until_control(self, global_step: int) -> int:
+        return 100 - global_step % 100
 
 
 def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
@@ -199,6 +203,8 @@ def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
     hooks = [GateHook(gate)]
     if settings.listen == "hook":
         hooks.append(EveryHundredSteps())
+    if settings.listen == "every_step":
+        hooks.append(EveryStep())
     estimator.train(lambda params: models.dataset(model), max_steps=_ENDLESS, hooks=hooks)
 
 
