@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ Step = Callable[[Any], list[tf.Tensor]]
 # unanswered for an hour.
 _PIECE_SECONDS = 1.0
 _FIRST_PIECE = 16
+_SINGLE_RUNS = 20  # after so many runs of one step in a row, another function is worth its tracing
+_SINGLE_TURNS = 25  # of single steps, whose times vary more
 _PIECE_SECONDS_BEFORE_CALLS = 0.05  # the host calls of a piece begin when it ends
 
 
@@ -34,14 +37,15 @@ class LoopResult:
       loss: the last step's loss, a scalar tensor.
       loss_sum: the sum of the steps' losses.
       exhausted: whether the data ended.
-      counter_before: the loop's counter before the last step; None where it has none, and where
-        the data ended.
+      counter: the loop's counter; None where it has none, and where the data ended.
+      counter_before: what it was before the last step; None where the loop does not note it, too.
     """
 
     steps: int
     loss: tf.Tensor
     loss_sum: float
     exhausted: bool
+    counter: tf.Tensor | None = None
     counter_before: tf.Tensor | None = None
 
 
@@ -60,7 +64,8 @@ class DeviceLoop:
       next_element: takes the next element from the iterator, where a step is built.
       interrupted: asked about once per second whether to end the loop early.
       calls: where the steps put their host calls, if they do.
-      counter: a scalar variable whose value before the last step is wanted: a hook that has control
+      counter: a scalar variable whose value is wanted.
+      notes_before: whether its value before the last step is wanted, too: a hook that has control
         around every step reads it there.
     """
 
@@ -75,8 +80,10 @@ class DeviceLoop:
         interrupted: Callable[[], bool] = lambda: False,
         calls: HostCallQueue | None = None,
         counter: tf.Variable | None = None,
+        notes_before: bool = False,
     ):
         self.counter = counter
+        self.notes_before = notes_before and counter is not None
         self._step = step
         self._executors = executors
         self._stop_on_nan = stop_on_nan
@@ -89,9 +96,11 @@ class DeviceLoop:
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
-            if counter is not None:
+            if counter is not None and notes_before:
                 self._before = tf.Variable(0, dtype=counter.dtype, trainable=False, name="before")
         self._functions: dict[str, eager.IteratorFunction] = {}
+        self._single = SingleStep(step, next_element, counter, executors.may_choose)
+        self._single_runs = 0
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
         def unfinished(i, loss):
@@ -102,7 +111,7 @@ class DeviceLoop:
         def body(i, loss):
             del loss
             data = self._next_element(iterator)
-            if self.counter is not None:
+            if self.notes_before:
                 self._before.assign(self.counter)
             loss = tf.reshape(self._step(data)[0], [])
             # Not before the element has arrived: at the end of the data nothing may be counted.
@@ -117,8 +126,9 @@ class DeviceLoop:
         done, loss = tf.while_loop(
             unfinished, body, (tf.constant(0, tf.int64), tf.zeros([], self._loss_dtype))
         )
-        before = [] if self.counter is None else [self._before.read_value()]
-        return done, loss, self._sum.read_value(), *before
+        noted = [] if self.counter is None else [self.counter.read_value()]
+        noted += [self._before.read_value()] if self.notes_before else []
+        return done, loss, self._sum.read_value(), *noted
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
         """Runs up to `steps` steps.
@@ -177,6 +187,7 @@ class DeviceLoop:
             self._executors.keep_default()
         self._calls = None
         self._functions.clear()
+        self._single.trace_again(self._executors.may_choose)
 
     def _run_and_call(self, iterator: Iterator, steps: int) -> LoopResult:
         if self._calls is None:
@@ -206,6 +217,9 @@ class DeviceLoop:
         return self._stop_on_nan and bool(np.isnan(loss.numpy()))
 
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
+        self._single_runs = self._single_runs + 1 if steps == 1 else 0
+        if self._single_runs > _SINGLE_RUNS:
+            return self._single(iterator, self._settled)
         settled = self._settled
         executor = self._executors.next(steps) if settled else DEFAULT
         # A function is traced for its executor: only the default one takes loops apart.
@@ -215,7 +229,7 @@ class DeviceLoop:
         started = time.perf_counter()
         try:
             with eager.call_options(executor=executor):
-                done, loss, total, *before = function(iterator, steps)
+                done, loss, total, *noted = function(iterator, steps)
         except StopIteration:  # before anything ran
             return LoopResult(0, self._loss.read_value(), 0.0, True)
         except tf.errors.OutOfRangeError:
@@ -223,7 +237,66 @@ class DeviceLoop:
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
         if settled:
             self._executors.record(executor, int(done), time.perf_counter() - started)
-        return LoopResult(int(done), loss, float(total), False, *before)
+        return LoopResult(int(done), loss, float(total), False, *noted)
+
+
+class SingleStep:
+    """Runs one step in a call, for listeners that have control around every step.
+
+    A loop of one step takes some times as long as a small step does: it has to be entered, and
+    left.
+
+    Args:
+      step: builds one step into the function under construction; its first output is the loss.
+      next_element: takes the next element from the iterator, where a step is built.
+      counter: see `DeviceLoop`.
+      may_choose: whether the single-threaded executor can run the step.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        next_element: Callable[[Iterator], Any],
+        counter: tf.Variable | None,
+        may_choose: bool,
+    ):
+        self._step = step
+        self._next_element = next_element
+        self._counter = counter
+        self.trace_again(may_choose)
+
+    def trace_again(self, may_choose: bool) -> None:
+        """Forgets what was traced: the step has changed."""
+        self._executors = ExecutorChoice(
+            may_choose, fewest_steps=1, turns=_SINGLE_TURNS, score=statistics.median
+        )
+        self._functions: dict[str, eager.IteratorFunction] = {}
+
+    def _build(self, iterator: Iterator) -> list[tf.Tensor]:
+        data = self._next_element(iterator)
+        before = [] if self._counter is None else [self._counter.read_value()]
+        loss = tf.reshape(self._step(data)[0], [])
+        return [loss, *([] if self._counter is None else [self._counter.read_value()]), *before]
+
+    def __call__(self, iterator: Iterator, settled: bool) -> LoopResult:
+        """Makes one step, or none where the data has ended.
+
+        Args:
+          iterator: gives the step its element.
+          settled: whether the step is what it will be, so that an executor may be chosen for it.
+        """
+        executor = self._executors.next(1) if settled else DEFAULT
+        if executor not in self._functions:
+            self._functions[executor] = eager.IteratorFunction(self._build)
+        started = time.perf_counter()
+        try:
+            with eager.call_options(executor=executor):
+                loss, *noted = self._functions[executor](iterator)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            return LoopResult(0, tf.constant(np.nan), 0.0, True)
+        if settled:
+            self._executors.record(executor, 1, time.perf_counter() - started)
+        return LoopResult(1, loss, float(loss), False, *noted)
 
 
 class MachinesLoop(DeviceLoop):
@@ -320,70 +393,3 @@ class MachinesLoop(DeviceLoop):
     @functools.cached_property
     def _tell(self) -> Callable[[tf.Tensor], tf.Tensor]:
         return eager.function(self._several.states)
-
-
-class CollectLoop:
-    """Runs a step on several input elements in one call and keeps all its outputs.
-
-    For prediction: what Python costs per call is shared by many batches.
-
-    Args:
-      step: builds one step into the function under construction.
-      outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
-    """
-
-    def __init__(self, step: Step, outputs: Sequence[tuple[tf.DType, int]]):
-        self._step = step
-        self._outputs = list(outputs)
-        self._run = eager.IteratorFunction(self._build, tf.int32)
-
-    def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:
-            return [tf.TensorArray(d, size=0, dynamic_size=True, infer_shape=False) for d in dtypes]
-
-        def body(i, more, rows, kept):
-            del more
-            element = iterator.get_next_as_optional()
-
-            def with_element():
-                values = self._step(element.get_value())
-                sizes = tf.stack([tf.shape(v)[0] for v in values])
-                return (
-                    i + 1,
-                    True,
-                    rows.write(i, sizes),
-                    [a.write(i, v) for a, v in zip(kept, values, strict=True)],
-                )
-
-            return tf.cond(element.has_value(), with_element, lambda: (i, False, rows, kept))
-
-        [rows] = arrays([tf.int32])
-        kept = arrays([dtype for dtype, _ in self._outputs])
-        count, _, rows, kept = tf.while_loop(
-            lambda i, more, *_: tf.logical_and(i < most, more), body, (0, True, rows, kept)
-        )
-        width = len(self._outputs)
-        sizes = tf.cond(count > 0, rows.stack, lambda: tf.zeros([0, width], tf.int32))
-        values = [
-            tf.cond(count > 0, a.concat, lambda d=dtype, r=rank: tf.zeros([0] * r, d))
-            for a, (dtype, rank) in zip(kept, self._outputs, strict=True)
-        ]
-        return sizes, values
-
-    def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
-        """Runs up to `most` steps.
-
-        Args:
-          iterator: gives one input element per step.
-          most: how many steps to run at most.
-
-        Returns:
-          One list of outputs per step; fewer than `most` where the data ended.
-        """
-        with eager.eager_mode():
-            sizes, values = self._run(iterator, most)
-            ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
-            if not len(sizes):
-                return []
-            parts = [np.split(v.numpy(), ends[:, i]) for i, v in enumerate(values)]
-            return [list(step) for step in zip(*parts, strict=True)]

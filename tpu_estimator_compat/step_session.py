@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.collect_loop import CollectLoop
 from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.inputs import Disposal, Feed
-from tpu_estimator_compat.loop import CollectLoop, DeviceLoop, LoopResult
+from tpu_estimator_compat.loop import DeviceLoop, LoopResult
 from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.capture import CapturedGraph
 from tpu_estimator_compat.program.prune import Key, key
@@ -76,6 +77,8 @@ class StepSession(GraphSession):
         self._feed = feed
         self._iterator: Iterator | None = None
         self._exhausted = False
+        self._noted_step: tf.Tensor | None = None
+        self._assignments = 0
         self._loop: DeviceLoop | None = None
         self._collect: CollectLoop | None = None
         self._fetched_in_step: dict[Names, bool] = {}
@@ -139,6 +142,7 @@ class StepSession(GraphSession):
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
     ) -> list[Any]:
+        self._noted_step = None
         if not any(self._needs_input(op) for op in self._ops(fetches, targets)):
             if targets or feeds or any(self.variable_behind(t) is None for t in fetches):
                 self.finish_host_calls()
@@ -146,6 +150,12 @@ class StepSession(GraphSession):
         if feeds:
             return self._run_fed(fetches, targets, feeds)
         return self._run_steps(fetches, targets)
+
+    def global_step(self) -> int:
+        """The current global step, as the last run noted it unless it may have changed since."""
+        if self._noted_step is None or self._assignments != self.store.assignments:
+            return super().global_step()
+        return int(self._noted_step)
 
     @staticmethod
     def _ops(fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> list[tf.Operation]:
@@ -207,10 +217,10 @@ class StepSession(GraphSession):
     ) -> list[Any]:
         """Runs steps; reads variables of `late` before the last of them, or after a TPU's loop."""
         reads = any(self.variable_behind(t) is not None for t in late)
+        if reads and self.reads_before_last_step and self._reads_counter_alone(late):
+            result = self._run_loop(steps)
+            return self._with_loss(fetches, result, self._counter_before(late, result, steps))
         if reads and steps > 1 and self.reads_before_last_step:
-            if self._reads_counter_alone(late):
-                result = self._run_loop(steps)
-                return self._with_loss(fetches, result, self._counter_before(late, result, steps))
             ahead = self._run_loop(steps - 1)
             if ahead.steps < steps - 1 or not np.isfinite(as_numpy(ahead.loss)):
                 return self._with_loss(fetches, ahead, {})
@@ -226,9 +236,9 @@ class StepSession(GraphSession):
 
     def _reads_counter_alone(self, late: Sequence[tf.Tensor]) -> bool:
         """Whether the loop itself notes all that is to be read before its last step."""
-        counter = self._the_loop().counter
+        loop = self._the_loop()
         behind = [self.variable_behind(t) for t in late]
-        return counter is not None and all(v is None or v is counter for v in behind)
+        return loop.notes_before and all(v is None or v is loop.counter for v in behind)
 
     def _counter_before(
         self, late: Sequence[tf.Tensor], result: LoopResult, steps: int
@@ -323,6 +333,8 @@ class StepSession(GraphSession):
             if not result.steps:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         self.steps_last_run = result.steps
+        self._noted_step = result.counter
+        self._assignments = self.store.assignments
         if not self.host_calls_may_lag:
             self.finish_host_calls()
         return result
@@ -342,7 +354,8 @@ class StepSession(GraphSession):
             next_element=self._feed.next,
             interrupted=lambda: self.interrupted(),
             calls=self._program.queue,
-            counter=self.global_step_variable() if reads else None,
+            counter=self.global_step_variable(),
+            notes_before=reads,
         )
 
     def _run_single(

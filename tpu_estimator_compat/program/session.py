@@ -152,6 +152,7 @@ class GraphSession(tf_session.SessionInterface):
         self._functions: dict[tuple[Names, Names, Names], HostFunction] = {}
         self._handlers = FetchHandlers(graph)
         self._variables_behind: dict[Key, str] = {}
+        self._step_name: str | None = None
         self._closed = False
 
     @property
@@ -279,10 +280,12 @@ class GraphSession(tf_session.SessionInterface):
 
     def global_step_variable(self) -> tf.Variable | None:
         """The live variable of the global step; None where the graph has none."""
-        step = tf.compat.v1.train.get_global_step(self._graph)
-        if step is None or step.op.name not in self.store:
-            return None
-        return components(self.store[step.op.name])[0]
+        if self._step_name is None:
+            step = tf.compat.v1.train.get_global_step(self._graph)
+            if step is None or step.op.name not in self.store:
+                return None
+            self._step_name = step.op.name
+        return components(self.store[self._step_name])[0]
 
     def global_step(self) -> int:
         """The current global step; 0 where the graph has none."""

@@ -26,10 +26,14 @@ class VariableStore:
 
     Args:
       strategy: creates the replicas' variables and says which component is a replica's own.
+
+    Attributes:
+      assignments: how often `assign` was called.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self.strategy = strategy
+        self.assignments = 0
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
         self._averaged: set[str] = set()
@@ -45,6 +49,7 @@ class VariableStore:
 
     def assign(self, name: str, value: Any) -> None:
         """Gives all components of variable `name` a value."""
+        self.assignments += 1
         with eager.eager_mode():
             for component in components(self._variables[name]):
                 component.assign(value)

@@ -1,0 +1,79 @@
+"""The loop of predictions: many input elements in one call, and all outputs of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.loop import Step
+from tpu_estimator_compat.program import eager
+
+
+class CollectLoop:
+    """Runs a step on several input elements in one call and keeps all its outputs.
+
+    For prediction: what Python costs per call is shared by many batches.
+
+    Args:
+      step: builds one step into the function under construction.
+      outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
+    """
+
+    def __init__(self, step: Step, outputs: Sequence[tuple[tf.DType, int]]):
+        self._step = step
+        self._outputs = list(outputs)
+        self._run = eager.IteratorFunction(self._build, tf.int32)
+
+    def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:
+            return [tf.TensorArray(d, size=0, dynamic_size=True, infer_shape=False) for d in dtypes]
+
+        def body(i, more, rows, kept):
+            del more
+            element = iterator.get_next_as_optional()
+
+            def with_element():
+                values = self._step(element.get_value())
+                sizes = tf.stack([tf.shape(v)[0] for v in values])
+                return (
+                    i + 1,
+                    True,
+                    rows.write(i, sizes),
+                    [a.write(i, v) for a, v in zip(kept, values, strict=True)],
+                )
+
+            return tf.cond(element.has_value(), with_element, lambda: (i, False, rows, kept))
+
+        [rows] = arrays([tf.int32])
+        kept = arrays([dtype for dtype, _ in self._outputs])
+        count, _, rows, kept = tf.while_loop(
+            lambda i, more, *_: tf.logical_and(i < most, more), body, (0, True, rows, kept)
+        )
+        width = len(self._outputs)
+        sizes = tf.cond(count > 0, rows.stack, lambda: tf.zeros([0, width], tf.int32))
+        values = [
+            tf.cond(count > 0, a.concat, lambda d=dtype, r=rank: tf.zeros([0] * r, d))
+            for a, (dtype, rank) in zip(kept, self._outputs, strict=True)
+        ]
+        return sizes, values
+
+    def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
+        """Runs up to `most` steps.
+
+        Args:
+          iterator: gives one input element per step.
+          most: how many steps to run at most.
+
+        Returns:
+          One list of outputs per step; fewer than `most` where the data ended.
+        """
+        with eager.eager_mode():
+            sizes, values = self._run(iterator, most)
+            ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
+            if not len(sizes):
+                return []
+            parts = [np.split(v.numpy(), ends[:, i]) for i, v in enumerate(values)]
+            return [list(step) for step in zip(*parts, strict=True)]
