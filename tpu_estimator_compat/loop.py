@@ -24,6 +24,7 @@ Step = Callable[[Any], list[tf.Tensor]]
 _PIECE_SECONDS = 1.0
 _FIRST_PIECE = 16
 _SINGLE_RUNS = 20  # after so many runs of one step in a row, another function is worth its tracing
+_SMALL_STEP = 5e-3  # seconds; of longer steps, what a loop costs besides is a small part
 _SINGLE_TURNS = 25  # of single steps, whose times vary more
 _PIECE_SECONDS_BEFORE_CALLS = 0.05  # the host calls of a piece begin when it ends
 
@@ -217,7 +218,10 @@ class DeviceLoop:
         return self._stop_on_nan and bool(np.isnan(loss.numpy()))
 
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
-        self._single_runs = self._single_runs + 1 if steps == 1 else 0
+        if steps > 1:
+            self._single_runs = 0
+        elif self._seconds_per_step is not None and self._seconds_per_step < _SMALL_STEP:
+            self._single_runs += 1
         if self._single_runs > _SINGLE_RUNS:
             return self._single(iterator, self._settled)
         settled = self._settled

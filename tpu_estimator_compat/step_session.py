@@ -371,7 +371,7 @@ class StepSession(GraphSession):
             self._single[names] = eager.function(
                 lambda iterator, *values: program(self._feed.next(iterator), *values)
             )
-        self.input_stands_at = None
+        self.input_stands_at = self._noted_step = None
         self.finish_host_calls()
         with eager.eager_mode():
             try:

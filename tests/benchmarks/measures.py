@@ -39,6 +39,7 @@ _LISTENING = [
 ]
 _LISTENING_STEPS = 1000
 _LISTENING_PROCESSES = 3
+_EVERY_STEP = ["original_every_step", "ours_every_step"]
 _SLOW_LISTENING = ["ours_slow", "ours_slow_host_call"]
 _SLOW_STEPS = 200
 _STARTS = ["bare", "keras", "original", "ours"]
@@ -92,21 +93,27 @@ def listening(plan: Plan) -> dict[str, Samples]:
     so do the differences between two processes that do the same. There are several of each kind.
     """
     variants = _LISTENING * _LISTENING_PROCESSES
-    return {"listening": _blocks(plan, variants, _LISTENING_STEPS, "cpu")}
+    return {"listening": _blocks(plan, variants, "mlp", _LISTENING_STEPS, "cpu")}
 
 
 def slow_listening(plan: Plan) -> dict[str, Samples]:
     """Steps per second of steps that sleep, with nobody or a host_call that sleeps as long."""
-    return {"slow_listening": _blocks(plan, _SLOW_LISTENING, _SLOW_STEPS, "seconds")}
+    return {"slow_listening": _blocks(plan, _SLOW_LISTENING, "mlp", _SLOW_STEPS, "seconds")}
 
 
-def _blocks(plan: Plan, variants: Sequence[str], block: int, clock: str) -> Samples:
-    """Steps per unit of `clock` of the perceptron; two blocks warm up and are not counted.
+def every_step(plan: Plan, model: str) -> dict[str, Samples]:
+    """Steps per second with a hook that has control around every step."""
+    variants = _EVERY_STEP * _LISTENING_PROCESSES
+    return {"every_step": _blocks(plan, variants, model, _LISTENING_STEPS, "seconds")}
+
+
+def _blocks(plan: Plan, variants: Sequence[str], model: str, block: int, clock: str) -> Samples:
+    """Steps per unit of `clock`; two blocks warm up and are not counted.
 
     In them this package finds out which executor is faster, and how long host calls take.
     """
     rates: Samples = {}
-    with fleet(plan.choose(variants), "mlp", "train", plan.original) as workers:
+    with fleet(plan.choose(variants), model, "train", plan.original) as workers:
         for worker in workers:
             worker.answer()
             worker.do(steps=block)

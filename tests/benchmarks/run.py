@@ -29,6 +29,7 @@ WHAT = (
     "steps",
     "memory",
     "listening",
+    "every_step",
     "first_step",
     "evaluate",
     "predict",
@@ -50,6 +51,8 @@ def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measu
 
     if "steps" in what or "memory" in what:
         add(measures.steps(plan, model))
+    if "every_step" in what:
+        add(measures.every_step(plan, model))
     if "first_step" in what:
         add(measures.first_step(plan, model))
     for task in ("evaluate", "predict"):

@@ -10,6 +10,12 @@ from tpu_estimator_compat import loop
 STEPS = 3 * loop._SINGLE_RUNS
 
 
+@pytest.fixture(autouse=True)
+def steps_are_small(monkeypatch):
+    """However busy the machine is."""
+    monkeypatch.setattr(loop, "_SMALL_STEP", 60.0)
+
+
 class EveryStep(tf.train.SessionRunHook):
     """Notes what it sees; `act(step, session)` is called after each step."""
 
@@ -100,6 +106,26 @@ def test_a_step_that_a_hook_sets_is_the_one_to_go_on_from(tmp_path, single_steps
     est.train(train_input_fn, max_steps=STEPS, hooks=[hook])
     assert [step for step, _ in hook.seen] == [*range(41), *range(STEPS - 5, STEPS)]
     assert est.latest_checkpoint().endswith(f"-{STEPS}")
+
+
+def test_the_step_is_known_after_steps_that_fetch_more(tmp_path):
+    class Fetches(EveryStep):
+        def begin(self):
+            super().begin()
+            self._fetches[1] = tf.get_default_graph().get_tensor_by_name("twice:0")
+
+        def steps_until_control(self, global_step):
+            return 10 - global_step % 10
+
+    def model_fn(features, labels, mode, params):
+        tf.multiply(tf.reduce_sum(features), 2.0, name="twice")
+        return make_model_fn()(features, labels, mode, params)
+
+    known = []
+    hook = Fetches(lambda step, session: known.append((step, session.global_step())))
+    make_estimator(tmp_path, model_fn).train(train_input_fn, steps=40, hooks=[hook])
+    assert {9, 19, 29, 39} <= {step for step, _ in known}
+    assert all(after == step + 1 for step, after in known)
 
 
 def test_host_calls_that_come_to_be_a_part_of_their_steps(tmp_path, single_steps):
