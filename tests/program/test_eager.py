@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import pytest
 import tensorflow as tf
@@ -51,3 +52,31 @@ def test_tensors_have_values(inside):
     else:
         with eager.eager_mode():
             assert tf.constant(2.0).numpy() == 2.0
+
+
+def test_a_function_of_an_iterator_is_traced_for_each_type_of_it():
+    traced = []
+
+    def total(iterator, factor):
+        x = next(iterator)
+        traced.append(x.shape.as_list())
+        size = tf.cast(tf.size(x) if x.shape[0] is None else x.shape[0], tf.int64)
+        return tf.reduce_sum(x), size * factor
+
+    function = eager.IteratorFunction(total, tf.int64)
+    for size in (4, 4, 2, 7, 3):
+        iterator = iter(tf.data.Dataset.from_tensors(tf.ones([size])).repeat(2))
+        for factor in (1, 10):
+            result = [float(value) for value in function(iterator, factor)]
+            assert result == [size, size * factor]
+    # Then for any length, as by a tf.function that is to be traced seldom.
+    assert traced == [[4], [None]]
+
+
+def test_a_function_does_not_keep_its_iterator():
+    function = eager.IteratorFunction(lambda iterator: next(iterator))
+    iterator = iter(tf.data.Dataset.range(3))
+    assert int(function(iterator)) == 0
+    gone = weakref.ref(iterator)
+    del iterator
+    assert gone() is None

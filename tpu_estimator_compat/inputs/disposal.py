@@ -49,7 +49,7 @@ class Disposal:
         try:
             thread.start()
         except RuntimeError:  # no more threads: Python is about to exit
-            self._held.clear()
+            self._drop_all()
             return None
         return thread
 
@@ -61,6 +61,9 @@ class Disposal:
                 later = weakref.finalize(tensor, self._start, _PATIENCE)  # it is about to go, then
                 later.atexit = False
                 return
+        self._drop_all()
+
+    def _drop_all(self) -> None:
         with eager.eager_mode():
             self._held.clear()
 

@@ -59,7 +59,7 @@ def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
 
 
 class IteratorFunction:
-    """A function of an iterator, and perhaps a number, traced once: in the first call.
+    """A tf.function of an iterator, and perhaps a number, that knows the iterator it had last.
 
     A tf.function looks its arguments over in every call, to find the trace that they belong to.
     For an iterator that takes longer than all the rest of the call: 0.35 of 0.5 ms.
@@ -70,7 +70,7 @@ class IteratorFunction:
     """
 
     def __init__(self, call: Callable[..., Any], dtype: tf.DType | None = None):
-        self._function: Any = function(call)
+        self._function: Any = function(call, reduce_retracing=True)
         self._dtype = dtype
         self._traced: Any = None
         self._variables: list[tf.Tensor] = []
@@ -78,21 +78,23 @@ class IteratorFunction:
         self._handles: list[weakref.ref[tf.Tensor]] = []
 
     def __call__(self, iterator: Any, *number: int) -> Any:
-        """What the function returns for this iterator, which is of the first one's type."""
+        """What the function returns; traced for every type of iterator."""
         numbers = [tf.constant(n, self._dtype) for n in number]
-        if self._traced is None:
-            # The public method's result would keep its graph, and the variables in it, until
-            # Python looks for cycles.
-            trace = self._function._get_concrete_function_garbage_collected
-            self._traced = trace(iterator, *(tf.TensorSpec([], n.dtype) for n in numbers))
-            self._variables = self._traced.captured_inputs
         if self._iterator() is not iterator:
-            # Only known: whoever closes the input counts on it that nobody else has it.
-            self._iterator = weakref.ref(iterator)
-            handles = tf.nest.flatten(iterator, expand_composites=True)
-            self._handles = [weakref.ref(handle) for handle in handles]
+            self._find_trace(iterator, numbers)
         inputs = [*(handle() for handle in self._handles), *numbers, *self._variables]
         return self._traced.inference_fn.call_preflattened(inputs)
+
+    def _find_trace(self, iterator: Any, numbers: list[tf.Tensor]) -> None:
+        # The public method's result would keep its graph, and the variables in it, until Python
+        # looks for cycles.
+        trace = self._function._get_concrete_function_garbage_collected
+        self._traced = trace(iterator, *(tf.TensorSpec([], n.dtype) for n in numbers))
+        self._variables = self._traced.captured_inputs
+        # Known, not kept: whoever closes the input counts on it that nobody else has it.
+        self._iterator = weakref.ref(iterator)
+        handles = tf.nest.flatten(iterator, expand_composites=True)
+        self._handles = [weakref.ref(handle) for handle in handles]
 
 
 @contextlib.contextmanager
