@@ -33,7 +33,7 @@ class Disposal:
         self._held: list[tf.queue.QueueBase] = []
         self._handles: list[weakref.ref[tf.Tensor]] = []
         with eager.eager_mode():
-            for tensor in tf.nest.flatten(iterator, expand_composites=True):
+            for tensor in eager.handles_of(iterator):
                 # A handle on another device cannot wait in a queue of the host.
                 if tensor.dtype == tf.resource and "CPU" in tensor.device:
                     self._held.append(_in_a_queue(tensor))

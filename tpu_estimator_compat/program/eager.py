@@ -93,8 +93,17 @@ class IteratorFunction:
         self._variables = self._traced.captured_inputs
         # Known, not kept: whoever closes the input counts on it that nobody else has it.
         self._iterator = weakref.ref(iterator)
-        handles = tf.nest.flatten(iterator, expand_composites=True)
-        self._handles = [weakref.ref(handle) for handle in handles]
+        self._handles = [weakref.ref(handle) for handle in handles_of(iterator)]
+
+
+def handles_of(iterator: Any) -> list[tf.Tensor]:
+    """The tensors that an iterator is made of.
+
+    None where it is an object of Python to TensorFlow, as those of TF1's strategies: a function has
+    that one's handles among what it has captured.
+    """
+    parts = tf.nest.flatten(iterator, expand_composites=True)
+    return [part for part in parts if isinstance(part, tf.Tensor)]
 
 
 @contextlib.contextmanager

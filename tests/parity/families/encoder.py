@@ -150,7 +150,10 @@ def _train_op(loss, params):
     grads, _ = tf.clip_by_global_norm(grads, clip_norm=1.0)
     optimizer = WeightDecayAdam(_learning_rate(params, global_step))
     train_op = optimizer.apply_gradients(zip(grads, variables, strict=True), global_step)
-    return tf.group(train_op, [global_step.assign(global_step + 1)])
+    # BERT's own scripts order nothing here: then a session of TF1 reads the step for the learning
+    # rate now and then after it was raised, which a comparison would show.
+    with tf.control_dependencies([train_op]):
+        return global_step.assign(global_step + 1)
 
 
 def _metric_fn(per_example_loss, label_ids, logits):
