@@ -82,24 +82,19 @@ def test_a_function_does_not_keep_its_iterator():
     assert gone() is None
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_iterators_of_tf1_strategies(replicas):
-    """To TensorFlow they are objects of Python, whose handles the function captures."""
-    devices = [f"/cpu:{i}" for i in range(replicas)]
-    strategy = tf.compat.v1.distribute.MirroredStrategy(devices)
-    with strategy.scope():
-        data = tf.data.Dataset.range(100).batch(replicas)
-        function = eager.IteratorFunction(
-            lambda iterator, factor: (
-                strategy.reduce(
-                    "sum", strategy.run(lambda x: tf.reduce_sum(x), (next(iterator),)), None
-                )
-                * factor
-            ),
-            tf.int64,
-        )
-        for _ in range(2):
-            iterator = iter(strategy.experimental_distribute_dataset(data))
-            results = [int(function(iterator, factor)) for factor in (1, 10)]
-            first, second = sum(range(replicas)), sum(range(replicas, 2 * replicas))
-            assert results == [first, 10 * second]
+class PlainIterator:
+    """An object of Python to TensorFlow, as the iterators of TF1's strategies are."""
+
+    def __init__(self, dataset):
+        self._iterator = iter(dataset)
+
+    def __next__(self):
+        return next(self._iterator)
+
+
+def test_iterators_whose_handles_are_captured():
+    function = eager.IteratorFunction(lambda iterator, n: next(iterator) * n, tf.int64)
+    for start in (1, 100):
+        iterator = PlainIterator(tf.data.Dataset.range(start, start + 10))
+        assert not eager.handles_of(iterator)
+        assert [int(function(iterator, n)) for n in (1, 10)] == [start, 10 * (start + 1)]
