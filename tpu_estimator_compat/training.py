@@ -98,14 +98,11 @@ def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.ge
     loss = None
     with Preemption() as preemption, _all_written(hooks):
         with leaving_together(creator, [*hooks, preemption]) as monitored:
-            session, step = None, 0
             while not monitored.should_stop():
-                if session is not (now := monitored._tf_sess()):  # the first, or one made anew
-                    session, step = now, now.global_step()
-                pacer.before_run(session, step)
+                session = monitored._tf_sess()
+                pacer.before_run(session, session.global_step())
                 loss = monitored.run(fetches)[-1]
-                step = session.global_step()
-                pacer.after_run(session, step)
+                pacer.after_run(session, session.global_step())
             if creator.session is not None:
                 creator.session.finish_host_calls()
     if loss is None:
