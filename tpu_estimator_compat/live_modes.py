@@ -69,6 +69,11 @@ class LiveMode:
         names = [v.op.name for v in self.run.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)]
         return [(name, name in trainable) for name in names if name in self.run.store]
 
+    @property
+    def element_spec(self) -> Any:
+        """What one replica is fed: structure of `tf.TypeSpec`s."""
+        return self.run.captured.element_spec
+
     def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
         """For every metric, a function that reads its value."""
         return {n: functools.partial(self.session.run, t) for n, t in self.values.items()}
@@ -246,12 +251,35 @@ class LiveModes:
         elements = [plain_element(batch) for batch in batches]
         if ModeKeys.PREDICT not in self._modes:
             spec = tf.nest.map_structure(_spec_of, elements[0])
-            build(ModeKeys.PREDICT, _any_batch(spec))
+            build(ModeKeys.PREDICT, spec if self._on_tpu else _any_batch(spec))
             program = self._modes[ModeKeys.PREDICT].program
             self._predict_function = eager.function(program, reduce_retracing=True)
-        outputs = [self._predict_function(element) for element in elements]
+        outputs = [self._predict_element(element) for element in elements]
         flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
         return self._modes[ModeKeys.PREDICT].packed(flat)
+
+    @property
+    def _on_tpu(self) -> bool:
+        return isinstance(self.store.strategy, tf.distribute.TPUStrategy)
+
+    def _predict_element(self, element: Any) -> list[tf.Tensor]:
+        """The predictions for one element; on a TPU, whose shapes are fixed, a short one is filled.
+
+        The last batch is dealt to the replicas unevenly: some may get nothing.
+        """
+        if not self._on_tpu:
+            return self._predict_function(element)
+        strategy = self.store.strategy
+        shares = [s.shape[0] for s in tf.nest.flatten(self._modes[ModeKeys.PREDICT].element_spec)]
+        parts = [strategy.experimental_local_results(t) for t in tf.nest.flatten(element)]
+        if all(p.shape[0] == share for ps, share in zip(parts, shares, strict=True) for p in ps):
+            return self._predict_function(element)
+        with tf.device("/cpu:0"):
+            whole = [tf.concat(of_all, axis=0) for of_all in parts]
+            [rows] = {int(tf.shape(t)[0]) for t in whole}
+            full = [_filled(t, share, strategy) for t, share in zip(whole, shares, strict=True)]
+        element = tf.nest.pack_sequence_as(element, full)
+        return [output[:rows] for output in self._predict_function(element)]
 
     def predict_one(self, features: Any, build: Build) -> Any:
         """Predictions for one batch of features; every replica makes them, one is heard."""
@@ -281,6 +309,15 @@ def _spec_of(value: Any) -> tf.TypeSpec:
     if isinstance(value, tf.distribute.DistributedValues):
         value = value.values[0]
     return tf.type_spec_from_value(value)
+
+
+def _filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> Any:
+    """`tensor` with its last row repeated, dealt to the replicas in shares of so many rows."""
+    rows = tf.minimum(tf.range(share * strategy.num_replicas_in_sync), tf.shape(tensor)[0] - 1)
+    parts = tf.split(tf.gather(tensor, rows), strategy.num_replicas_in_sync)
+    return strategy.experimental_distribute_values_from_function(
+        lambda context: parts[context.replica_id_in_sync_group]
+    )
 
 
 def _any_batch(spec: Any) -> Any:

@@ -166,6 +166,7 @@ def prepare(
         seed=config.tf_random_seed,
         replicas=topology.num_replicas,
         tpu_semantics=topology.tpu_semantics,
+        for_tpu=isinstance(topology.strategy, tf.distribute.TPUStrategy),
     )
     captured.replica_ops = {op.name for op in _device_ops(captured.spec)}
     store = store or VariableStore(topology.strategy)

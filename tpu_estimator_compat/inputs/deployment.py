@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.distribute import distribute_utils
+from tensorflow.python.data.experimental.ops.distribute import replicate
+from tensorflow.python.distribute import device_util, distribute_utils
 
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
@@ -33,6 +34,7 @@ class Feed:
       reads_ahead: whether elements may be read before they are needed. Not where Python makes the
         elements of a prediction: it may wait for earlier predictions before it gives the next.
       sleep_secs: how long to wait before the first element.
+      runs_python: whether Python makes them, which other machines do not have.
       reruns_graph: whether tensors make the elements, whose state tf.data does not know.
       resumable: whether one iterator on the host feeds all replicas, so that its position can be
         saved. Otherwise elements wait on the devices, in buffers that cannot.
@@ -43,6 +45,7 @@ class Feed:
     strategy: tf.distribute.Strategy
     reads_ahead: bool = True
     sleep_secs: float = 0
+    runs_python: bool = False
     reruns_graph: bool = False
     resumable: bool = False
     same_for_all: bool = False
@@ -73,7 +76,7 @@ class Feed:
                 return iter(datasets[0])
             return iter(
                 self.strategy.distribute_datasets_from_function(
-                    lambda context: datasets[context.input_pipeline_id]
+                    lambda context: self._on_its_host(datasets[context.input_pipeline_id])
                 )
             )
 
@@ -84,12 +87,37 @@ class Feed:
         replicas = len(self.strategy.extended.worker_devices)
         return distribute_utils.regroup(tuple(next(iterator) for _ in range(replicas)))
 
+    def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """`dataset` on the host in whose scope the strategy asks for it, perhaps another machine.
+
+        Raises:
+          ValueError: Python makes its elements, and Python is here.
+        """
+        host = device_util.current()
+        if not host or device_util.canonicalize(host) == dataset._variant_tensor.device:
+            return dataset
+        if self.runs_python:
+            raise ValueError(
+                "input_fn's dataset runs Python (from_generator, py_function, numpy_function), "
+                f"which the TPU's host {host} does not have. Read with tf.data's own sources, such "
+                "as TFRecordDataset on files that the host can reach, or run the script there."
+            )
+        [replicated] = replicate(dataset, [host]).values()
+        return replicated
+
     def made_resumable(self) -> Feed:
         """The same elements from an iterator whose position can be saved.
 
         Raises:
           ValueError: the elements have a source with a position of its own.
+          NotImplementedError: several hosts read.
         """
+        if len(self.datasets) > 1:
+            raise NotImplementedError(
+                f"RunConfig(save_input_state=True) with the {len(self.datasets)} hosts of a TPU "
+                "pod: each reads its own input, and a position is saved for one only. Set "
+                "save_input_state=False there."
+            )
         if self.reruns_graph:
             raise ValueError(
                 "RunConfig(save_input_state=True), but input_fn returned tensors, not a Dataset: "
@@ -128,8 +156,10 @@ def feed(
     Returns:
       The feed. In PREDICT on TPU its elements are `padding.Padded`.
     """
+    python = any(map(runs_python, datasets))
     source = {
-        "reads_ahead": mode != ModeKeys.PREDICT or not any(map(runs_python, datasets)),
+        "reads_ahead": mode != ModeKeys.PREDICT or not python,
+        "runs_python": python,
         "reruns_graph": any(map(reruns_graph, datasets)),
     }
     with eager.eager_mode(), tf.device("/cpu:0"):

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.tpu import tpu_function
 
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.program import eager, outside_compilation
 from tpu_estimator_compat.program.keras_layers import generators_outside_checkpoints
 from tpu_estimator_compat.program.mirrored import exchanging_optimizers
 from tpu_estimator_compat.program.partition import Dims
@@ -174,6 +174,7 @@ def capture(
     seed: int | None,
     replicas: int,
     tpu_semantics: bool,
+    for_tpu: bool = False,
 ) -> CapturedGraph:
     """Runs `call` in a new graph on placeholders for one replica's input element.
 
@@ -183,6 +184,7 @@ def capture(
       seed: the graph-level random seed, or None.
       replicas: how many replicas will run the graph.
       tpu_semantics: whether CrossShardOptimizer is to see them; else every TF1 optimizer does.
+      for_tpu: whether they are cores of a TPU, for which ops can be marked to run on the host.
 
     Returns:
       The captured graph; its default-graph context has been left.
@@ -191,7 +193,8 @@ def capture(
         element, feeds = placeholders(element_spec)
         captured = CapturedGraph(graph, element_spec, feeds)
         exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
-        with exchange(replicas):
+        marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
+        with exchange(replicas), marks:
             captured.spec = call(element)
     return captured
 

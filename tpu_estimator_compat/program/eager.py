@@ -53,6 +53,9 @@ def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
     TensorFlow warns of a Python function that is traced often; many programs made by one line of
     this package look like that to it.
     """
+    if not getattr(call, "__name__", "step").isidentifier():
+        # TPUStrategy names ops after the function that it is called in, and `<lambda>` is no name.
+        call.__name__ = "step"
     made = tf.function(call, autograph=False, **kwargs)
     made._omit_frequent_tracing_warning = True
     return made

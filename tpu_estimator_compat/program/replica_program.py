@@ -8,7 +8,8 @@ optimizers never meet a strategy, and the only communication is what the graph a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
@@ -153,12 +154,13 @@ class ReplicaProgram:
         under_construction = tf.compat.v1.get_default_graph()
         already = len(under_construction.get_operations()) if after else 0
         graph_def = self._graph_def(index, _seed_offset(self.replicas))
-        returned = tf.graph_util.import_graph_def(
-            graph_def,
-            input_map={t.name: environment[key(t)] for t in stage.inputs},
-            return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
-            name="",
-        )
+        with _without_control_inputs(under_construction):
+            returned = tf.graph_util.import_graph_def(
+                graph_def,
+                input_map={t.name: environment[key(t)] for t in stage.inputs},
+                return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
+                name="",
+            )
         if after:
             # Not by tf.control_dependencies: for imported ops TensorFlow compares these operations
             # with input tensors, and fails.
@@ -178,6 +180,19 @@ class ReplicaProgram:
             name = " ".join(op.name for op in ops)
             for op, value in zip(ops, _sum_over(groups, values, name), strict=True):
                 environment[op.name, 0] = value
+
+
+@contextlib.contextmanager
+def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
+    """TensorFlow cannot import ops under tf.control_dependencies, within which a TPU's steps are.
+
+    `tf.control_dependencies(None)` would leave the TPU computation as well.
+    """
+    stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
+    try:
+        yield
+    finally:
+        graph._control_dependencies_stack = stack
 
 
 _READERS = frozenset(

@@ -65,7 +65,7 @@ class HostFunction:
                 f"You must feed a value for placeholder tensor {unfed[0].name!r} with dtype "
                 f"{unfed[0].outputs[0].dtype.name} and shape {unfed[0].outputs[0].shape}.",
             )
-        store.prepare(program.handles, replicated=False)
+        store.prepare(program.handles)
         self._store = store
         self._written = [op for op in program.written_handles() if op.name in store]
         self._does_nothing = not fetches and all(op.type == "NoOp" for op in program.ops)
@@ -300,7 +300,7 @@ class GraphSession(tf_session.SessionInterface):
         """Names of global and local variables without a value."""
         keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
         variables = [v for k in keys for v in self._graph.get_collection(k)]
-        self.store.prepare([v.op for v in variables], replicated=False)
+        self.store.prepare([v.op for v in variables])
         with eager.eager_mode():
             return [
                 v.op.name

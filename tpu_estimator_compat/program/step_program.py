@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager, machines, partition, prune, simplify
+from tpu_estimator_compat.program import eager, machines, partition, prune, simplify, string_ops
 from tpu_estimator_compat.program.capture import (
     CapturedGraph,
     Structure,
@@ -61,7 +61,8 @@ class StepProgram:
         self.captured, self.store, self.strategy = captured, store, store.strategy
         self.machines = machines.of(store.strategy)
         self.fetches = list(fetches)
-        self._jit_compile = jit_compile
+        self._on_tpu = on_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
+        self._jit_compile = jit_compile = jit_compile and not on_tpu  # it compiles anyway
         self._fed = list(fed)
         self._mean = {key(t) for t in mean}
         self._sent = dict(captured.stand_ins)
@@ -73,6 +74,11 @@ class StepProgram:
         self._host = self._host_program(host_fetches, [t for t in targets if t.name not in apart])
         self._calls = self._host_program([], [t for t in targets if t.name in apart])
         own = {key(t): t for t in self.fetches if not captured.is_host(t.op)}
+        self._strings = self._string_program(list(own.values())) if on_tpu else None
+        if self._strings:
+            for tensor in self._strings.fetches:
+                del own[key(tensor)]
+            own |= {key(t): t for t in self._strings.feeds}
         self._own = list(own.values())
         self._replica = ReplicaProgram(
             captured.graph,
@@ -80,7 +86,7 @@ class StepProgram:
             list({**own, **{key(t): t for t in self._behind}}.values()),
             [op for op in targets if not captured.is_host(op)],
             replicas=self.strategy.num_replicas_in_sync,
-            native_collectives=isinstance(self.strategy, tf.distribute.TPUStrategy),
+            native_collectives=on_tpu,
         )
         if self.machines and main:
             self._check_exchanges(main)
@@ -94,6 +100,14 @@ class StepProgram:
         self.queue = self._queue() if queued else None
         step = self.on_replica
         self._step = eager.function(step, jit_compile=True) if jit_compile else step
+
+    def _string_program(self, fetches: Sequence[tf.Tensor]) -> ReplicaProgram | None:
+        """What the host makes of a TPU's first replica's tensors; None if there are no strings."""
+        program = string_ops.host_program(
+            self.captured.graph, fetches, [*self.captured.feeds, *self._fed]
+        )
+        self.store.prepare(program.handles, replicated=False)
+        return program if program.fetches else None
 
     def _queue(self) -> HostCallQueue | None:
         """A queue for the host calls, if nothing else sees what they do."""
@@ -148,6 +162,7 @@ class StepProgram:
     def is_flat(self) -> bool:
         """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
         one = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
+        one = one and not self._on_tpu  # a core and its host
         one = one and self._counter is None  # a branch for what does not run in every step
         ops = [*self._replica.ops, *self._host.ops]
         ops += [] if self.queue else self._calls.ops
@@ -178,7 +193,7 @@ class StepProgram:
         data = plain_element(data)
         check_element(data, self.captured.element_spec)
         values = tf.nest.flatten(data, expand_composites=True)
-        if self.captured.partition and isinstance(self.strategy, tf.distribute.TPUStrategy):
+        if self.captured.partition and self._on_tpu:
             values = partition.place(values, self.captured.partition, self.strategy)
         outputs = self._replica([*values, *fed], self.store.replica_handle)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
@@ -217,6 +232,10 @@ class StepProgram:
         if self._calls.targets:
             self._call_host([fed_to_host[key(p)] for p in self._calls.feeds])
         on_host = {key(t): v for t, v in zip(self._host.fetches, host_values, strict=True)}
+        if self._strings:
+            firsts = [self._first(values[key(t)]) for t in self._strings.feeds]
+            strings = self._strings(firsts, self.store.host_handle)
+            on_host.update(zip(map(key, self._strings.fetches), strings, strict=True))
         return [
             on_host[key(t)] if key(t) in on_host else self._one(key(t), values[key(t)])
             for t in self.fetches
@@ -246,4 +265,7 @@ class StepProgram:
     def _one(self, k: Key, value) -> tf.Tensor:
         if k in self._mean and self.machines is None:
             return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+        return self._first(value)
+
+    def _first(self, value) -> tf.Tensor:
         return self.strategy.experimental_local_results(value)[0]

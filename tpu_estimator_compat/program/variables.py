@@ -55,19 +55,27 @@ class VariableStore:
                 component.assign(value)
 
     def prepare(
-        self, handles: Iterable[tf.Operation], *, replicated: bool, trainable: Iterable[str] = ()
+        self,
+        handles: Iterable[tf.Operation],
+        *,
+        replicated: bool | None = None,
+        trainable: Iterable[str] = (),
     ) -> None:
         """Creates what `handles` stand for, where it does not exist yet.
 
         Args:
           handles: handle ops of the captured graph.
-          replicated: whether to give every replica a component of its own.
+          replicated: whether to give every replica a component of its own. None where no step
+            uses them: a hook may fetch what does, and the cores of a TPU, which compute that, do
+            not see the host's variables; other replicas do.
           trainable: names of the variables to mark as trainable.
 
         Raises:
           NotImplementedError: a ref variable (`use_resource=False`), which TF2 cannot import.
         """
         trainable = set(trainable)
+        if replicated is None:
+            replicated = isinstance(self.strategy, tf.distribute.TPUStrategy)
         for op in handles:
             if op.name in self._variables or op.name in self._resources:
                 continue

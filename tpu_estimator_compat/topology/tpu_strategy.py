@@ -48,9 +48,7 @@ class TPUStrategy:
             self._strategy = tpu_system.strategy(resolver)
         else:
             tpu_system.initialize(resolver)
-            self._strategy = tf.distribute.TPUStrategy(
-                resolver, experimental_device_assignment=device_assignment
-            )
+            self._strategy = tpu_system.over_cores(resolver, device_assignment)
 
     @property
     def strategy(self) -> tf.distribute.Strategy:

@@ -1,11 +1,15 @@
 """Finds a TPU, connects to it, and makes a strategy over its cores.
 
-It was written and tested without a TPU: tests record the calls that it makes to TensorFlow.
+It was never run on a TPU: tests run it, and TensorFlow's own TPU code below it, on logical CPUs that
+stand for cores (`tests/tpu_sim`).
 """
 
 from __future__ import annotations
 
+import functools
+import glob
 import os
+import pathlib
 from typing import Any
 
 import tensorflow as tf
@@ -14,23 +18,15 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.topology.computation_shapes import computation_shape
 
 TPUClusterResolver = tf.distribute.cluster_resolver.TPUClusterResolver
 Resolver = Any  # a TPUClusterResolver
 
 _ENVIRONMENT = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "COLAB_TPU_ADDR")
 
-_COMPUTATION_SHAPES = {
-    1: [1, 1, 1, 1],
-    2: [1, 1, 1, 2],
-    4: [1, 2, 1, 2],
-    8: [2, 2, 1, 2],
-    16: [4, 2, 1, 2],
-    32: [4, 4, 1, 2],
-    64: [8, 4, 1, 2],
-    128: [8, 8, 1, 2],
-}
-"""Chips in x, y, z and cores per chip of one replica, by its number of cores."""
+_PCI_NUMBERS = {(0x1AE0, device) for device in (0x27, 0x5E, 0x62, 0x63, 0x6F, 0x76)}
+"""Vendor and device of v2 and v3, v4, v5p, v5e, v6e and tpu7x, as JAX tells them."""
 
 _strategies: dict[tuple[Any, ...], tf.distribute.TPUStrategy] = {}
 _topologies: dict[str, Any] = {}
@@ -64,9 +60,36 @@ def in_environment(**job: str) -> Resolver | None:
     if any(os.environ.get(name) for name in _ENVIRONMENT):
         colab = os.environ.get("COLAB_TPU_ADDR")
         return _resolver(f"grpc://{colab}" if colab else None, **job)
-    if tf.config.list_physical_devices("TPU") or tf.config.list_physical_devices("TPU_SYSTEM"):
+    # Not TPU_SYSTEM: a TensorFlow that is built for TPUs lists it on machines that have none.
+    if tf.config.list_physical_devices("TPU"):
         return _resolver("local")
+    _warn_of_unused_chips()
     return None
+
+
+@functools.cache
+def _warn_of_unused_chips() -> None:
+    """Says so where this machine has a TPU and TensorFlow does not see it."""
+    if chips := attached_chips():
+        logging.warning(
+            "This machine has %d TPU chip(s), but TensorFlow %s sees none, so they are not used. "
+            "TensorFlow for TPUs is a package of its own, tensorflow-tpu, and only one process can "
+            "have the chips: see migration_guide/distribution.md.",
+            chips,
+            tf.__version__,
+        )
+
+
+def attached_chips(devices: str = "/sys/bus/pci/devices") -> int:
+    """How many TPU chips are attached to this machine, by their PCI vendor and device numbers."""
+    count = 0
+    for vendor in glob.glob(f"{devices}/*/vendor"):
+        try:
+            numbers = [pathlib.Path(vendor).with_name(n).read_text() for n in ("vendor", "device")]
+        except OSError:  # unplugged while we look
+            continue
+        count += (int(numbers[0], 16), int(numbers[1], 16)) in _PCI_NUMBERS
+    return count
 
 
 def _resolver(address: str | None, **job: str) -> Resolver:
@@ -98,15 +121,24 @@ def strategy(
         assignment = None
         if num_cores_per_replica:
             assignment = _device_assignment(topology, num_cores_per_replica)
-        _strategies[key] = tf.distribute.TPUStrategy(
-            resolver, experimental_device_assignment=assignment
-        )
+        _strategies[key] = over_cores(resolver, assignment)
         logging.info(
             "Running on the TPU at %s: %d replica(s).",
             _address(resolver) or "this machine",
             _strategies[key].num_replicas_in_sync,
         )
     return _strategies[key]
+
+
+def over_cores(resolver: Resolver, device_assignment: Any = None) -> tf.distribute.TPUStrategy:
+    """A new strategy over the cores of an initialised TPU.
+
+    Args:
+      resolver: says where the TPU is.
+      device_assignment: a `tf.tpu.experimental.DeviceAssignment`; None for a replica on each core.
+    """
+    with eager.eager_mode():  # in a graph it would ask a session for the devices
+        return tf.distribute.TPUStrategy(resolver, experimental_device_assignment=device_assignment)
 
 
 def initialize(resolver: Resolver) -> Any:
@@ -146,7 +178,7 @@ def _device_assignment(topology: Any, cores_per_replica: int) -> Any:
         )
     return tf.tpu.experimental.DeviceAssignment.build(
         topology,
-        computation_shape=_COMPUTATION_SHAPES[cores_per_replica],
+        computation_shape=computation_shape(cores_per_replica, topology.mesh_shape),
         num_replicas=cores // cores_per_replica,
     )
 

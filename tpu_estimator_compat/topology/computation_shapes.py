@@ -1,0 +1,55 @@
+"""Which block of a TPU's cores makes one replica, where several cores share it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+Shape = tuple[int, int, int]
+
+_PREFERRED: dict[int, Shape] = {
+    1: (1, 1, 1),
+    2: (1, 2, 1),
+    4: (2, 2, 1),
+    8: (4, 2, 1),
+    16: (4, 4, 1),
+    32: (8, 4, 1),
+    64: (8, 8, 1),
+}
+"""Chips in x, y, z by their number, as the original laid replicas out on chips of two cores."""
+
+
+def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
+    """The block of cores of one replica: chips in x, y and z, and cores of a chip.
+
+    The original's blocks where they tile the mesh, else the most compact one that does. The mesh
+    says how many cores a chip has to TensorFlow: two on v2 and v3, one on v4 and later.
+
+    Args:
+      cores: how many cores share a replica.
+      mesh_shape: the topology's: chips in x, y and z, and cores of a chip.
+
+    Raises:
+      ValueError: no block of so many cores tiles the mesh.
+    """
+    *chips_of_mesh, cores_of_chip = mesh_shape
+    within_chip = min(cores, cores_of_chip)
+    if cores % within_chip == 0 and cores_of_chip % within_chip == 0:
+        chips = cores // within_chip
+        for block in _blocks(chips):
+            if all(size % side == 0 for size, side in zip(chips_of_mesh, block, strict=True)):
+                return [*block, within_chip]
+    raise ValueError(
+        f"TPUConfig.num_cores_per_replica = {cores}: no block of {cores} cores divides this TPU, "
+        f"whose mesh is {list(mesh_shape)} (chips in x, y, z; cores of a chip). Take a number of "
+        f"cores that divides {math.prod(mesh_shape)}, or a larger slice."
+    )
+
+
+def _blocks(chips: int) -> list[Shape]:
+    """Blocks of so many chips, the preferred one first, then from cubes to lines."""
+    sides = [side for side in range(1, chips + 1) if chips % side == 0]
+    blocks = [b for b in itertools.product(sides, repeat=3) if math.prod(b) == chips]
+    preferred = _PREFERRED.get(chips)
+    return sorted(blocks, key=lambda block: (block != preferred, sum(block), block))
