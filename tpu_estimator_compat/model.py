@@ -55,6 +55,7 @@ class ModelFnModel(keras.Model):
             super().__init__(name="model_fn_model")
         self._live = LiveModes(capture, topology, config, warm_start)
         self._alone = topology.machines is None
+        self._fed_hosts = len(topology.hosts)
         self._distribute_strategy = topology.strategy if topology.num_replicas > 1 else None
         self.train_function: Any = None
         self.test_function: Any = None
@@ -248,7 +249,18 @@ class ModelFnModel(keras.Model):
         return results
 
     def predict(self, *args: Any, **kwargs: Any) -> np.ndarray | dict[str, np.ndarray]:
-        """Predicts as `keras.Model.predict` does."""
+        """Predicts as `keras.Model.predict` does.
+
+        Raises:
+          NotImplementedError: on a TPU pod, where Keras would return rows in another order.
+        """
+        if self._fed_hosts > 1:
+            raise NotImplementedError(
+                f"predict of a keras_model() on the {self._fed_hosts} hosts of a TPU pod: Keras "
+                "deals the batches to the hosts in turn, and would return the rows in another "
+                "order. Use Estimator.predict with per_host_input_for_training="
+                "InputPipelineConfig.BROADCAST, or a TPU with one host."
+            )
         self._live.follow_checkpoint()
         return super().predict(*args, **kwargs)
 

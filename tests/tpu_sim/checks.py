@@ -23,6 +23,8 @@ from tpu_sim.rewrite import (
     groups_of,
 )
 
+_HERE = "/job:localhost/replica:0/task:0/device:CPU:0"
+
 
 def check(expansion: Expansion, *, moves_to_host: bool) -> None:
     """Notes in the cluster what cores cannot do.
@@ -63,8 +65,8 @@ def _check_kernel(expansion: Expansion, op: tf.Operation, moves_to_host: bool) -
 def _xla_ops() -> frozenset[str]:
     """What XLA has kernels for; the public TensorFlow knows those for its CPU."""
     tiny = tf.function(lambda x: x + 1, jit_compile=True)  # kernels are registered by the first use
-    with ops.init_scope():
-        tiny.get_concrete_function(tf.TensorSpec([2]))(tf.zeros([2]))
+    with ops.init_scope(), tf.device(_HERE):
+        tiny(tf.zeros([2]))
     found = kernels.get_all_registered_kernels().kernel
     return frozenset(kernel.op for kernel in found if kernel.device_type == "XLA_CPU_JIT")
 
@@ -103,14 +105,17 @@ def _check_inputs(expansion: Expansion, op: tf.Operation) -> None:
         elif tensor.dtype in (tf.string, tf.variant):
             _problem(
                 expansion,
-                f"{op.name} ({op.type}): takes {name} of {tensor.dtype.name} into a TPU computation",
+                f"{op.name} ({op.type}): takes {name} of {tensor.dtype.name} into a TPU "
+                "computation",
             )
         elif tensor.dtype != tf.resource and not tensor.shape.is_fully_defined():
             _problem(expansion, f"{op.name}: input {name} has no static shape: {tensor.shape}")
         for part in pack or ():
             device = str(getattr(part, "device", ""))
             if device and tpu_name(device) is None:
-                _problem(expansion, f"{op.name}: variable {part.name} is on {device}, not on a core")
+                _problem(
+                    expansion, f"{op.name}: variable {part.name} is on {device}, not on a core"
+                )
 
 
 def _check_on_host(expansion: Expansion, op: tf.Operation) -> None:
@@ -161,7 +166,7 @@ def compile(expansion: Expansion) -> None:
     if cluster.problems or any(t.dtype in (tf.string, tf.variant) for t in given):
         return  # said already
 
-    with ops.init_scope(), tf.device("/device:CPU:0"):
+    with ops.init_scope(), tf.device(_HERE):
         variables = _variables(expansion, feeds)
         specs = [tf.TensorSpec(t.shape, t.dtype) for t in given]
 

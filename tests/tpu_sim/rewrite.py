@@ -142,7 +142,9 @@ class Expansion:
         if op.type == "TPUReplicatedOutput":
             for replica, output in enumerate(op.outputs):
                 self._outside[output.name] = self._inside[replica][op.inputs[0].name]
-        elif op.type != "TPUReplicatedInput" and not all(t.name in self._outside for t in op.outputs):
+        elif op.type != "TPUReplicatedInput" and not all(
+            t.name in self._outside for t in op.outputs
+        ):
             self._copy(op)
 
     def _copy(self, op: tf.Operation) -> None:
@@ -260,9 +262,7 @@ class _Lockstep:
     def _call(self, op: tf.Operation, attr: str, given: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """The outputs, per replica, of the function that `attr` names, for inputs per replica."""
         body = _function(op, attr)
-        values = [
-            {t.name: v for t, v in zip(body.inputs, inputs, strict=True)} for inputs in given
-        ]
+        values = [{t.name: v for t, v in zip(body.inputs, inputs, strict=True)} for inputs in given]
         own = {t.op for t in body.inputs}
         inside = [o for o in body.get_operations() if o not in own]
         # Placement and marks of a function's ops are its own affair: all run with the replica.
@@ -295,7 +295,9 @@ class _Lockstep:
             return _agreed(op, _flat(self._call(op, "cond", whole(flat))))
 
         def turn(*flat: Any) -> list[Any]:
-            return _flat([[outs[i] for i in varying] for outs in self._call(op, "body", whole(flat))])
+            return _flat(
+                [[outs[i] for i in varying] for outs in self._call(op, "body", whole(flat))]
+            )
 
         flat = tf.while_loop(
             goes_on,
@@ -324,7 +326,9 @@ def _agreed(op: tf.Operation, choices: Sequence[Any]) -> Any:
         return tf.identity(choices[0])
 
 
-def _cross_replica_sum(op: tf.Operation, values: Sequence[Any], devices: Sequence[str]) -> list[Any]:
+def _cross_replica_sum(
+    op: tf.Operation, values: Sequence[Any], devices: Sequence[str]
+) -> list[Any]:
     results: dict[int, Any] = {}
     for group in groups_of(op, len(values)):
         with ops.device(devices[group[0]]):

@@ -170,9 +170,7 @@ def _patch_packed_variables(patch: Patch) -> dict[str, list[Any]]:
     return packs
 
 
-def _patch_replication(
-    patch: Patch, simulation: SimulatedTPU, packs: dict[str, list[Any]]
-) -> None:
+def _patch_replication(patch: Patch, simulation: SimulatedTPU, packs: dict[str, list[Any]]) -> None:
     """What a TPU's passes do with the graph that TensorFlow has built for it."""
 
     def split_compile_and_replicate(

@@ -31,6 +31,8 @@ class ReplicaProgram:
       replicas: how many replicas run this program together; 1 for host work.
       native_collectives: leave CrossReplicaSum ops in place, for devices that have a kernel (TPU).
       rewrites: as for `prune.subgraph_def`; empty with native collectives.
+      reads_first: variables that are read without waiting for anything are read before anything is
+        written, whatever the order in which the ops were made. A session started with such reads.
 
     Raises:
       NotImplementedError: several replicas, and a CrossReplicaSum inside a branch or loop body.
@@ -46,6 +48,7 @@ class ReplicaProgram:
         replicas: int = 1,
         native_collectives: bool = False,
         rewrites: prune.Rewrites | None = None,
+        reads_first: bool = False,
     ):
         self.graph = graph
         self.feeds = list(feeds)
@@ -53,6 +56,7 @@ class ReplicaProgram:
         self.targets = list(targets)
         self.replicas = replicas
         self.native_collectives = native_collectives
+        self._reads_first = reads_first
         self._rewrites = {} if native_collectives and rewrites is None else rewrites
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
@@ -71,6 +75,7 @@ class ReplicaProgram:
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
         program.targets, program.handles = [], []
         program.replicas, program.native_collectives, program._rewrites = 1, False, None
+        program._reads_first = False
         program._finish(prune.ancestors([op], ()), set())
         return program
 
@@ -100,6 +105,10 @@ class ReplicaProgram:
         cached = self._graph_defs.get((index, seed_offset))
         if cached is None:
             ops = self.stages[index].ops
+            if self._reads_first:
+                ops = sorted(
+                    ops, key=lambda op: op.type != "ReadVariableOp" or bool(op.control_inputs)
+                )
             kept = {op.name for op in self._wanted[index]}
             kept |= {t.op.name for t in self.stages[index].outputs}
             cached = prune.subgraph_def(

@@ -87,6 +87,7 @@ class StepProgram:
             [op for op in targets if not captured.is_host(op)],
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=on_tpu,
+            reads_first=True,
         )
         if self.machines and main:
             self._check_exchanges(main)

@@ -1,0 +1,73 @@
+"""Which TPUs are simulated, and which scenarios each of them runs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tpu_sim.scenarios import SCENARIOS
+
+SHORT = ("plain", "resume", "host_call", "hook_that_fetches", "keras_model")
+ON_FOUR = {"subgroups"}
+"""Scenarios that need four replicas."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """A TPU.
+
+    Attributes:
+      mesh: chips in x, y and z, and cores of a chip.
+      hosts: its machines.
+      remote: whether they are other processes.
+      cores_per_replica: cores that share a replica; None for one.
+      scenarios: what it runs.
+    """
+
+    mesh: tuple[int, int, int, int]
+    hosts: int = 1
+    remote: bool = False
+    cores_per_replica: int | None = None
+    scenarios: tuple[str, ...] = SHORT
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas fit, and how many logical CPUs do the same."""
+        x, y, z, of_chip = self.mesh
+        return x * y * z * of_chip // (self.cores_per_replica or 1)
+
+
+CONFIGURATIONS = {
+    # Chips of two cores, as v2 and v3 have them.
+    "four cores": Configuration((1, 2, 1, 2), scenarios=tuple(SCENARIOS)),
+    "eight cores": Configuration((2, 2, 1, 2)),
+    # Chips of one core, as TensorFlow sees v4, v5e and v6e.
+    "one core": Configuration((1, 1, 1, 1), scenarios=(*SHORT, "branches_and_loops")),
+    "four chips of one core": Configuration((2, 2, 1, 1), scenarios=("plain", "keras_model")),
+    "two cores a replica": Configuration(
+        (2, 2, 1, 2), cores_per_replica=2, scenarios=("plain", "host_call", "keras_model")
+    ),
+    "eight cores a replica": Configuration((2, 2, 1, 2), cores_per_replica=8, scenarios=("plain",)),
+    "two chips a replica": Configuration(
+        (2, 2, 1, 1), cores_per_replica=2, scenarios=("plain", "keras_model")
+    ),
+    "two hosts": Configuration(
+        (1, 2, 1, 2),
+        hosts=2,
+        scenarios=(
+            *SHORT,
+            "training_per_host_v1",
+            "training_per_shard",
+            "broadcast",
+            "sliced_evaluation",
+            "tensors_from_input_fn",
+            "hooks_of_tensorflow",
+            "refused_on_a_pod",
+        ),
+    ),
+    "two hosts elsewhere": Configuration(
+        (1, 2, 1, 2), hosts=2, remote=True, scenarios=("plain", "host_call")
+    ),
+    "a replica over two hosts": Configuration(
+        (1, 2, 1, 2), hosts=2, cores_per_replica=4, scenarios=("plain",)
+    ),
+}
