@@ -1,10 +1,10 @@
 """What a TPU's runtime makes of a replicated computation: it runs once on each core.
 
-The ops that TensorFlow has marked (`_tpu_replicate`) are taken out of the graph that they were built
-in, and imported once per replica into the graph around it, on the logical CPU that stands for the
-replica's core. Where replicas exchange values the computation is cut, the values meet, and it goes on.
-Branches and loops that exchange something are built once for all replicas, which have to agree on the
-way: on a TPU they would wait for each other for ever if they did not.
+The ops that TensorFlow has marked (`_tpu_replicate`) are taken out of the graph that they were
+built in, and imported once per replica into the graph around it, on the logical CPU that stands for
+the replica's core. Where replicas exchange values the computation is cut, the values meet, and it
+goes on. Branches and loops that exchange something are built once for all replicas, which have to
+agree on the way: on a TPU they would wait for each other for ever if they did not.
 
 This knows nothing of the package that it judges.
 """
@@ -142,14 +142,13 @@ class Expansion:
         if op.type == "TPUReplicatedOutput":
             for replica, output in enumerate(op.outputs):
                 self._outside[output.name] = self._inside[replica][op.inputs[0].name]
-        elif op.type != "TPUReplicatedInput" and not all(
-            t.name in self._outside for t in op.outputs
-        ):
+        elif op.type != "TPUReplicatedInput":
             self._copy(op)
 
     def _copy(self, op: tf.Operation) -> None:
         ready = all(t.name in self._outside for t in op.inputs)
-        if not op.outputs or not ready or op.type == "TPUCompilationResult":
+        done = all(t.name in self._outside for t in op.outputs)
+        if done or not ready or op.type == "TPUCompilationResult":
             return
         graph_def = _graph_def([op], lambda _: "")
         with self.outer.as_default():
@@ -368,7 +367,7 @@ _EXCHANGE = {
 
 
 def groups_of(op: tf.Operation, replicas: int) -> list[list[int]]:
-    """Among which replicas a collective exchanges values; one group of all where it does not say."""
+    """Among which replicas a collective exchanges values; one group of all if it does not say."""
     assignment = tf.get_static_value(op.inputs[1])
     if assignment is None or not np.size(assignment):
         return [list(range(replicas))]

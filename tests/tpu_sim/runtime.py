@@ -2,8 +2,8 @@
 
 TensorFlow's Python runs unmodified: TPUClusterResolver, experimental_connect_to_cluster,
 initialize_tpu_system, Topology, DeviceAssignment, TPUStrategy and its variables, input, and
-`tpu.replicate` with all that it puts into a graph. Replaced is only what hardware does, or the passes
-that the TPU's runtime makes over a graph:
+`tpu.replicate` with all that it puts into a graph. Replaced is only what hardware does, or the
+passes that the TPU's runtime makes over a graph:
 
 * the list of cores: logical CPU i + 1 of a machine stands for its core i, CPU 0 for the host;
 * the topology that initialisation answers with;

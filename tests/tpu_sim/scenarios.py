@@ -6,6 +6,7 @@ scenarios.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -100,7 +101,7 @@ def end_of_data(run: Run) -> None:
     estimator = run.estimator()
     estimator.train(input_fn, max_steps=100)
     run.see("step", estimator.get_variable_value("global_step"))
-    run.see("evaluation", estimator.evaluate(eval_input))
+    run.see("evaluation", estimator.evaluate(eval_input, steps=100))
     run.see_variables(estimator)
 
 
@@ -248,7 +249,7 @@ def refused_on_a_pod(run: Run) -> None:
 
     with pytest.raises(ValueError, match="input_fn's dataset runs Python"):
         run.estimator().train(generated, max_steps=5)
-    with pytest.raises(NotImplementedError, match="save_input_state=True.*2 hosts"):
+    with pytest.raises(NotImplementedError, match=r"save_input_state=True.*2 hosts"):
         run.estimator(run_config={"save_input_state": True}).train(train_input, max_steps=5)
 
 
@@ -617,7 +618,8 @@ def train_distribute(run: Run) -> None:
     estimator = estimator_lib.Estimator(model, config=config)
     estimator.train(input_fn, max_steps=20)
     run.see("evaluation", estimator.evaluate(input_fn, steps=4))
-    run.see("predictions", [p["y"] for _, p in zip(range(16), estimator.predict(input_fn))])
+    predictions = itertools.islice(estimator.predict(input_fn), 16)
+    run.see("predictions", [p["y"] for p in predictions])
     run.see_variables(estimator)
 
 

@@ -106,9 +106,7 @@ class ReplicaProgram:
         if cached is None:
             ops = self.stages[index].ops
             if self._reads_first:
-                ops = sorted(
-                    ops, key=lambda op: op.type != "ReadVariableOp" or bool(op.control_inputs)
-                )
+                ops = sorted(ops, key=lambda op: not _is_plain_read(op))
             kept = {op.name for op in self._wanted[index]}
             kept |= {t.op.name for t in self.stages[index].outputs}
             cached = prune.subgraph_def(
@@ -202,6 +200,10 @@ def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
         yield
     finally:
         graph._control_dependencies_stack = stack
+
+
+def _is_plain_read(op: tf.Operation) -> bool:
+    return op.type == "ReadVariableOp" and not op.control_inputs
 
 
 _READERS = frozenset(

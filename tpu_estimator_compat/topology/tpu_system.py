@@ -1,7 +1,7 @@
 """Finds a TPU, connects to it, and makes a strategy over its cores.
 
-It was never run on a TPU: tests run it, and TensorFlow's own TPU code below it, on logical CPUs that
-stand for cores (`tests/tpu_sim`).
+It was never run on a TPU: tests run it, and TensorFlow's own TPU code below it, on logical CPUs
+that stand for cores (`tests/tpu_sim`).
 """
 
 from __future__ import annotations
