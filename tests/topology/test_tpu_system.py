@@ -1,8 +1,8 @@
-"""How a TPU is found and connected to, against recorded fakes: no TPU is involved."""
+"""How a TPU is found and connected to: TensorFlow's own TPU code, on simulated cores."""
 
 import pytest
 import tensorflow as tf
-from fakes import FakeResolver, FakeTPU
+from tpu_sim.runtime import SimulatedTPU, simulated
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import topology
@@ -14,160 +14,164 @@ from tpu_estimator_compat.topology import tpu_system
 def no_tpu_yet(monkeypatch):
     monkeypatch.setattr(tpu_system, "_strategies", {})
     monkeypatch.setattr(tpu_system, "_topologies", {})
-    for name in tpu_system._ENVIRONMENT:
+    for name in (*tpu_system._ENVIRONMENT, *tpu_system._PROXIES):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
-def resolvers(monkeypatch):
-    """The arguments of every resolver that is made; each gives a fake one."""
-    made = []
-
-    class Recorded(FakeResolver):
-        def __init__(self, **kwargs):
-            made.append(kwargs)
-            super().__init__(kwargs["tpu"] or "grpc://from-environment")
-
-    monkeypatch.setattr(tpu_system, "TPUClusterResolver", Recorded)
-    return made
+def chip():
+    """One chip of two cores, in this machine."""
+    with simulated(SimulatedTPU((1, 1, 1, 2))) as made:
+        yield made
 
 
-def test_a_resolver_in_the_config(monkeypatch):
-    fake = FakeTPU(monkeypatch)
-    config = tpu.RunConfig(cluster=FakeResolver())
-    where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
-    assert fake.calls == [
-        ("connect", "grpc://tpu:8470"),
-        ("initialize", "grpc://tpu:8470"),
-        ("strategy", "grpc://tpu:8470", None),
-    ]
-    assert (where.num_replicas, where.num_hosts, where.tpu_semantics) == (8, 1, True)
+def test_cores_in_this_machine(chip):
+    where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=True)
+    assert isinstance(where.strategy, tf.distribute.TPUStrategy)
+    assert (where.num_replicas, where.num_hosts, where.hosts) == (2, 1, [0])
     # Initialising a TPU again would lose its variables: evaluation uses the same strategy.
-    again = topology.resolve(config, ModeKeys.EVAL, tpu_semantics=True)
+    again = topology.resolve(tpu.RunConfig(), ModeKeys.EVAL, tpu_semantics=True)
     assert again.strategy is where.strategy
-    assert len(fake.calls) == 3
 
 
-def test_several_hosts(monkeypatch):
-    FakeTPU(monkeypatch, hosts=4)
-    config = tpu.RunConfig(cluster=FakeResolver())
+def test_a_resolver_in_the_config(chip):
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver("local")
+    config = tpu.RunConfig(cluster=resolver)
     where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
-    assert (where.num_replicas, where.num_hosts, where.replicas_per_host) == (32, 4, 8)
-    assert where.hosts == [0, 1, 2, 3]  # one process feeds them all
+    assert where.num_replicas == 2
 
 
-def test_cores_that_share_a_replica(monkeypatch):
-    fake = FakeTPU(monkeypatch)
-    tpu_config = tpu.TPUConfig(num_cores_per_replica=2)
-    config = tpu.RunConfig(cluster=FakeResolver(), tpu_config=tpu_config)
+def test_cores_that_share_a_replica(chip):
+    config = tpu.RunConfig(tpu_config=tpu.TPUConfig(num_cores_per_replica=2))
     where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
-    assert fake.calls[2:] == [
-        ("assign", (1, 1, 1, 2), 4),
-        ("strategy", "grpc://tpu:8470", "assignment"),
-    ]
-    assert where.num_replicas == 4
+    assert where.num_replicas == 1
 
 
-@pytest.mark.parametrize("cores", sorted(tpu_system._COMPUTATION_SHAPES))
-def test_computation_shapes_have_as_many_cores(cores):
-    assert tf.reduce_prod(tpu_system._COMPUTATION_SHAPES[cores]) == cores
+def test_chips_of_one_core():
+    with simulated(SimulatedTPU((1, 2, 1, 1))):
+        config = tpu.RunConfig(tpu_config=tpu.TPUConfig(num_cores_per_replica=2))
+        where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
+        assert where.num_replicas == 1
 
 
-def test_too_few_cores(monkeypatch):
-    FakeTPU(monkeypatch, cores_per_host=2)
-    tpu_config = tpu.TPUConfig(num_cores_per_replica=4)
-    config = tpu.RunConfig(cluster=FakeResolver(), tpu_config=tpu_config)
+def test_too_few_cores(chip):
+    config = tpu.RunConfig(tpu_config=tpu.TPUConfig(num_cores_per_replica=4))
     with pytest.raises(ValueError, match="num_cores_per_replica: 4, num cores in the system: 2"):
         topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
 
 
-def test_no_cores(monkeypatch):
-    FakeTPU(monkeypatch, cores_per_host=0)
-    with pytest.raises(RuntimeError, match="Cannot find any TPU cores in the system"):
-        tpu_system.strategy(FakeResolver())
+def test_the_strategy_is_made_eagerly_whatever_the_script_does(chip):
+    with tf.Graph().as_default():
+        where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=True)
+    assert where.num_replicas == 2
 
 
-def test_master_and_evaluation_master(monkeypatch, resolvers):
-    FakeTPU(monkeypatch)
+def test_tpu_strategy_on_a_tpu(chip):
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver("local")
+    topology_of_chip = tpu_system.initialize(resolver)
+    one = tf.tpu.experimental.DeviceAssignment.build(
+        topology_of_chip, computation_shape=[1, 1, 1, 1], num_replicas=1
+    )
+    made = tpu.TPUStrategy(resolver, steps_per_run=20, device_assignment=one)
+    assert made.cluster_resolver is resolver
+    assert (made.num_replicas_in_sync, made.steps_per_run) == (1, 20)
+    assert tpu.TPUStrategy(resolver).num_replicas_in_sync == 2
+
+
+def test_master_and_evaluation_master():
     config = tpu.RunConfig(
         master="grpc://train:1",
         evaluation_master="grpc://eval:2",
         tpu_config=tpu.TPUConfig(tpu_job_name="tpu_worker"),
     )
-    for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
-        topology.resolve(config, mode, tpu_semantics=True)
-    assert resolvers == [
-        {"tpu": "grpc://train:1", "job_name": "tpu_worker"},
-        {"tpu": "grpc://eval:2", "job_name": "tpu_worker"},
-        {"tpu": "grpc://train:1", "job_name": "tpu_worker"},
+    found = [
+        tpu_system.find(config, mode) for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT)
     ]
+    assert [resolver.master() for resolver in found] == [
+        "grpc://train:1",
+        "grpc://eval:2",
+        "grpc://train:1",
+    ]
+    assert {resolver.get_job_name() for resolver in found} == {"tpu_worker"}
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "asked"),
+    ("name", "value"),
     [
-        ("TPU_NAME", "my-tpu", None),
-        ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "grpc://10.0.0.1:8470", None),
-        ("COLAB_TPU_ADDR", "10.0.0.2:8470", "grpc://10.0.0.2:8470"),
+        ("TPU_NAME", "grpc://10.0.0.3:8470"),
+        ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "grpc://10.0.0.3:8470"),
+        ("COLAB_TPU_ADDR", "10.0.0.3:8470"),
     ],
 )
-def test_the_environment(monkeypatch, resolvers, name, value, asked):
-    FakeTPU(monkeypatch)
+def test_the_environment(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
-    where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=True)
-    assert where.num_replicas == 8
-    assert resolvers == [{"tpu": asked}]
+    found = tpu_system.find(tpu.RunConfig(), ModeKeys.TRAIN)
+    assert found.master() == "grpc://10.0.0.3:8470"
 
 
-def test_explicit_comes_first(monkeypatch, resolvers, strategy):
-    monkeypatch.setenv("TPU_NAME", "my-tpu")
+def test_explicit_comes_first(monkeypatch, strategy):
+    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
     config = tpu.RunConfig(train_distribute=strategy(2))
     for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
         assert topology.resolve(config, mode, tpu_semantics=True).num_replicas == 2
-    assert resolvers == []
 
 
-def test_without_tpu_semantics_no_tpu_is_looked_for(monkeypatch, resolvers):
-    monkeypatch.setenv("TPU_NAME", "my-tpu")
+def test_without_tpu_semantics_no_tpu_is_looked_for(monkeypatch):
+    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
     where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=False)
     assert where.num_replicas == 1
-    assert resolvers == []
 
 
-def test_unreachable(monkeypatch):
-    FakeTPU(monkeypatch)
-
-    def refuse(resolver):
-        raise tf.errors.UnavailableError(None, None, "connection refused")
-
-    monkeypatch.setattr(tf.config, "experimental_connect_to_cluster", refuse)
-    message = "Cannot reach the TPU at 'grpc://tpu:8470'.*use_tpu=False.*connection refused"
+def test_nobody_listens(monkeypatch):
+    """TensorFlow would wait for minutes."""
+    monkeypatch.setattr(tpu_system, "_CONNECTION_SECONDS", 2.0)
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver("grpc://localhost:1")
+    message = "Cannot reach the TPU at 'grpc://localhost:1'.*use_tpu=False.*takes no connection"
     with pytest.raises(RuntimeError, match=message):
-        tpu_system.strategy(FakeResolver())
+        tpu_system.strategy(resolver)
 
 
 def test_a_name_that_nobody_knows(monkeypatch):
-    class Unknown(FakeResolver):
-        def __init__(self, **kwargs):
-            raise ValueError(f"no TPU {kwargs}")
-
-    monkeypatch.setattr(tpu_system, "TPUClusterResolver", Unknown)
-    monkeypatch.setenv("TPU_NAME", "nonesuch")
-    with pytest.raises(RuntimeError, match="Cannot reach the TPU at 'TPU_NAME=nonesuch'"):
-        topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=True)
+    monkeypatch.setenv("TPU_NAME", "grpc://")
+    monkeypatch.setattr(tpu_system, "TPUClusterResolver", _refusing)
+    with pytest.raises(RuntimeError, match=r"Cannot reach the TPU at 'TPU_NAME=grpc://'.*no TPU"):
+        tpu_system.in_environment()
 
 
-def test_tpu_strategy_on_a_tpu(monkeypatch):
-    fake = FakeTPU(monkeypatch)
-    resolver = FakeResolver()
-    made = tpu.TPUStrategy(resolver, steps_per_run=20, device_assignment="mine")
-    assert fake.calls == [
-        ("connect", "grpc://tpu:8470"),
-        ("initialize", "grpc://tpu:8470"),
-        ("strategy", "grpc://tpu:8470", "mine"),
-    ]
-    assert made.cluster_resolver is resolver
-    assert (made.num_replicas_in_sync, made.steps_per_run) == (8, 20)
+def _refusing(**kwargs):
+    raise ValueError(f"no TPU {kwargs}")
+
+
+def test_a_tpu_system_without_a_tpu(monkeypatch):
+    """A TensorFlow for TPUs lists that device on any machine."""
+    listed = tf.config.list_physical_devices
+
+    def with_system(kind=None):
+        system = tf.config.PhysicalDevice("/physical_device:TPU_SYSTEM:0", "TPU_SYSTEM")
+        return [*listed(kind), *([system] if kind in (None, "TPU_SYSTEM") else [])]
+
+    monkeypatch.setattr(tf.config, "list_physical_devices", with_system)
+    assert tpu_system.in_environment() is None
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "chips"),
+    [("0x1ae0", "0x0063", 1), ("0x1ae0", "0x0042", 0), ("0x10de", "0x0063", 0)],
+)
+def test_attached_chips(tmp_path, vendor, device, chips):
+    for name, number in (("vendor", vendor), ("device", device)):
+        (tmp_path / "0000:00:04.0").mkdir(exist_ok=True)
+        (tmp_path / "0000:00:04.0" / name).write_text(f"{number}\n")
+    assert tpu_system.attached_chips(str(tmp_path)) == chips
+
+
+def test_chips_that_tensorflow_does_not_see_are_named(monkeypatch, caplog):
+    monkeypatch.setattr(tpu_system, "attached_chips", lambda: 4)
+    tpu_system._warn_of_unused_chips.cache_clear()
+    monkeypatch.setattr(tf.get_logger(), "propagate", True)
+    assert tpu_system.in_environment() is None
+    assert "This machine has 4 TPU chip(s), but TensorFlow" in caplog.text
+    tpu_system._warn_of_unused_chips.cache_clear()
 
 
 def test_tpu_strategy_without_a_tpu():

@@ -118,7 +118,10 @@ def _patch_devices(patch: Patch, simulation: SimulatedTPU) -> None:
             found = []
             for device in real_config.list_logical_devices():
                 core = tpu_name(device.name) if device.device_type == "CPU" else None
-                found.append(context.LogicalDevice(core, "TPU") if core else device)
+                if core is None:
+                    found.append(device)
+                elif int(core.rpartition(":")[2]) < simulation.cores_of_host:
+                    found.append(context.LogicalDevice(core, "TPU"))
             return [d for d in found if kind in (None, d.device_type)]
 
     def list_physical_devices(kind: str | None = None) -> list[Any]:

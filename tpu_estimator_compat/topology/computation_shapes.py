@@ -50,6 +50,8 @@ def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
 def _blocks(chips: int) -> list[Shape]:
     """Blocks of so many chips, the preferred one first, then from cubes to lines."""
     sides = [side for side in range(1, chips + 1) if chips % side == 0]
-    blocks = [b for b in itertools.product(sides, repeat=3) if math.prod(b) == chips]
+    blocks: list[Shape] = [
+        (x, y, z) for x, y, z in itertools.product(sides, repeat=3) if x * y * z == chips
+    ]
     preferred = _PREFERRED.get(chips)
     return sorted(blocks, key=lambda block: (block != preferred, sum(block), block))

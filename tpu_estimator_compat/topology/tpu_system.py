@@ -10,6 +10,8 @@ import functools
 import glob
 import os
 import pathlib
+import socket
+import time
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +29,9 @@ _ENVIRONMENT = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "COLAB_TPU_ADDR")
 
 _PCI_NUMBERS = {(0x1AE0, device) for device in (0x27, 0x5E, 0x62, 0x63, 0x6F, 0x76)}
 """Vendor and device of v2 and v3, v4, v5p, v5e, v6e and tpu7x, as JAX tells them."""
+
+_CONNECTION_SECONDS = 20.0  # for all hosts together
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")  # through which gRPC would connect
 
 _strategies: dict[tuple[Any, ...], tf.distribute.TPUStrategy] = {}
 _topologies: dict[str, Any] = {}
@@ -154,6 +159,7 @@ def initialize(resolver: Resolver) -> Any:
     if address not in _topologies:
         with eager.eager_mode():
             try:
+                _check_that_it_listens(resolver)
                 tf.config.experimental_connect_to_cluster(resolver)
                 topology = tf.tpu.experimental.initialize_tpu_system(resolver)
             except Exception as error:
@@ -166,6 +172,21 @@ def initialize(resolver: Resolver) -> Any:
             )
         _topologies[address] = topology
     return _topologies[address]
+
+
+def _check_that_it_listens(resolver: Resolver) -> None:
+    """Raises OSError where a host of a remote TPU takes no connection; gRPC would wait for it."""
+    if not resolver.master().startswith("grpc://") or any(map(os.environ.get, _PROXIES)):
+        return
+    spec = resolver.cluster_spec()
+    deadline = time.monotonic() + _CONNECTION_SECONDS
+    for address in (task for job in spec.jobs for task in spec.job_tasks(job)):
+        host, _, port = address.rpartition(":")
+        left = max(deadline - time.monotonic(), 0.1)
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=left).close()
+        except OSError as error:
+            raise OSError(f"{address} takes no connection: {error}") from error
 
 
 def _device_assignment(topology: Any, cores_per_replica: int) -> Any:
