@@ -8,7 +8,8 @@ The request:
   cores_per_replica: cores that share a replica; null for one.
   compile: whether XLA compiles what cores run.
   scenarios: their names, in order.
-  answer: where to write what was seen: by scenario, `seen` or `error`, and `clusters`.
+  answer: where to write what was seen: by scenario, `seen` or `error`, and `clusters`. Beside it go
+    the programs of the clusters, as SCENARIO.NUMBER.module.
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ def main(path: str) -> None:
             devices.split_cpu(request["replicas"])
         answer = {}
         for name in request["scenarios"]:
+            first = len(tpu.clusters) if tpu else 0
             answer[name] = _run(name, tpu, resolver, request["cores_per_replica"])
+            made = tpu.clusters[first:] if tpu else []
+            answer[name]["clusters"] = [_described(cluster) for cluster in made]
+            for i, cluster in enumerate(made):
+                if cluster.module:
+                    path = pathlib.Path(request["answer"]).with_name(f"{name}.{i}.module")
+                    path.write_bytes(cluster.module)
         pathlib.Path(request["answer"]).write_text(json.dumps(answer))
     # In-process servers cannot be stopped, and would be waited for.
     os._exit(0)
@@ -65,7 +73,6 @@ def _run(name: str, tpu: Any, resolver: Any, cores_per_replica: int | None) -> d
     from tpu_sim.model import Run
     from tpu_sim.scenarios import MOVES_TO_HOST, SCENARIOS
 
-    first = len(tpu.clusters) if tpu else 0
     if tpu:
         tpu.moves_to_host = name in MOVES_TO_HOST
     with tempfile.TemporaryDirectory() as directory:
@@ -73,20 +80,18 @@ def _run(name: str, tpu: Any, resolver: Any, cores_per_replica: int | None) -> d
         run.hosts = tpu.hosts if tpu else 1
         try:
             SCENARIOS[name](run)
-            answer: dict[str, Any] = {"seen": run.seen}
+            return {"seen": run.seen}
         except Exception:
-            answer = {"error": traceback.format_exc()}
-    clusters = tpu.clusters[first:] if tpu else []
-    answer["clusters"] = [
-        {
-            "name": cluster.name,
-            "replicas": cluster.replicas,
-            "on_host": sorted(cluster.on_host),
-            "compiled": cluster.module is not None,
-        }
-        for cluster in clusters
-    ]
-    return answer
+            return {"error": traceback.format_exc()}
+
+
+def _described(cluster: Any) -> dict[str, Any]:
+    return {
+        "name": cluster.name,
+        "replicas": cluster.replicas,
+        "on_host": sorted(cluster.on_host),
+        "compiled": cluster.module is not None,
+    }
 
 
 if __name__ == "__main__":

@@ -1,0 +1,103 @@
+"""Runs configurations of the simulated TPU, and logical CPUs, each in a process of its own."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from parity.runs import shared
+
+from tpu_sim import servers
+from tpu_sim.configurations import CONFIGURATIONS, Configuration
+
+TIMEOUT = 900  # seconds; hangs must not stop the session
+TESTS = pathlib.Path(__file__).parents[1]
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
+
+
+def run_driver(request: dict[str, Any], out: pathlib.Path) -> None:
+    request = {"addresses": None, "compile": True, **request, "answer": str(out / "answer")}
+    (out / "request").write_text(json.dumps(request))
+    with (out / "log").open("wb") as log:
+        done = subprocess.run(
+            [sys.executable, "-m", "tpu_sim.driver", str(out / "request")],
+            env=environment(),
+            cwd=out,
+            stdout=log,
+            stderr=log,
+            timeout=TIMEOUT,
+        )
+    assert done.returncode == 0, (out / "log").read_text(errors="replace")[-3000:]
+
+
+def on_cores(configuration: Configuration, out: pathlib.Path) -> None:
+    """Runs a configuration's scenarios on the simulated TPU."""
+    request = {
+        "mesh": configuration.mesh,
+        "hosts": configuration.hosts,
+        "cores_per_replica": configuration.cores_per_replica,
+        "scenarios": configuration.scenarios,
+    }
+    if not configuration.remote:
+        run_driver(request, out)
+        return
+    cores = int(np.prod(configuration.mesh)) // configuration.hosts
+    request["addresses"] = servers.free_addresses(configuration.hosts)
+    processes = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tpu_sim.servers",
+                json.dumps([request["addresses"], host, cores]),
+            ],
+            env=environment(),
+            stdout=subprocess.PIPE,
+        )
+        for host in range(configuration.hosts)
+    ]
+    try:
+        for process in processes:
+            assert process.stdout.readline() == b"up\n"
+        run_driver(request, out)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def on_cpus(replicas: int, scenarios: Sequence[str], out: pathlib.Path) -> None:
+    """Runs scenarios on logical CPUs."""
+    request = {"mesh": None, "replicas": replicas, "hosts": 1, "cores_per_replica": None}
+    run_driver({**request, "scenarios": scenarios}, out)
+
+
+def cores(tmp_path_factory: pytest.TempPathFactory, name: str) -> pathlib.Path:
+    """Where the configuration `name` has left its answer; it runs once in a session."""
+    run = functools.partial(on_cores, CONFIGURATIONS[name])
+    return shared(tmp_path_factory, f"cores-{name.replace(' ', '-')}", run)
+
+
+def cpus(tmp_path_factory: pytest.TempPathFactory, replicas: int) -> pathlib.Path:
+    """Where so many logical CPUs have left their answer to what all such configurations run."""
+    same = [c.scenarios for c in CONFIGURATIONS.values() if c.replicas == replicas]
+    scenarios = list(dict.fromkeys(s for each in same for s in each))
+    run = functools.partial(on_cpus, replicas, scenarios)
+    return shared(tmp_path_factory, f"cpus-{replicas}", run)
+
+
+def answer(directory: pathlib.Path) -> dict[str, Any]:
+    """By scenario: `seen` or `error`, and `clusters`."""
+    return json.loads((directory / "answer").read_text())

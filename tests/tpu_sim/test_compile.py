@@ -1,0 +1,31 @@
+"""What simulated cores have run, compiled by the TPU's own compiler: the very same programs."""
+
+import pytest
+
+from tpu_estimator_compat.preflight import compiler, topologies
+from tpu_estimator_compat.preflight.compiled import Error
+from tpu_sim import running
+from tpu_sim.configurations import CONFIGURATIONS
+
+pytestmark = pytest.mark.slow
+
+NAME = "four cores"
+TOPOLOGY = topologies.parse("v5e:2x2")
+
+
+@pytest.mark.parametrize("scenario", CONFIGURATIONS[NAME].scenarios)
+def test_the_programs_of_a_scenario_compile_for_a_tpu(tmp_path_factory, scenario):
+    directory = running.cores(tmp_path_factory, NAME)
+    clusters = running.answer(directory)[scenario]["clusters"]
+    modules = sorted(directory.glob(f"{scenario}.*.module"))
+    assert len(modules) == len(clusters)
+    for path in modules:
+        replicas = clusters[int(path.name.split(".")[1])]["replicas"]
+        # Scenarios have programs in common; each is compiled once.
+        found = compiler.compile(
+            path.read_bytes(), TOPOLOGY, replicas, cache_dir=directory / "compiled"
+        )
+        assert (found.error, found.message) == (Error.NONE, ""), path.name
+        train = path.name.endswith(".0.module")
+        if train and scenario != "refused_on_a_pod":
+            assert "all-reduce" in found.collectives
