@@ -59,6 +59,12 @@ def train_and_evaluate(
         listeners = (*listeners, listener)
     elif config.task_type == TaskType.WORKER:
         listeners = ()  # the chief writes checkpoints
+        if getattr(config, "cluster", None) is not None:
+            logging.warning(
+                "train_and_evaluate with RunConfig(cluster=...), the hosts of a TPU: as with the "
+                "original, this process is a worker of that cluster, which trains and does not "
+                "evaluate. Call train() and evaluate() in turn instead."
+            )
     _train(estimator, train_spec, listeners)
     return None
 
