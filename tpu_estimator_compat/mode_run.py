@@ -16,6 +16,7 @@ from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.machines_session import MachinesSession
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
+from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 from tpu_estimator_compat.step_session import StepSession
@@ -160,13 +161,16 @@ def prepare(
     Returns:
       The prepared run, nothing initialised yet.
     """
+    for_tpu = isinstance(topology.strategy, tf.distribute.TPUStrategy)
+    if for_tpu:
+        check_no_strings(element_spec)
     captured = capture(
         lambda element: call_model_fn(*model_arguments(element, mode)),
         element_spec,
         seed=config.tf_random_seed,
         replicas=topology.num_replicas,
         tpu_semantics=topology.tpu_semantics,
-        for_tpu=isinstance(topology.strategy, tf.distribute.TPUStrategy),
+        for_tpu=for_tpu,
     )
     captured.replica_ops = {op.name for op in _device_ops(captured.spec)}
     store = store or VariableStore(topology.strategy)

@@ -253,6 +253,21 @@ def refused_on_a_pod(run: Run) -> None:
         run.estimator(run_config={"save_input_state": True}).train(train_input, max_steps=5)
 
 
+@scenario
+def strings_are_refused(run: Run) -> None:
+    """Cores have none; logical CPUs take them."""
+
+    def input_fn(params):
+        named = dataset().map(lambda features, y: ({**features, "name": tf.as_string(y[0])}, y))
+        return named.repeat().batch(params["batch_size"], drop_remainder=True)
+
+    if run.on_tpu:
+        with pytest.raises(ValueError, match=r"gives strings.*: features\['name'\]"):
+            run.estimator().train(input_fn, max_steps=5)
+    else:
+        run.estimator().train(input_fn, max_steps=5)
+
+
 # Hooks and host calls.
 
 

@@ -27,5 +27,5 @@ def test_the_programs_of_a_scenario_compile_for_a_tpu(tmp_path_factory, scenario
         )
         assert (found.error, found.message) == (Error.NONE, ""), path.name
         train = path.name.endswith(".0.module")
-        if train and scenario != "refused_on_a_pod":
+        if train:
             assert "all-reduce" in found.collectives

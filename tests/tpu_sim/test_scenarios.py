@@ -33,13 +33,14 @@ def test_cores_do_what_cpus_do(tmp_path_factory, name, scenario):
         assert on_cores["seen"].keys() == on_cpus["seen"].keys()
     for what, seen in on_cores["seen"].items():
         assert_same(seen, on_cpus["seen"][what], what)
-    assert on_cores["clusters"] or scenario == "refused_on_a_pod"
+    assert on_cores["clusters"] or scenario in REFUSED
     assert not on_cpus["clusters"]
     for cluster in on_cores["clusters"]:
         assert cluster["compiled"]
         assert set(cluster["on_host"]) <= MAY_BE_ON_HOST.get(scenario, set())
 
 
+REFUSED = {"refused_on_a_pod", "strings_are_refused"}
 MAY_BE_ON_HOST = {
     "outside_compilation": {"PyFunc", "EnsureShape"},
     **{name: {"PrintV2", "StringFormat"} for name in MOVES_TO_HOST},

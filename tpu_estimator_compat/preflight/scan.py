@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import kernels
-from tensorflow.python.util import nest
 
 from tpu_estimator_compat.preflight import sources, tpu_ops
 from tpu_estimator_compat.preflight.advice import advice
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program.element_names import element_names
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})
 _OPAQUE = (tf.resource, tf.variant)
@@ -41,7 +40,7 @@ def supported_ops() -> frozenset[str]:
 
 
 def _inputs(step: PlannedStep) -> Iterator[Finding]:
-    names = input_names(step.run.captured.element_spec)
+    names = element_names(step.run.captured.element_spec)
     for name, tensor in zip(names, step.feeds, strict=True):
         if tensor.dtype == tf.string:
             yield Finding(
@@ -50,21 +49,6 @@ def _inputs(step: PlannedStep) -> Iterator[Finding]:
                 f"input_fn gives strings: {name} of shape {tensor.shape}.",
                 "drop it in input_fn, or turn it into integers there",
             )
-
-
-def input_names(element_spec: Any) -> list[str]:
-    """What to call each flat tensor of an input element, such as "features['x']"."""
-    found = []
-    for path, spec in nest.flatten_with_tuple_paths(element_spec):
-        if isinstance(element_spec, tuple):
-            first, *rest = path  # a plain tuple has numbers here, `Padded` has names
-            first = ("features", "labels")[first] if isinstance(first, int) else first
-        else:
-            first, rest = "features", path
-        name = first + "".join(f"[{part!r}]" for part in rest)
-        parts = len(nest.flatten(spec, expand_composites=True))
-        found += [name] if parts == 1 else [f"{name} (part {i + 1})" for i in range(parts)]
-    return found
 
 
 def _variables(step: PlannedStep) -> Iterator[Finding]:

@@ -14,8 +14,8 @@ from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.preflight import sources
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step
-from tpu_estimator_compat.preflight.scan import input_names
 from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 
 
@@ -146,7 +146,7 @@ def _dynamic_input(element_spec: Any) -> list[Finding]:
             f"input_fn gives {name} without a static shape: {spec.shape}.",
             "batch with drop_remainder=True, and set the shapes of what was parsed",
         )
-        for name, spec in zip(input_names(element_spec), flat, strict=True)
+        for name, spec in zip(element_names(element_spec), flat, strict=True)
         if not spec.shape.is_fully_defined()
     ]
 
