@@ -64,7 +64,7 @@ def in_environment(**job: str) -> Resolver | None:
     if any(os.environ.get(name) for name in _ENVIRONMENT):
         colab = os.environ.get("COLAB_TPU_ADDR")
         return _resolver(f"grpc://{colab}" if colab else None, **job)
-    if tf.config.list_physical_devices("TPU") or tf.config.list_physical_devices("TPU_SYSTEM"):
+    if tf.config.list_physical_devices("TPU"):
         return _resolver("local")
     return None
 
