@@ -36,6 +36,27 @@ def check() -> None:
             _check_libtpu(distribution.version)
 
 
+def has_xla_for_cpu() -> bool:
+    """Whether `jit_compile` works without a TPU: the XLA of tensorflow-tpu is for TPUs only."""
+    return _distribution("tensorflow-tpu") is None
+
+
+def require_xla_for_cpu(what: str) -> None:
+    """Refuses what cannot do without XLA for the CPU.
+
+    Args:
+      what: names it in the message.
+
+    Raises:
+      RuntimeError: it is tensorflow-tpu that is installed.
+    """
+    if not has_xla_for_cpu():
+        raise RuntimeError(
+            f"{what} compiles with XLA for the CPU, which tensorflow-tpu does not have. Run it in "
+            "an environment of its own, with tensorflow."
+        )
+
+
 def _distribution(name: str) -> importlib.metadata.Distribution | None:
     try:
         return importlib.metadata.distribution(name)

@@ -94,3 +94,15 @@ def test_a_tensorflow_that_is_imported_already_is_left_alone(install, monkeypatc
     install(tensorflow_tpu="2.20.0", libtpu="0.0.51")
     monkeypatch.setitem(sys.modules, "tensorflow", object())
     environment.check()
+
+
+def test_the_tpus_build_has_no_xla_for_the_cpu(install):
+    install(tensorflow_tpu="2.20.0")
+    assert not environment.has_xla_for_cpu()
+    with pytest.raises(RuntimeError, match=r"^preflight compiles with XLA for the CPU, which tens"):
+        environment.require_xla_for_cpu("preflight")
+
+
+def test_others_have_it(install):
+    install(tensorflow="2.20.0")
+    environment.require_xla_for_cpu("preflight")
