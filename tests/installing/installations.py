@@ -13,6 +13,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -123,9 +124,11 @@ def make(line: str, home: pathlib.Path) -> None:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, home / name)
     with tempfile.TemporaryDirectory() as folder:
-        # The lines say python3: that is this Python.
+        # The lines say python3: that is this Python. No link, which the environment would link to.
         python3 = pathlib.Path(folder, "python3")
-        python3.symlink_to(getattr(sys, "_base_executable", sys.executable))
+        base = getattr(sys, "_base_executable", sys.executable)
+        python3.write_text(f'#!/bin/sh\nexec {shlex.quote(base)} "$@"\n')
+        python3.chmod(0o755)
         env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
         env.pop("PYTHONPATH", None)
         _run(["bash", "-c", line], cwd=home, env=env)
