@@ -69,6 +69,8 @@ class Installation:
           **options: of `subprocess.run`; `env` has additional variables.
         """
         env = {**os.environ, **WITHOUT_A_CHIP, "PYTHONPATH": os.pathsep.join(map(str, path))}
+        # Set where this process has imported a libtpu, which is the compiler of `preflight`.
+        env.pop("TPU_LIBRARY_PATH", None)
         env |= options.pop("env", {})
         command = [str(self.home / "bin" / "python"), *arguments]
         given = {"capture_output": True, "text": True, "timeout": 1500, **options}
