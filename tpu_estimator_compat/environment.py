@@ -78,9 +78,9 @@ def _two_distributions(versions: dict[str, str]) -> str:
         for name, version in versions.items()
     )
     return (
-        f"{named} are both installed. Both own the module `tensorflow`, and each has overwritten "
-        "files of the other, so what runs is neither of them. Removing one takes files of the "
-        f"other with it: remove both, and install one again:\n{ways}\n"
+        f"{named} are both installed. Both own the module `tensorflow`, and pip has written the "
+        "files of one over those of the other. Removing one takes files of the other with it: "
+        f"remove both, and install one again:\n{ways}\n"
         "tf-keras asks pip for tensorflow; beside tensorflow-tpu, install it with --no-deps."
     )
 
