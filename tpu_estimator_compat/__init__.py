@@ -7,11 +7,13 @@ replica under `tf.distribute`.
 `import tpu_estimator_compat as tpu` stands for `tf.estimator.tpu` (once `tf.contrib.tpu`), and
 `tpu_estimator_compat.estimator` for `tf.estimator`; `import tpu_estimator_compat.v1 as tf` for the
 whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and does not
-import it before a name is used.
+import it before a name is used; an installation of TensorFlow that cannot work is an ImportError.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from tpu_estimator_compat import environment as _environment
 
 if TYPE_CHECKING:
     from tpu_estimator_compat import estimator, tpu
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     )
 
 __version__ = "0.1.0"
+
+_environment.check()  # before TensorFlow is imported: with some libtpu, that ends the process
 
 __all__ = [
     "BatchConfig",

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.inputs.padding import Padded
@@ -79,7 +80,11 @@ class ModeRun:
     def jit_compile(self) -> bool:
         """Whether steps are compiled with XLA: training steps on one replica, if asked for."""
         one = self.topology.num_replicas == 1
-        return self.mode == ModeKeys.TRAIN and one and self.config.jit_compile
+        asked = self.mode == ModeKeys.TRAIN and one and self.config.jit_compile
+        if asked and not environment.has_xla_for_cpu():
+            logging.warning("jit_compile has no effect: tensorflow-tpu has no XLA for the CPU.")
+            return False
+        return asked
 
     def warm_start(self, settings: WarmStartSettings) -> None:
         """Takes first values of variables from elsewhere; call it inside `in_graph()`."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.commands.run import add_script_arguments, run_script
 
 NAME = "preflight"
@@ -66,9 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tpu_estimator_compat.preflight import topologies
 
     try:
+        environment.require_xla_for_cpu(NAME)
         for name in _topologies(arguments):
             topologies.parse(name)
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         print(f"{NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
     results: list[Any] = []

@@ -56,6 +56,7 @@ class Preflighting:
           The reports; print it, or see `to_html()`.
 
         Raises:
+          RuntimeError: it is tensorflow-tpu that is installed, which has no XLA for the CPU.
           ValueError: a topology, mode or depth that does not exist.
         """
         from tpu_estimator_compat.preflight.check import Options, check

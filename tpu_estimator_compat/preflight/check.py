@@ -6,6 +6,7 @@ import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.preflight import compiler, sizes, sources, topologies
 from tpu_estimator_compat.preflight.attribution import Attribution
 from tpu_estimator_compat.preflight.compiled import Compiled, Error, Place
@@ -52,8 +53,10 @@ def check(subject: Subject, names: Sequence[str], options: Options) -> list[Repo
       One report per topology.
 
     Raises:
+      RuntimeError: this TensorFlow has no XLA for the CPU.
       ValueError: a name that is no topology's.
     """
+    environment.require_xla_for_cpu("preflight")
     tpus = [topologies.parse(name) for name in names]
     programs = Programs(subject, options.depth, options.progress)
     with eager.eager_mode():

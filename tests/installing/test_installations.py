@@ -1,0 +1,124 @@
+"""The lines of the page on installing, executed, and the package on what they install."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+from installations import NAMES, ROOT, installation, lines
+
+DIRECTORIES = ("program", "inputs", "topology", "estimator")
+"""Folders of tests whose fast tests run on the installations that no other test runs on."""
+
+OTHERS = [name for name in NAMES if name != "tensorflow-2.21"]
+"""Those whose TensorFlow is not the one that all other tests run on."""
+
+IMPORT = """
+import json, sys, time
+start = time.process_time()
+import tpu_estimator_compat as tpu
+lazy = "tensorflow" not in sys.modules
+light = time.process_time()
+import tensorflow as tf, keras
+between = time.process_time()
+tpu.TPUEstimator
+end = time.process_time()
+from importlib import metadata
+from tpu_estimator_compat.topology import tpu_system
+print(json.dumps({
+    "lazy": lazy, "seconds": [light - start, between - light, end - between],
+    "tensorflow": tf.__version__, "tf-keras": metadata.version("tf-keras"),
+    "devices": [device.device_type for device in tf.config.list_physical_devices()],
+    "tpu": tpu_system.in_environment() is not None,
+}))
+"""
+
+
+def test_each_line_is_on_the_page():
+    assert tuple(lines()) == NAMES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_import(name):
+    """Without a TPU, and hardly slower than TensorFlow's own."""
+    done = installation(name).run("-c", IMPORT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    ours = found["seconds"][0] + found["seconds"][2]
+    assert found["lazy"]
+    assert ours < 3, found["seconds"]
+    release = "2.20" if name == "tensorflow-tpu" else name.removeprefix("tensorflow-")
+    assert found["tensorflow"].startswith(f"{release}.")
+    assert found["tf-keras"].startswith(f"{release}.")
+    # The TPU's build lists its system without any chip.
+    assert ("TPU_SYSTEM" in found["devices"]) == (name == "tensorflow-tpu")
+    assert not found["tpu"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_requirements_are_met(name):
+    """But for `tensorflow` beside tensorflow-tpu, which pip does not know to be the same."""
+    done = installation(name).run("-m", "pip", "check", path=())
+    lacking = [
+        f"{package} requires tensorflow, which is not installed."
+        for package in ("tf-keras 2.20.1", "tpu-estimator-compat 0.1.0")
+    ]
+    expected = lacking if name == "tensorflow-tpu" else ["No broken requirements found."]
+    assert sorted(done.stdout.replace("_", "-").splitlines()) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_digits(name, tmp_path):
+    script = ROOT / "migration_guide" / "examples" / "digits.py"
+    folders = [f"--{flag}={tmp_path / flag}" for flag in ("data_dir", "model_dir", "output_dir")]
+    done = installation(name).run(str(script), *folders, "--train_steps=150", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    [accuracy] = re.findall(r"^Test accuracy: ([\d.]+)$", done.stdout, re.MULTILINE)
+    assert float(accuracy) > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("directory", DIRECTORIES)
+@pytest.mark.parametrize("name", OTHERS)
+def test_fast_tests(name, directory):
+    """Every fast test of a folder; it is one process, as each imports TensorFlow for seconds."""
+    arguments = ["-q", "-p", "no:cacheprovider", "-m", "not slow", f"tests/{directory}"]
+    done = installation(name).run("-m", "pytest", *arguments, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
+    assert re.search(r"^\d{2,} passed", done.stdout.splitlines()[-1]), done.stdout[-1000:]
+
+
+@pytest.mark.slow
+def test_two_distributions(tmp_path):
+    """pip's own files of the one, laid beside those of the other."""
+    plain, tpu = installation("tensorflow-2.20"), installation("tensorflow-tpu")
+    [left] = plain.packages.glob("tensorflow-2.20.*.dist-info")
+    shutil.copytree(left, tmp_path / left.name)
+    done = tpu.run("-c", "import tpu_estimator_compat", path=(ROOT, tmp_path))
+    assert done.returncode == 1
+    assert re.search(
+        r"^ImportError: tensorflow 2\.20\.\d and tensorflow-tpu 2\.20\.0 are both installed\.",
+        done.stderr,
+        re.MULTILINE,
+    )
+
+
+@pytest.mark.slow
+def test_refused_libtpu_ends_the_process(tmp_path):
+    """So it is refused before: the oldest of which that is known."""
+    tpu = installation("tensorflow-tpu")
+    pip = ["-m", "pip", "install", "-q", "--no-deps", "--target", str(tmp_path)]
+    done = tpu.run(*pip, "libtpu==0.0.32.1", path=())
+    assert done.returncode == 0, done.stderr[-3000:]
+    library = {"TPU_LIBRARY_PATH": str(tmp_path / "libtpu" / "libtpu.so")}
+    done = tpu.run("-c", "import tensorflow", path=(tmp_path,), env=library)
+    assert done.returncode < 0, done.stderr[-3000:]
+    assert "not available in this library" in done.stderr
+    done = tpu.run("-c", "import tpu_estimator_compat", path=(ROOT, tmp_path), env=library)
+    assert done.returncode == 1
+    assert "ImportError: libtpu 0.0.32.1 is installed beside" in done.stderr

@@ -1,0 +1,114 @@
+"""Which TensorFlow is installed, read before its import: what cannot work is refused by name."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import sys
+
+# Each of these brings the module `tensorflow`, and pip lets them overwrite each other's files.
+_DISTRIBUTIONS = ("tensorflow", "tensorflow-tpu", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
+
+LIBTPU = "0.0.24"
+"""The libtpu that this package is tried with beside tensorflow-tpu 2.20.0."""
+
+_LAST_LIBTPU = (0, 0, 31)
+"""The newest one with which `import tensorflow` does not end the process; 0.0.32.1 does."""
+
+
+def check() -> None:
+    """Refuses installations of TensorFlow that cannot work. It imports nothing of TensorFlow.
+
+    Raises:
+      ImportError: two distributions own the module `tensorflow`; TensorFlow 2.20 stands beside a
+        protobuf with which it cannot write a graph; or tensorflow-tpu beside a libtpu with which
+        importing it aborts the process. The message has the commands that help.
+    """
+    found = {name: dist for name in _DISTRIBUTIONS if (dist := _distribution(name))}
+    if len(found) > 1:
+        found = {name: dist for name, dist in found.items() if _owns_tensorflow(dist)}
+    if len(found) > 1:
+        raise ImportError(_two_distributions({name: d.version for name, d in found.items()}))
+    for name, distribution in found.items():
+        _check_protobuf(name, distribution.version)
+        # A TensorFlow that is imported already has proved that it can be.
+        if name == "tensorflow-tpu" and "tensorflow" not in sys.modules:
+            _check_libtpu(distribution.version)
+
+
+def has_xla_for_cpu() -> bool:
+    """Whether `jit_compile` works without a TPU: the XLA of tensorflow-tpu is for TPUs only."""
+    return _distribution("tensorflow-tpu") is None
+
+
+def require_xla_for_cpu(what: str) -> None:
+    """Refuses what cannot do without XLA for the CPU.
+
+    Args:
+      what: names it in the message.
+
+    Raises:
+      RuntimeError: it is tensorflow-tpu that is installed.
+    """
+    if not has_xla_for_cpu():
+        raise RuntimeError(
+            f"{what} compiles with XLA for the CPU, which tensorflow-tpu does not have. Run it in "
+            "an environment of its own, with tensorflow."
+        )
+
+
+def _distribution(name: str) -> importlib.metadata.Distribution | None:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _owns_tensorflow(distribution: importlib.metadata.Distribution) -> bool:
+    """False for one without files, such as a stand-in that only fulfils another's requirement."""
+    record = distribution.read_text("RECORD") or ""
+    return any(line.startswith("tensorflow/__init__.py,") for line in record.splitlines())
+
+
+def _two_distributions(versions: dict[str, str]) -> str:
+    named = " and ".join(f"{name} {version}" for name, version in versions.items())
+    removal = "pip uninstall -y " + " ".join(versions)
+    ways = "\n".join(
+        f"  to keep {name}:  {removal} && pip install --no-deps {name}=={version}"
+        for name, version in versions.items()
+    )
+    return (
+        f"{named} are both installed. Both own the module `tensorflow`, and pip has written the "
+        "files of one over those of the other. Removing one takes files of the other with it: "
+        f"remove both, and install one again:\n{ways}\n"
+        "tf-keras asks pip for tensorflow; beside tensorflow-tpu, install it with --no-deps."
+    )
+
+
+def _check_protobuf(name: str, version: str) -> None:
+    """TensorFlow 2.19 has its own limit, and 2.21 no longer asks for what protobuf 7 dropped."""
+    protobuf = _distribution("protobuf")
+    if protobuf and _release(version)[:2] == (2, 20) and _release(protobuf.version) >= (7,):
+        raise ImportError(
+            f"protobuf {protobuf.version} is installed beside {name} {version}, which cannot write "
+            "a graph with it, as training does at its start. Install an older one:\n"
+            "  pip install 'protobuf<7'"
+        )
+
+
+def _check_libtpu(tensorflow: str) -> None:
+    libtpu = _distribution("libtpu")
+    if libtpu and _release(libtpu.version) > _LAST_LIBTPU:  # without one, it runs on the CPU
+        raise ImportError(
+            f"libtpu {libtpu.version} is installed beside tensorflow-tpu {tensorflow}. Releases "
+            "after 0.0.31 lack functions that it asks for, and importing it ends the process "
+            "without an exception. Install the one that was tried:\n"
+            f"  pip install libtpu=={LIBTPU}\n"
+            "`preflight` needs a newer one: give it an environment of its own, with tensorflow."
+        )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """(0, 0, 32, 1) of "0.0.32.1"; what follows the numbers, as in "2.21.0rc0", is left out."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
