@@ -94,7 +94,7 @@ class StepSession(GraphSession):
             self._program = self._step_program(tensors, operations)
 
     def close(self) -> None:
-        """Frees the input and the steps.
+        """Frees the input and the steps, and writes the events that wait.
 
         The input is freed on purpose, not by whatever garbage collection comes along: its
         destructor may take its time (see `Disposal`).
@@ -102,6 +102,7 @@ class StepSession(GraphSession):
         super().close()
         if queue := self._program.queue:
             queue.close()
+        self.store.flush_summaries()
         disposal = Disposal(self._iterator) if self._iterator is not None else None
         self._iterator = self._loop = self._collect = None
         self._single.clear()

@@ -142,6 +142,8 @@ class ReplicaProgram:
             done += self._import(index, environment, after=done)
             if stage.collectives:
                 self._exchange(stage, environment)
+        if not self.native_collectives:
+            _must_run(done)
         with tf.control_dependencies(done):
             return [tf.identity(environment[key(t)]) for t in self.fetches]
 
@@ -178,6 +180,21 @@ class ReplicaProgram:
             name = " ".join(op.name for op in ops)
             for op, value in zip(ops, _sum_over(groups, values, name), strict=True):
                 environment[op.name, 0] = value
+
+
+def _must_run(targets: Sequence[tf.Operation]) -> None:
+    """Has the function under construction run `targets`, whether or not anyone wants its results.
+
+    A function runs its stateful ops. The op that a `tf.cond` or a `tf.while_loop` returns is a copy
+    of what a branch or the loop gave, and has no state. What it stands for runs for its sake alone:
+    of the functions of a TF1 graph, nothing runs that no output depends on.
+    """
+    stateless = [op for op in targets if not op.op_def.is_stateful]
+    # None where a dataset's function is built: it runs what its results depend on.
+    manager = tf.compat.v1.get_default_graph().experimental_acd_manager
+    if stateless and manager is not None:
+        with tf.control_dependencies(stateless):
+            manager.run_independently(tf.no_op())
 
 
 _READERS = frozenset(
