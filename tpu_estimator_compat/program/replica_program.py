@@ -82,6 +82,11 @@ class ReplicaProgram:
         self._graph_defs: dict[tuple[int, int], tf.compat.v1.GraphDef] = {}
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
+        fed = {t.op: t for t in self.feeds if t.op not in self.ops}
+        self._awaited = [  # feeds that a stage waits for without taking them
+            {c.name: fed[c] for op in stage.ops for c in op.control_inputs if c in fed}
+            for stage in self.stages
+        ]
 
     def written_handles(self) -> list[tf.Operation]:
         """The variable handles that something other than a read consumes."""
@@ -107,6 +112,7 @@ class ReplicaProgram:
                 seed_offset=seed_offset,
                 rewrites=self._rewrites,
                 instead=simplify.repeated_reads(ops, kept),
+                awaited=self._awaited[index],
             )
             eager.register_functions(cached)
             if self.replicas > 1 and not self.native_collectives:
@@ -155,9 +161,12 @@ class ReplicaProgram:
         under_construction = tf.compat.v1.get_default_graph()
         already = len(under_construction.get_operations()) if after else 0
         graph_def = self._graph_def(index, _seed_offset(self.replicas))
+        input_map = {t.name: environment[key(t)] for t in stage.inputs}
+        for name, feed in self._awaited[index].items():
+            input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
         returned = tf.graph_util.import_graph_def(
             graph_def,
-            input_map={t.name: environment[key(t)] for t in stage.inputs},
+            input_map=input_map,
             return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
             name="",
         )

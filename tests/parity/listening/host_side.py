@@ -111,7 +111,7 @@ def effects(side: Any, model_dir: str, record: Any) -> Any:
         step = step[0]
         even = tf.equal(step % 2, 0)
         count = tf.get_variable(
-            "count", [], tf.int64, initializer=tf.zeros_initializer(), trainable=False
+            "calls", [], tf.int64, initializer=tf.zeros_initializer(), trainable=False
         )
 
         def returns_an_op() -> Any:
@@ -144,7 +144,9 @@ def effects(side: Any, model_dir: str, record: Any) -> Any:
             tf.cond(even, returns_an_op, tf.no_op),
             tf.cond(even, nested, lambda: effect("not nested", step)),
             after_loop,
-            tf.case([(tf.equal(step, 1), lambda: effect("is 1", step))], lambda: effect("not 1", 0)),
+            tf.case(
+                [(tf.equal(step, 1), lambda: effect("is 1", step))], lambda: effect("not 1", 0)
+            ),
             tf2.function(in_a_function, autograph=False)(step),
             tf.cond(even, lambda: tf.assign_add(count, step), count.read_value),
             tf.print("at", step, output_stream=f"file://{model_dir}/printed"),
@@ -167,7 +169,7 @@ def effects(side: Any, model_dir: str, record: Any) -> Any:
     loops = [name for name, _ in train if name in ("nil", "one", "after loop")]
     printed = open(f"{model_dir}/printed").read().split("\n")
     evens = open(f"{model_dir}/even").read()
-    return sorted(train), order, loops, printed[: 2 * STEPS], evens, est.get_variable_value("count")
+    return sorted(train), order, loops, printed[: 2 * STEPS], evens, est.get_variable_value("calls")
 
 
 def summaries(
@@ -213,8 +215,10 @@ def summaries_of_a_failed_training(side: Any, model_dir: str, record: Any) -> An
         return tf.summary.all_v2_summary_ops()
 
     def input_fn(params: Any) -> Any:
-        broken = endless(params).take(1).map(
-            lambda t: tf.debugging.check_numerics(t * np.float32("nan"), "broken")
+        broken = (
+            endless(params)
+            .take(1)
+            .map(lambda t: tf.debugging.check_numerics(t * np.float32("nan"), "broken"))
         )
         return endless(params).take(3).concatenate(broken)
 
@@ -224,6 +228,84 @@ def summaries_of_a_failed_training(side: Any, model_dir: str, record: Any) -> An
     except tf.errors.InvalidArgumentError:
         return "failed"
     return "trained"
+
+
+def without_input(side: Any, model_dir: str, record: Any) -> Any:
+    """Graphs that do not look at their input: calls with a limit return."""
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        weight = tf.get_variable("w", [BATCH, 1], initializer=tf.ones_initializer())
+        train_op = tf.assign_add(tf.train.get_global_step(), 1)
+        loss = tf.reduce_sum(weight) * 0.25
+        if mode == "train":
+            train_op = tf.group(train_op, tf.assign_add(weight, tf.ones([BATCH, 1])))
+        return side.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=train_op, predictions={"w": weight.read_value()}
+        )
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(endless, steps=3)
+    est.train(endless, max_steps=5)
+    record("evaluate", est.evaluate(endless, steps=3))
+    record("end of the data", est.evaluate(endless, steps=2))
+    predictions = est.predict(endless)
+    record("predict", [next(predictions) for _ in range(5)])
+    predictions.close()
+    return est.get_variable_value("w"), est.get_variable_value("global_step")
+
+
+def data_ends(side: Any, model_dir: str, record: Any) -> Any:
+    """Effects that wait for the input, by a control dependency alone, stop with the data."""
+    calls: list[str] = []
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        def call() -> Any:
+            calls.append(mode)
+            return np.float32(1.0)
+
+        weight = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        with tf.control_dependencies([features]):
+            train_op = tf.group(
+                tf.assign_add(tf.train.get_global_step(), 1), tf.assign_add(weight, 1.0)
+            )
+            loss = tf.py_func(call, [], tf.float32)
+            loss.set_shape([])
+        return side.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=train_op, predictions={"y": tf.fill([BATCH, 1], loss)}
+        )
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(of_batches(6), steps=100)
+    record("train", len(calls) // max(1, side.replicas))
+    steps = None if side.replicas == 0 else 4  # a TPU wants to know
+    record("evaluate", est.evaluate(of_batches(4), steps=steps))
+    record("predict", len(list(est.predict(of_batches(3)))))
+    record(calls.count("infer") // max(1, side.replicas))
+    return est.get_variable_value("w"), est.get_variable_value("global_step")
+
+
+def global_step_stays(side: Any, model_dir: str, record: Any) -> Any:
+    """A train_op that does not raise the global step: training warns."""
+
+    class Stop(tf.train.SessionRunHook):
+        runs = 0
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            self.runs += 1
+            if self.runs == 20:
+                run_context.request_stop()
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        weight = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
+        loss = tf.reduce_mean(tf.matmul(features, weight))
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        if params["use_tpu"]:
+            optimizer = side.tpu.CrossShardOptimizer(optimizer)
+        return side.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss))
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(endless, max_steps=7, hooks=[Stop()])
+    return est.get_variable_value("global_step")
 
 
 def _of_ours_on(replicas: int, scenario: Any) -> Any:
@@ -239,6 +321,9 @@ _BOTH = {
     "summaries": functools.partial(summaries, in_host_call=True, init=False),
     "summaries_opened_by_the_model": functools.partial(summaries, in_host_call=False, init=True),
     "summaries_of_a_failed_training": summaries_of_a_failed_training,
+    "without_input": without_input,
+    "data_ends": data_ends,
+    "global_step_stays": global_step_stays,
 }
 
 SCENARIOS = {
