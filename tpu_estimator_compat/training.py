@@ -18,7 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.callbacks import Pacer, split_hooks
 from tpu_estimator_compat.callbacks.preemption import Preemption
-from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
+from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.callbacks.progress_bar import progress_bar
 from tpu_estimator_compat.checkpoint import SaverHook, StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
@@ -307,7 +307,8 @@ def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
 def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
     if every is None:
-        return []
+        limited = request.steps is not None or request.max_steps is not None
+        return [StandingStepHook()] if limited else []
     in_steps: dict[str, Any] = {"every_n_steps": every}
     if loop is not None and loop.unit == "seconds":
         in_steps = {"every_n_steps": None, "every_n_secs": loop.value}

@@ -4,9 +4,9 @@ A script for a process of its own, under either interpreter:
 
     driver.py --side original|ours --out OUT.json [--scenarios MODULE] [--only NAME]
 
-OUT.json holds a record per scenario of `scenarios.py`, or of the module that is named: the calls of recording hooks, listeners and
-exporters in their order, log lines, events by directory, checkpoints, and what the calls returned.
-Paths, times and speeds are taken out.
+OUT.json holds a record per scenario of `scenarios.py`, or of the module that is named: the calls of
+recording hooks, listeners and exporters in their order, log lines, events by directory,
+checkpoints, and what the calls returned. Paths, times and speeds are taken out.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ or "-tpu2" has ours run it with `use_tpu=True`, on one replica or two.
 from __future__ import annotations
 
 import functools
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -167,9 +168,9 @@ def effects(side: Any, model_dir: str, record: Any) -> Any:
     record("evaluate", *sorted(seen))
     order = [name for name, _ in train if name in ("even", "odd", "after")]
     loops = [name for name, _ in train if name in ("nil", "one", "after loop")]
-    printed = open(f"{model_dir}/printed").read().split("\n")
-    evens = open(f"{model_dir}/even").read()
-    return sorted(train), order, loops, printed[: 2 * STEPS], evens, est.get_variable_value("calls")
+    printed = pathlib.Path(model_dir, "printed").read_text().split("\n")[: 2 * STEPS]
+    even = pathlib.Path(model_dir, "even").read_text()
+    return sorted(train), order, loops, printed, even, est.get_variable_value("calls")
 
 
 def summaries(

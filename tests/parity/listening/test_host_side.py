@@ -42,3 +42,13 @@ def test_the_scenarios_are_about_something(records):
         for name in ("summaries", "summaries_opened_by_the_model"):
             assert original[name]["events"][mode]
     assert original["summaries_of_a_failed_training"]["result"] == "failed"
+
+
+def test_a_global_step_that_stays_is_told(records):
+    """TensorFlow says so five times in a process."""
+    told = [
+        [line for line in side["global_step_stays"]["log"] if "has not been increased" in line]
+        for side in records
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) == 5
