@@ -163,6 +163,25 @@ def scaffold_of(run: ModeRun) -> tf.compat.v1.train.Scaffold:
     return scaffold
 
 
+def with_metrics_initialized(
+    scaffold: tf.compat.v1.train.Scaffold,
+) -> tf.compat.v1.train.Scaffold:
+    """A scaffold for EVAL, whose metrics have local variables, as the original made it.
+
+    Call it when the metrics are there.
+
+    Args:
+      scaffold: the spec's.
+
+    Returns:
+      The same; or, where it has a local_init_op of its own, one that runs the default one as well.
+    """
+    if scaffold.local_init_op is None:
+        return scaffold
+    both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())
+    return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
+
+
 def host_call_targets(run: ModeRun) -> list[tf.Operation]:
     """The ops of a TPUEstimatorSpec's host_call, on tensors concatenated over replicas."""
     if isinstance(run.spec, EstimatorSpec) or run.spec.host_call is None:

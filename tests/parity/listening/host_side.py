@@ -309,6 +309,70 @@ def global_step_stays(side: Any, model_dir: str, record: Any) -> Any:
     return est.get_variable_value("global_step")
 
 
+def scaffolds(side: Any, model_dir: str, record: Any) -> Any:
+    """Scaffolds with init and ready ops of their own, in every mode."""
+
+    def scaffold(first: Any, bonus: Any) -> Any:
+        def make() -> Any:
+            return tf.train.Scaffold(
+                init_feed_dict={first: np.full([1, 1], 3.0, np.float32)},
+                local_init_op=tf.group(tf.assign(bonus, 7.0)),
+                # The default would ask for `unused`, which nobody initialises in TRAIN.
+                ready_op=tf.constant([], tf.string),
+                ready_for_local_init_op=tf.constant([], tf.string),
+            )
+
+        return make
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        first = tf.placeholder(tf.float32, [1, 1])
+        weight = tf.get_variable("w", initializer=first)
+        bonus = tf.get_variable("bonus", [], collections=["of nobody"])
+        tf.get_variable("unused", [], collections=[tf.GraphKeys.LOCAL_VARIABLES])
+        outputs = tf.matmul(features, weight) + bonus
+        loss = tf.reduce_mean(outputs)
+        train_op = minimized(side, loss, params) if mode == "train" else None
+        return side.tpu.TPUEstimatorSpec(
+            mode,
+            loss=loss,
+            train_op=train_op,
+            predictions={"y": outputs},
+            eval_metrics=(lambda y: {"mean": tf.metrics.mean(y)}, [outputs]),
+            scaffold_fn=scaffold(first, bonus),
+        )
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(endless, steps=2)
+    record("w", est.get_variable_value("w"))
+    record("evaluate", est.evaluate(endless, steps=3))
+    record("predict", next(est.predict(of_batches(1))))
+
+
+def scaffolds_that_are_never_ready(side: Any, model_dir: str, record: Any) -> Any:
+    """What a ready_op says counts."""
+
+    def failing(**fields: Any) -> Any:
+        def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+            loss = tf.reduce_mean(features * tf.get_variable("w", [1]))
+            train_op = minimized(side, loss, params)
+            make = {name: tf.constant([says]) for name, says in fields.items()}
+            return side.tpu.TPUEstimatorSpec(
+                mode, loss=loss, train_op=train_op, scaffold_fn=lambda: tf.train.Scaffold(**make)
+            )
+
+        return model_fn
+
+    told = []
+    for field in ("ready_op", "ready_for_local_init_op"):
+        est = estimator(side, model_dir, failing(**{field: "not me"}))
+        try:
+            est.train(endless, steps=1)
+        except RuntimeError as error:
+            told.append(str(error).split(".")[0])
+            told.append("not me" in str(error))
+    return told
+
+
 def _of_ours_on(replicas: int, scenario: Any) -> Any:
     def on_replicas(side: Any, model_dir: str, record: Any) -> Any:
         side.replicas = replicas if side.name == "ours" else 0
@@ -325,6 +389,8 @@ _BOTH = {
     "without_input": without_input,
     "data_ends": data_ends,
     "global_step_stays": global_step_stays,
+    "scaffolds": scaffolds,
+    "scaffolds_that_are_never_ready": scaffolds_that_are_never_ready,
 }
 
 SCENARIOS = {
