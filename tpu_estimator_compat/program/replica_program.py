@@ -30,6 +30,7 @@ class ReplicaProgram:
       replicas: how many replicas run this program together; 1 for host work.
       native_collectives: leave CrossReplicaSum ops in place, for devices that have a kernel (TPU).
       rewrites: as for `prune.subgraph_def`; empty with native collectives.
+      reads_first: read variables as they are before the step, where a read waits for nothing.
 
     Raises:
       NotImplementedError: several replicas, and a CrossReplicaSum inside a branch or loop body.
@@ -45,6 +46,7 @@ class ReplicaProgram:
         replicas: int = 1,
         native_collectives: bool = False,
         rewrites: prune.Rewrites | None = None,
+        reads_first: bool = False,
     ):
         self.graph = graph
         self.feeds = list(feeds)
@@ -52,6 +54,7 @@ class ReplicaProgram:
         self.targets = list(targets)
         self.replicas = replicas
         self.native_collectives = native_collectives
+        self._reads_first = reads_first
         self._rewrites = {} if native_collectives and rewrites is None else rewrites
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
@@ -68,7 +71,7 @@ class ReplicaProgram:
         """The program that makes a host resource and fetches its handle."""
         program = cls.__new__(cls)
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
-        program.targets, program.handles = [], []
+        program.targets, program.handles, program._reads_first = [], [], False
         program.replicas, program.native_collectives, program._rewrites = 1, False, None
         program._finish(prune.ancestors([op], ()), set())
         return program
@@ -78,7 +81,9 @@ class ReplicaProgram:
         self.ops = {op for op in ops if op.type != "Placeholder" or (op.name, 0) not in stops}
         self.stops = stops
         exchange = self.replicas > 1 and not self.native_collectives
-        self.stages = stages.cut(self.ops, self.fetches, stops, exchange=exchange)
+        self.stages = stages.cut(
+            self.ops, self.fetches, stops, exchange=exchange, reads_first=self._reads_first
+        )
         self._graph_defs: dict[tuple[int, int], tf.compat.v1.GraphDef] = {}
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -373,9 +374,78 @@ def scaffolds_that_are_never_ready(side: Any, model_dir: str, record: Any) -> An
     return told
 
 
+def steps_seen(side: Any, model_dir: str, record: Any) -> Any:
+    """What waits for nothing reads variables as they are before the step; once, whoever asks."""
+
+    class Fetches(tf.train.SessionRunHook):
+        def __init__(self, **names: str):
+            self.names = names
+
+        def before_run(self, run_context: Any) -> Any:
+            return tf.train.SessionRunArgs(self.names)
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            if not side.for_tpu:  # there, a hook has control after each loop
+                record("hook", run_values.results)
+
+    def slowly(features: Any) -> Any:
+        time.sleep(0.03)  # lets the original's executor make its reads long before its writes
+        return features
+
+    def host_call(step: Any, weight: Any, rate: Any, counted: Any) -> Any:
+        def note(*values: Any) -> Any:
+            record(*(v[0] for v in values))
+            return np.int64(0)
+
+        return [tf.py_func(note, [step, weight, rate, counted], tf.int64)]
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        weight = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
+        count = tf.get_variable(
+            "c", [], tf.int64, initializer=tf.zeros_initializer(), trainable=False
+        )
+        step = tf.train.get_global_step()
+        rate = tf.train.exponential_decay(0.1, step, 1, 0.5)
+        rate = tf.identity(rate, "rate")
+        examples = tf.py_func(slowly, [features], tf.float32)
+        examples.set_shape(features.shape)
+        loss = tf.reduce_mean(tf.matmul(examples, weight))
+        if mode == "train":
+            optimizer = tf.train.GradientDescentOptimizer(rate)
+            if params["use_tpu"]:
+                optimizer = side.tpu.CrossShardOptimizer(optimizer)
+            applied = optimizer.minimize(loss, step)
+            with tf.control_dependencies([applied]):
+                increment = tf.assign_add(count, 1)
+            train_op = tf.group(applied, increment)
+        else:
+            with tf.control_dependencies([loss]):
+                train_op = increment = tf.assign_add(count, 1)
+        with tf.control_dependencies([increment]):
+            counted = count.read_value()
+        tensors = [
+            tf.reshape(step, [1]),
+            tf.reshape(weight, [1]),
+            tf.reshape(rate, [1]),
+            tf.reshape(counted, [1]),
+        ]
+        tf.identity(tf.cast(step, tf.float32) + 0.5, "step_and_a_half")
+        return side.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=train_op, host_call=(host_call, tensors)
+        )
+
+    est = estimator(side, model_dir, model_fn)
+    hook = Fetches(rate="rate:0", half="step_and_a_half:0")
+    est.train(endless, steps=5)
+    est.train(endless, steps=3, hooks=[hook])
+    est.evaluate(endless, steps=2)
+    return est.get_variable_value("c"), est.get_variable_value("w")
+
+
 def _of_ours_on(replicas: int, scenario: Any) -> Any:
     def on_replicas(side: Any, model_dir: str, record: Any) -> Any:
         side.replicas = replicas if side.name == "ours" else 0
+        side.for_tpu = replicas > 0
         return scenario(side, model_dir, record)
 
     return on_replicas
@@ -389,6 +459,7 @@ _BOTH = {
     "without_input": without_input,
     "data_ends": data_ends,
     "global_step_stays": global_step_stays,
+    "steps_seen": steps_seen,
     "scaffolds": scaffolds,
     "scaffolds_that_are_never_ready": scaffolds_that_are_never_ready,
 }
