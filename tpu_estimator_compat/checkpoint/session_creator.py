@@ -15,7 +15,6 @@ from tpu_estimator_compat.checkpoint import diagnosis, input_state
 from tpu_estimator_compat.checkpoint.state import restore_newest
 from tpu_estimator_compat.step_session import StepSession
 
-
 _ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
 
 

@@ -442,6 +442,36 @@ def steps_seen(side: Any, model_dir: str, record: Any) -> Any:
     return est.get_variable_value("c"), est.get_variable_value("w")
 
 
+def without_features(side: Any, model_dir: str, record: Any) -> Any:
+    """What an input_fn may return where model_fn makes its own examples."""
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        record(mode, repr(features), repr(labels))
+        weight = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
+        loss = tf.reduce_mean(tf.matmul(tf.ones([BATCH, 1]), weight))
+        train_op = minimized(side, loss, params) if mode == "train" else None
+        return side.tpu.TPUEstimatorSpec(
+            mode,
+            loss=loss,
+            train_op=train_op,
+            predictions={"y": tf.tile(weight, [BATCH, 1])},
+        )
+
+    for name, nothing in (
+        ("empty", {}),
+        ("pair", ({}, None)),
+        ("none", None),
+        ("nones", (None, None)),
+    ):
+        est = estimator(side, f"{model_dir}/{name}", model_fn)
+        est.train(lambda params, nothing=nothing: nothing, steps=3)
+        record(est.evaluate(lambda params, nothing=nothing: nothing, steps=2))
+        if not side.for_tpu:  # which predicts from datasets
+            predictions = est.predict(lambda params, nothing=nothing: nothing)
+            record([next(predictions) for _ in range(2)])
+            predictions.close()
+
+
 def _of_ours_on(replicas: int, scenario: Any) -> Any:
     def on_replicas(side: Any, model_dir: str, record: Any) -> Any:
         side.replicas = replicas if side.name == "ours" else 0
@@ -460,6 +490,7 @@ _BOTH = {
     "data_ends": data_ends,
     "global_step_stays": global_step_stays,
     "steps_seen": steps_seen,
+    "without_features": without_features,
     "scaffolds": scaffolds,
     "scaffolds_that_are_never_ready": scaffolds_that_are_never_ready,
 }
