@@ -163,7 +163,8 @@ class StepProgram:
         sole = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
         if not sole or not self.captured.is_host(op):
             return self.captured.is_host(op)
-        return op.name in self.captured.chief_ops | self.captured.depends_on_stand_ins()
+        of_calls = op.name in self.captured.chief_ops
+        return of_calls or op.name in self.captured.depends_on_stand_ins()
 
     def _host_program(
         self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
