@@ -29,7 +29,7 @@ from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
-from tpu_estimator_compat.training import add_default_saver, scaffold_of
+from tpu_estimator_compat.training import add_default_saver, scaffold_of, with_metrics_initialized
 
 Capture = Callable[[str, Any, VariableStore], ModeRun]
 Build = Callable[[str, Any], None]
@@ -136,6 +136,8 @@ class LiveModes:
                 run.warm_start(self._warm_start)
             scaffold = scaffold_of(run)
             step = mode_step(run)
+            if mode == ModeKeys.EVAL:
+                scaffold = with_metrics_initialized(scaffold)
             program = self._program(run, step)
             if mode == ModeKeys.TRAIN:
                 add_default_saver(run, scaffold)

@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.inputs import Featureless, Feed
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.machines_session import MachinesSession
 from tpu_estimator_compat.program import eager
@@ -135,6 +135,8 @@ class PredictFeatures(dict):
 
 def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
     """What model_fn is given of an input element in `mode`."""
+    if isinstance(element, Featureless):
+        return (element.features if isinstance(element.features, dict) else None), None
     if isinstance(element, Padded):
         features, labels = element.features, element.labels
         if type(features) is dict:

@@ -1,5 +1,6 @@
 """What programs leave out, and what they must not: effects, and values that differ."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -166,3 +167,30 @@ def test_what_was_no_scalar_stays_a_vector(graph):
         tf.constant([3.0]),
     ):
         assert not taken_out(tensor, lambda x: {"first": x[0]})
+
+
+def test_a_read_that_waits_for_nothing_comes_before_the_writes(graph):
+    variable = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+    before = variable.read_value()
+    written = tf.assign_add(variable, 1.0)
+    free = tf.reshape(variable.read_value(), [1])
+    with tf.control_dependencies([written]):
+        after = variable.read_value()
+    ops = prune.in_creation_order(
+        prune.ancestors([t.op for t in (before, written, free, after)], ())
+    )
+    reads = [op.name for op in simplify.reads_first(ops) if op.type == "ReadVariableOp"]
+    early = free.op.inputs[0].op
+    while early.type != "ReadVariableOp":
+        early = early.inputs[0].op
+    assert reads[0] == early.name
+    assert sorted(reads) == sorted(op.name for op in ops if op.type == "ReadVariableOp")
+
+
+def test_keras_code_reads_where_it_is_written(graph):
+    """Two draws from one generator of seeds differ, since the second reads what the first wrote."""
+    generator = keras.random.SeedGenerator(1)
+    draws = [keras.random.uniform([4], seed=generator) for _ in range(2)]
+    ops = prune.in_creation_order(graph.get_operations())
+    assert simplify.reads_first(ops) == ops
+    assert len({draw.name for draw in draws}) == 2

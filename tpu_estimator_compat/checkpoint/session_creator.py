@@ -15,19 +15,29 @@ from tpu_estimator_compat.checkpoint import diagnosis, input_state
 from tpu_estimator_compat.checkpoint.state import restore_newest
 from tpu_estimator_compat.step_session import StepSession
 
+_ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
+
 
 class _SessionManager(session_manager.SessionManager):
     """A SessionManager whose sessions run on live TF2 variables."""
 
-    def __init__(self, make_session: Callable[[], StepSession], *, restore_input: bool, **kwargs):
+    def __init__(
+        self,
+        make_session: Callable[[], StepSession],
+        *,
+        restore_input: bool,
+        asks_variables: bool,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self._make_session = make_session
+        self._asks_variables = asks_variables
         self._restore_input = restore_input
         self.restored: str | None = None
 
     def _model_ready(self, sess):
         ready, message = super()._model_ready(sess)
-        if ready and (missing := sess.uninitialized()):
+        if ready and self._asks_variables and (missing := sess.uninitialized()):
             return False, f"Variables not initialized: {', '.join(missing)}"
         return ready, message
 
@@ -119,7 +129,7 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
         ):
             # TF's defaults ask every variable in the graph; the session knows without.
             if getattr(self._scaffold, field) is None and not tf.compat.v1.get_collection(key):
-                setattr(self._scaffold, field, tf.constant([], tf.string))
+                setattr(self._scaffold, field, tf.constant([], tf.string, name=_ASKS_VARIABLES))
         session = super().create_session()
         session.start()
         return session
@@ -133,6 +143,7 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
             self._session_manager = _SessionManager(
                 self._remembered,
                 restore_input=self._restore_input,
+                asks_variables=self._scaffold.ready_op.op.name.startswith(_ASKS_VARIABLES),
                 local_init_op=self._scaffold.local_init_op,
                 local_init_feed_dict=self._scaffold.local_init_feed_dict,
                 ready_op=self._scaffold.ready_op,

@@ -256,7 +256,8 @@ class TPUEstimator(Preflighting, Estimator):
         self, features: Any, labels: Any, mode: str, where: Topology, check_shapes: bool = True
     ) -> EstimatorSpec | TPUEstimatorSpec:
         if where.tpu_semantics and check_shapes:
-            _check_static(features, "features")
+            if features is not None:
+                _check_static(features, "features")
             if labels is not None:
                 _check_static(labels, "labels")
         params = self.params

@@ -9,9 +9,10 @@ pruned graph again for every element.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
 from tpu_estimator_compat.program import eager, prune
@@ -25,6 +26,18 @@ _QUEUE_RUNNERS = (
     "consider converting your input pipeline to use `tf.data` instead (see "
     "https://www.tensorflow.org/guide/datasets for instructions. Queues cannot be run here."
 )
+
+
+class Featureless(NamedTuple):
+    """An element of an input that holds nothing: model_fn makes its own.
+
+    Attributes:
+      features: what input_fn returned for features: an empty dict; () stands for None.
+      tick: what moves through the pipeline instead, a scalar.
+    """
+
+    features: Any
+    tick: Any
 
 
 _PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
@@ -42,7 +55,7 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
 
     Raises:
       RuntimeError: the input pipeline is made of queue runners.
-      ValueError: input_fn returned neither a Dataset nor features nor (features, labels).
+      ValueError: input_fn returned a tuple of another length than two.
     """
     graph = tf.Graph()
     store = VariableStore(tf.distribute.get_strategy())
@@ -111,8 +124,9 @@ def _check(result: Any, graph: tf.Graph) -> None:
     if graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
         raise RuntimeError(_QUEUE_RUNNERS)
     if result is None:
-        raise ValueError(
-            "input_fn returned None. Return a tf.data.Dataset, features, or (features, labels)."
+        logging.warning(
+            "input_fn returned None: model_fn is called with features=None. If that is not meant, "
+            "return a tf.data.Dataset, features, or (features, labels)."
         )
     if isinstance(result, (list, tuple)) and not hasattr(result, "_fields") and len(result) != 2:
         raise ValueError(
@@ -138,6 +152,14 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
     if isinstance(element, tuple) and len(element) == 2 and element[1] is None:
         # A tuple alone would be taken for features and labels.
         element = (element[0], ()) if isinstance(element[0], (list, tuple)) else element[0]
+    if all(part is None for part in tf.nest.flatten(element)):
+        features = element[0] if isinstance(element, tuple) else element
+        features = () if features is None else features
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            ticks = tf.data.Dataset.from_tensors(0).repeat()
+            return dataset_ops.DatasetV1Adapter(ticks).map(
+                tf.autograph.experimental.do_not_convert(lambda tick: Featureless(features, tick))
+            )
     with graph.as_default():
         element = tf.nest.map_structure(
             lambda t: t if hasattr(t, "dtype") and hasattr(t, "graph") else _as_tensor(t), element

@@ -15,7 +15,7 @@ from tensorflow.python.distribute import device_util, distribute_utils
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding
-from tpu_estimator_compat.inputs.calling import reruns_graph, runs_python
+from tpu_estimator_compat.inputs.calling import Featureless, reruns_graph, runs_python
 from tpu_estimator_compat.program import eager, machines
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
@@ -215,6 +215,8 @@ def _of_host(
     calls = topology_lib.invocations(mode, topology, tpu_config)
     mine = [d for d, call in zip(datasets, calls, strict=True) if call.host == host]
     dataset = _one_dataset(mine or datasets[:1])  # the dataset of a broadcast is everyone's
+    if isinstance(dataset.element_spec, Featureless):
+        return dataset
     if mode == ModeKeys.PREDICT and predict_batch_size is not None:
         dataset = padding.pad(dataset, predict_batch_size)
         batch_axis = None

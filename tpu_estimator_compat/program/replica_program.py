@@ -31,8 +31,7 @@ class ReplicaProgram:
       replicas: how many replicas run this program together; 1 for host work.
       native_collectives: leave CrossReplicaSum ops in place, for devices that have a kernel (TPU).
       rewrites: as for `prune.subgraph_def`; empty with native collectives.
-      reads_first: variables that are read without waiting for anything are read before anything is
-        written, whatever the order in which the ops were made. A session started with such reads.
+      reads_first: read variables as they are before the step, where a read waits for nothing.
 
     Raises:
       NotImplementedError: several replicas, and a CrossReplicaSum inside a branch or loop body.
@@ -73,9 +72,8 @@ class ReplicaProgram:
         """The program that makes a host resource and fetches its handle."""
         program = cls.__new__(cls)
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
-        program.targets, program.handles = [], []
+        program.targets, program.handles, program._reads_first = [], [], False
         program.replicas, program.native_collectives, program._rewrites = 1, False, None
-        program._reads_first = False
         program._finish(prune.ancestors([op], ()), set())
         return program
 
@@ -84,10 +82,17 @@ class ReplicaProgram:
         self.ops = {op for op in ops if op.type != "Placeholder" or (op.name, 0) not in stops}
         self.stops = stops
         exchange = self.replicas > 1 and not self.native_collectives
-        self.stages = stages.cut(self.ops, self.fetches, stops, exchange=exchange)
+        self.stages = stages.cut(
+            self.ops, self.fetches, stops, exchange=exchange, reads_first=self._reads_first
+        )
         self._graph_defs: dict[tuple[int, int], tf.compat.v1.GraphDef] = {}
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
+        fed = {t.op: t for t in self.feeds if t.op not in self.ops}
+        self._awaited = [  # feeds that a stage waits for without taking them
+            {c.name: fed[c] for op in stage.ops for c in op.control_inputs if c in fed}
+            for stage in self.stages
+        ]
 
     def written_handles(self) -> list[tf.Operation]:
         """The variable handles that something other than a read consumes."""
@@ -105,8 +110,6 @@ class ReplicaProgram:
         cached = self._graph_defs.get((index, seed_offset))
         if cached is None:
             ops = self.stages[index].ops
-            if self._reads_first:
-                ops = sorted(ops, key=lambda op: not _is_plain_read(op))
             kept = {op.name for op in self._wanted[index]}
             kept |= {t.op.name for t in self.stages[index].outputs}
             cached = prune.subgraph_def(
@@ -115,6 +118,7 @@ class ReplicaProgram:
                 seed_offset=seed_offset,
                 rewrites=self._rewrites,
                 instead=simplify.repeated_reads(ops, kept),
+                awaited=self._awaited[index],
             )
             eager.register_functions(cached)
             if self.replicas > 1 and not self.native_collectives:
@@ -150,6 +154,8 @@ class ReplicaProgram:
             done += self._import(index, environment, after=done)
             if stage.collectives:
                 self._exchange(stage, environment)
+        if not self.native_collectives:
+            _must_run(done)
         with tf.control_dependencies(done):
             return [tf.identity(environment[key(t)]) for t in self.fetches]
 
@@ -161,10 +167,13 @@ class ReplicaProgram:
         under_construction = tf.compat.v1.get_default_graph()
         already = len(under_construction.get_operations()) if after else 0
         graph_def = self._graph_def(index, _seed_offset(self.replicas))
+        input_map = {t.name: environment[key(t)] for t in stage.inputs}
+        for name, feed in self._awaited[index].items():
+            input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
         with _without_control_inputs(under_construction):
             returned = tf.graph_util.import_graph_def(
                 graph_def,
-                input_map={t.name: environment[key(t)] for t in stage.inputs},
+                input_map=input_map,
                 return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
                 name="",
             )
@@ -202,8 +211,19 @@ def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
         graph._control_dependencies_stack = stack
 
 
-def _is_plain_read(op: tf.Operation) -> bool:
-    return op.type == "ReadVariableOp" and not op.control_inputs
+def _must_run(targets: Sequence[tf.Operation]) -> None:
+    """Has the function under construction run `targets`, whether or not anyone wants its results.
+
+    A function runs its stateful ops. The op that a `tf.cond` or a `tf.while_loop` returns is a copy
+    of what a branch or the loop gave, and has no state. What it stands for runs for its sake alone:
+    of the functions of a TF1 graph, nothing runs that no output depends on.
+    """
+    stateless = [op for op in targets if not op.op_def.is_stateful]
+    # None where a dataset's function is built: it runs what its results depend on.
+    manager = tf.compat.v1.get_default_graph().experimental_acd_manager
+    if stateless and manager is not None:
+        with tf.control_dependencies(stateless):
+            manager.run_independently(tf.no_op())
 
 
 _READERS = frozenset(

@@ -6,6 +6,7 @@ single-threaded executor runs as it is; and where it drops an op it leaves the w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import tensorflow as tf
@@ -15,6 +16,18 @@ from tpu_estimator_compat.program.prune import Key, key
 
 _READ = "ReadVariableOp"
 _MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet there for their effect
+
+_KERAS_CODE = tuple(
+    os.sep + os.path.join(*parts)
+    for parts in (
+        ("keras", "src", "backend", "common", "variables.py"),
+        ("keras", "src", "layers", ""),
+        ("keras", "src", "optimizers", ""),
+        ("keras", "src", "random", ""),
+        ("tf_keras", "src", "layers", ""),
+        ("tf_keras", "src", "optimizers", ""),
+    )
+)
 
 
 def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
@@ -91,6 +104,33 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
         if any(t.dtype in (tf.resource, tf.variant) for t in op.outputs):
             aliased |= handles  # whoever writes to it later may know it by another name
     return repeated
+
+
+def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
+    """Puts reads of variables that wait for nothing before the writes, as TF1's executor did.
+
+    `tf.train.get_global_step()`, used after `minimize`, was the step before its increment: a read
+    without dependencies is ready when the step begins, an update only when there are gradients.
+    Keras's code counts on the order in which it is written; its reads stay where they are.
+
+    Args:
+      order: operations in the order in which they were created.
+
+    Returns:
+      The same operations, in an order that is topological too.
+    """
+    written: set[Key] = set()
+    early = set()
+    for op in order:
+        if op.type != _READ:
+            written.update(key(t) for t in op.inputs if t.dtype == tf.resource)
+        elif key(op.inputs[0]) in written and not op.control_inputs and not _by_keras(op):
+            early.add(op)
+    return [*(op for op in order if op in early), *(op for op in order if op not in early)]
+
+
+def _by_keras(op: tf.Operation) -> bool:
+    return any(part in frame.filename for frame in op.traceback for part in _KERAS_CODE)
 
 
 def sole_elements(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import prune, simplify
 from tpu_estimator_compat.program.prune import Key, key
 
 
@@ -39,6 +39,7 @@ def cut(
     stops: Collection[Key],
     *,
     exchange: bool,
+    reads_first: bool = False,
 ) -> list[Stage]:
     """Cuts pruned operations into stages.
 
@@ -47,11 +48,14 @@ def cut(
       fetches: tensors that the caller wants.
       stops: feeds and handles: tensors that come from outside.
       exchange: whether several replicas take part; if not, everything is one stage.
+      reads_first: see `simplify.reads_first`.
 
     Returns:
       The stages in the order in which they run.
     """
     order = prune.in_creation_order(ops)
+    if reads_first:
+        order = simplify.reads_first(order)
     levels = _levels(order, stops, exchange)
     last = max(levels.values(), default=0)
     stages = [_stage(order, levels, level, exchange) for level in range(last + 1)]

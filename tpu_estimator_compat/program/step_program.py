@@ -69,11 +69,11 @@ class StepProgram:
         if self.strategy.num_replicas_in_sync == 1:
             taken = simplify.sole_elements(captured.stand_ins.values())
             self._sent |= {key(t): (t, scalar) for t, scalar in taken}
-        host_fetches = [t for t in self.fetches if captured.is_host(t.op)]
+        host_fetches = [t for t in self.fetches if self._is_host(t.op)]
         apart = captured.chief_ops if queued or captured.chief_ops_every > 1 else set()
         self._host = self._host_program(host_fetches, [t for t in targets if t.name not in apart])
         self._calls = self._host_program([], [t for t in targets if t.name in apart])
-        own = {key(t): t for t in self.fetches if not captured.is_host(t.op)}
+        own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
         self._strings = self._string_program(list(own.values())) if on_tpu else None
         if self._strings:
             for tensor in self._strings.fetches:
@@ -84,7 +84,7 @@ class StepProgram:
             captured.graph,
             [*captured.feeds, *self._fed],
             list({**own, **{key(t): t for t in self._behind}}.values()),
-            [op for op in targets if not captured.is_host(op)],
+            [op for op in targets if not self._is_host(op)],
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=on_tpu,
             reads_first=True,
@@ -169,11 +169,23 @@ class StepProgram:
         ops += [] if self.queue else self._calls.ops
         return one and not any(map(prune.calls_functions, ops))
 
+    def _is_host(self, op: tf.Operation) -> bool:
+        """Whether the host runs `op`, after the replicas.
+
+        What ignores input and replicas, but is no host call, is a part of the step of a sole
+        replica: it sees variables as the step does, and what both need happens once.
+        """
+        sole = self.strategy.num_replicas_in_sync == 1 and not (self._jit_compile or self._on_tpu)
+        if not sole or not self.captured.is_host(op):
+            return self.captured.is_host(op)
+        of_calls = op.name in self.captured.chief_ops
+        return of_calls or op.name in self.captured.depends_on_stand_ins()
+
     def _host_program(
         self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
     ) -> ReplicaProgram:
         """Fetches that ignore both input and replicas are read here too, after the replicas."""
-        mine = [op for op in targets if self.captured.is_host(op)]
+        mine = [op for op in targets if self._is_host(op)]
         ops = prune.ancestors([*(t.op for t in fetches), *mine], set(self._sent))
         consumed = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
         consumed |= {(op.name, 0) for op in ops}
