@@ -22,6 +22,7 @@ from tpu_estimator_compat.legacy import namespaces, numpy_names, overlay, python
 from tpu_estimator_compat.legacy.dialect import Dialect, dialect
 
 _ROOTS = ("tensorflow", "tensorflow_estimator")
+_OURSELVES = __name__.partition(".")[0]
 
 
 class LegacyImports(importlib.abc.MetaPathFinder):
@@ -65,6 +66,8 @@ class LegacyImports(importlib.abc.MetaPathFinder):
     def _may_be_legacy(self, fullname: str, path: Sequence[str] | None) -> bool:
         """Whether it is worth looking: most imports of a process are not of legacy modules."""
         top = fullname.partition(".")[0]
+        if top == _OURSELVES:  # wherever it lies: perhaps in a clone below the script
+            return False
         if top in self.packages:
             return True
         if path is not None:
