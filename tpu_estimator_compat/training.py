@@ -21,7 +21,7 @@ from tpu_estimator_compat.callbacks.preemption import Preemption
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.callbacks.progress_bar import progress_bar
 from tpu_estimator_compat.checkpoint import SaverHook, StepSessionCreator, global_step_in, latest
-from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.config import IterationsPerLoopCounter, parse_iterations_per_loop
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.machines_session import leaving_together
 from tpu_estimator_compat.mode_run import ModeRun
@@ -302,6 +302,10 @@ def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
     if every is None:
         return []
+    if loop is None and request.batch_size is not None:
+        # A TPUEstimator counted its loops off TPU as well, where a step was one of them.
+        loop = parse_iterations_per_loop(run.config.tpu_config.iterations_per_loop)
+        every = math.ceil(every / loop.value) if loop.unit == "count" else every
     in_steps: dict[str, Any] = {"every_n_steps": every}
     if loop is not None and loop.unit == "seconds":
         in_steps = {"every_n_steps": None, "every_n_secs": loop.value}

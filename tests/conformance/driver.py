@@ -21,16 +21,12 @@ import os
 import pathlib
 import random
 import shutil
-import sys
 import tempfile
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-
-HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE)]
 
 import numpy as np
 import observing

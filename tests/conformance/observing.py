@@ -38,10 +38,11 @@ NORMALISED = [
 """Rules for texts: why, pattern, replacement."""
 
 UNHEARD = (
-    r"is deprecated and will be removed",  # TensorFlow's own, of functions that a version deprecates
+    r"is deprecated and will be removed",  # TensorFlow's own, of what a version deprecates
     r"The name tf\.",  # the same, for names
     r"is not in all_model_checkpoint_paths",  # comes when a checkpoint is written: checkpoints.md
     r"already exists; retrying",  # two exports within a second
+    r"Distribute Coordinator",  # a part of the original that is not here
     r"Using config",  # every field, with addresses: scenarios record fields one by one
     # StepCounterHook compares reads that race with the step: of a step that was raised, by chance.
     r"has not been increased.*previous value: [1-9]",

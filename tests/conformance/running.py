@@ -1,4 +1,4 @@
-"""Conformance runs: both sides at once, each a process that is started anew where a scenario ended it.
+"""Conformance runs: both sides at once, in processes that are started anew where one has ended.
 
 Also a command, for the differences of some scenarios:
 

@@ -14,7 +14,6 @@ import re
 from typing import Any
 
 import pytest
-
 from parity import runs
 
 from . import comparing, running
@@ -29,9 +28,7 @@ with TABLE.open(newline="") as _file:
 
 
 @pytest.fixture(scope="session")
-def observed(
-    original_python: str, tmp_path_factory: pytest.TempPathFactory
-) -> Any:
+def observed(original_python: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A function that gives the observations of a scenario: the original's, and ours.
 
     All scenarios run once in a session, whichever worker asks first.
@@ -98,7 +95,10 @@ def test_differences_are_found():
     assert comparing.differences({"a": [1, 2, 3]}, {"a": [1, 3, 4]}) == ["a: -2", "a: +4"]
     assert comparing.differences({"a": 1}, {"b": 1}) == ["a: -1", "b: +1"]
     texts = {"log": ["loss = 0.3333333"]}, {"log": ["loss = 0.333333343267"]}
-    assert comparing.differences(*texts) == ["log: -loss = 0.3333333", "log: +loss = 0.333333343267"]
+    assert comparing.differences(*texts) == [
+        "log: -loss = 0.3333333",
+        "log: +loss = 0.333333343267",
+    ]
     assert comparing.differences({"a": 1.0}, {"a": 1.0001}) == ["a: 1.0 -> 1.0001"]
     longer = {"error": {"text": "No."}}, {"error": {"text": "No. Say yes."}}
     assert comparing.differences(*longer) == []

@@ -330,6 +330,8 @@ class Estimator(Exporting):
             arguments = declared_arguments(input_fn, offered)
             make = functools.partial(input_fn, **arguments)
             datasets.append(inputs.call_input_fn(make, seed=self._config.tf_random_seed))
+        if mode == ModeKeys.PREDICT:
+            inputs.warn_if_endless(datasets[0])
         return inputs.feed(datasets, mode, where, None)
 
     def _call_model_fn(

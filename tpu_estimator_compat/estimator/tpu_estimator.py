@@ -224,6 +224,8 @@ class TPUEstimator(Preflighting, Estimator):
             inputs.check_is_dataset(dataset, mode=mode, per_host_v2=per_host_v2)
             if mode != ModeKeys.PREDICT:
                 inputs.warn_of_other_size(dataset, size, self._batch_axis)
+        elif mode == ModeKeys.PREDICT:
+            inputs.warn_if_endless(dataset)
         return dataset
 
     def _capture(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
 from tpu_estimator_compat.program import eager, prune
@@ -89,6 +90,20 @@ def check_is_dataset(dataset: tf.data.Dataset, *, mode: str, per_host_v2: bool) 
         raise TypeError(
             "For mode PREDICT, `input_fn` must return `Dataset` instead of `features` and "
             f"`labels`. Got {result}."
+        )
+
+
+def warn_if_endless(dataset: tf.data.Dataset) -> None:
+    """Warns of a prediction that no end of data can end: its features come from no Dataset."""
+    _, result = dataset._legacy_source
+    if isinstance(result, tf.data.Dataset):
+        return
+    features = result[0] if isinstance(result, (list, tuple)) else result
+    tensors = [t for t in tf.nest.flatten(features) if isinstance(t, tf.Tensor)]
+    if not any(t.op.type == "IteratorGetNext" for t in tensors):
+        logging.warning(
+            "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict "
+            "yields forever. This is probably a mistake."
         )
 
 

@@ -3,7 +3,6 @@
 import os
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -124,9 +123,7 @@ def local_variables_are_not_saved(model_dir, record):
     def model_fn(features, labels, mode):
         local = tf.get_local_variable("local", [], initializer=tf.ones_initializer())
         plain = tf.get_variable("kept", [], trainable=False, initializer=tf.ones_initializer())
-        outside = tf.get_variable(
-            "outside", [], collections=["mine", tf.GraphKeys.LOCAL_VARIABLES]
-        )
+        outside = tf.get_variable("outside", [], collections=["mine", tf.GraphKeys.LOCAL_VARIABLES])
         loss = models.loss_of(features, labels) + local + plain + 0.0 * outside
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
@@ -188,9 +185,10 @@ def a_checkpoint_that_listeners_see(model_dir, record):
 def checkpoints_iterator(model_dir, record):
     """tf.train.checkpoints_iterator over the directory."""
     models.trained(model_dir, steps=2)
-    return [os.path.basename(p) for p in tf.train.checkpoints_iterator(
-        model_dir, timeout=0, timeout_fn=lambda: True
-    )]
+    return [
+        os.path.basename(p)
+        for p in tf.train.checkpoints_iterator(model_dir, timeout=0, timeout_fn=lambda: True)
+    ]
 
 
 def all_checkpoints_evaluated(model_dir, record):

@@ -4,16 +4,33 @@ import json
 import os
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
-_FIELDS = (
-    "model_dir tf_random_seed save_summary_steps save_checkpoints_steps save_checkpoints_secs "
-    "keep_checkpoint_max keep_checkpoint_every_n_hours log_step_count_steps train_distribute "
-    "eval_distribute protocol device_fn task_type task_id global_id_in_cluster master "
-    "num_ps_replicas num_worker_replicas is_chief evaluation_master service "
-    "session_creation_timeout_secs experimental_max_worker_delay_secs"
-).split()
+_FIELDS = [
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "train_distribute",
+    "eval_distribute",
+    "protocol",
+    "device_fn",
+    "task_type",
+    "task_id",
+    "global_id_in_cluster",
+    "master",
+    "num_ps_replicas",
+    "num_worker_replicas",
+    "is_chief",
+    "evaluation_master",
+    "service",
+    "session_creation_timeout_secs",
+    "experimental_max_worker_delay_secs",
+]
 
 
 def _fields(config):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -87,7 +86,7 @@ def evaluation_does_not_train(model_dir, record):
         spec = models.model_fn(features, labels, mode)
         if mode != "eval":
             return spec
-        w = [v for v in tf.global_variables() if v.op.name == "w"][0]
+        w = next(v for v in tf.global_variables() if v.op.name == "w")
         with tf.control_dependencies([tf.assign(w, 100.0)]):
             return spec._replace(loss=tf.identity(spec.loss))
 
@@ -218,7 +217,7 @@ def evaluation_of_a_graph_without_input(model_dir, record):
 
 
 def float_types_in_the_saving_line(model_dir, record):
-    """"Saving dict for global step": numbers have the digits of their type."""
+    """ "Saving dict for global step": numbers have the digits of their type."""
 
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)

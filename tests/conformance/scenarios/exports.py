@@ -3,7 +3,6 @@
 import os
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -290,16 +289,18 @@ def an_export_with_assets_of_the_graph(model_dir, record):
             return spec
         table = tf.lookup.StaticHashTable(
             tf.lookup.TextFileInitializer(
-                os.path.abspath("vocabulary.txt"), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE,
-                tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER,
+                os.path.abspath("vocabulary.txt"),
+                tf.string,
+                tf.lookup.TextFileIndex.WHOLE_LINE,
+                tf.int64,
+                tf.lookup.TextFileIndex.LINE_NUMBER,
             ),
             -1,
         )
         found = table.lookup(tf.constant(["b"]))
         return spec._replace(
-            predictions={"found": found}, export_outputs={
-                "serving_default": tf.estimator.export.PredictOutput({"found": found})
-            }
+            predictions={"found": found},
+            export_outputs={"serving_default": tf.estimator.export.PredictOutput({"found": found})},
         )
 
     estimator = models.estimator(model_dir, model_fn)

@@ -2,15 +2,12 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
 def calls_in_training(model_dir, record):
     """begin, after_create_session, before_run and after_run for each step, end."""
-    models.estimator(model_dir).train(
-        models.batches(), hooks=[models.Recording(record)], steps=3
-    )
+    models.estimator(model_dir).train(models.batches(), hooks=[models.Recording(record)], steps=3)
 
 
 def calls_in_an_evaluation(model_dir, record):
@@ -223,9 +220,7 @@ def two_hooks_feed_the_same(model_dir, record):
         def before_run(self, run_context):
             return tf.train.SessionRunArgs(None, feed_dict={self.tensor: 0.5})
 
-    models.estimator(model_dir, model_fn).train(
-        models.batches(), hooks=[Feeds(), Feeds()], steps=2
-    )
+    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Feeds(), Feeds()], steps=2)
 
 
 def a_hook_adds_to_the_graph(model_dir, record):
@@ -271,7 +266,7 @@ def a_hook_loads_weights(model_dir, record):
     class Loads(tf.train.SessionRunHook):
         def begin(self):
             self.value = tf.placeholder(tf.float32, [])
-            variable = [v for v in tf.trainable_variables() if v.op.name == "w"][0]
+            variable = next(v for v in tf.trainable_variables() if v.op.name == "w")
             self.load = variable.assign(self.value)
 
         def after_create_session(self, session, coord):

@@ -4,7 +4,6 @@ import collections
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -60,16 +59,17 @@ def a_dataset_of_dicts(model_dir, record):
     """Both features and labels may be dicts."""
 
     def input_fn():
-        element = ({"a": tf.ones([2]), "b": tf.ones([2, 1])}, {"l": tf.ones([2]), "m": tf.ones([2])})
+        element = (
+            {"a": tf.ones([2]), "b": tf.ones([2, 1])},
+            {"l": tf.ones([2]), "m": tf.ones([2])},
+        )
         return tf.data.Dataset.from_tensors(element).repeat(4)
 
     _through(model_dir, record, input_fn)
 
 
 def a_dataset_of_a_dict_without_labels(model_dir, record):
-    _through(
-        model_dir, record, lambda: tf.data.Dataset.from_tensors({"a": tf.ones([2])}).repeat(4)
-    )
+    _through(model_dir, record, lambda: tf.data.Dataset.from_tensors({"a": tf.ones([2])}).repeat(4))
 
 
 def a_dataset_of_nested_dicts(model_dir, record):
@@ -93,7 +93,9 @@ def a_dataset_of_named_tuples(model_dir, record):
     Pair = collections.namedtuple("Pair", ["first", "second"])
 
     def input_fn():
-        return tf.data.Dataset.from_tensors((Pair(tf.ones([2]), tf.ones([3])), tf.ones([2]))).repeat()
+        return tf.data.Dataset.from_tensors(
+            (Pair(tf.ones([2]), tf.ones([3])), tf.ones([2]))
+        ).repeat()
 
     _through(model_dir, record, input_fn)
 
@@ -101,7 +103,9 @@ def a_dataset_of_named_tuples(model_dir, record):
 def a_dataset_of_sparse_features(model_dir, record):
     def input_fn():
         sparse = tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 3])
-        return tf.data.Dataset.from_tensors(({"s": sparse, "d": tf.ones([2])}, tf.ones([2]))).repeat()
+        return tf.data.Dataset.from_tensors(
+            ({"s": sparse, "d": tf.ones([2])}, tf.ones([2]))
+        ).repeat()
 
     _through(model_dir, record, input_fn)
 
@@ -109,7 +113,9 @@ def a_dataset_of_sparse_features(model_dir, record):
 def a_dataset_of_ragged_features(model_dir, record):
     def input_fn():
         ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
-        return tf.data.Dataset.from_tensors(({"r": ragged, "d": tf.ones([2])}, tf.ones([2]))).repeat()
+        return tf.data.Dataset.from_tensors(
+            ({"r": ragged, "d": tf.ones([2])}, tf.ones([2]))
+        ).repeat()
 
     _through(model_dir, record, input_fn)
 
@@ -132,7 +138,9 @@ def a_dataset_of_many_types(model_dir, record):
 
 def keys_that_are_not_strings(model_dir, record):
     def input_fn():
-        return tf.data.Dataset.from_tensors(({1: tf.ones([2]), 0: tf.ones([3])}, tf.ones([2]))).repeat()
+        return tf.data.Dataset.from_tensors(
+            ({1: tf.ones([2]), 0: tf.ones([3])}, tf.ones([2]))
+        ).repeat()
 
     _through(model_dir, record, input_fn)
 

@@ -3,8 +3,6 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from scenarios import models
-
 
 def _input_fn():
     x = np.arange(1, 9, dtype=np.float32).reshape(8, 1) / 8.0

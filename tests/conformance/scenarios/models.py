@@ -116,7 +116,7 @@ def tpu_model_fn(features, labels, mode, params):
 
 def changed(spec, **more):
     """A TPUEstimatorSpec with other fields; `_replace` of the original loses some."""
-    fields = "mode predictions loss train_op eval_metrics export_outputs".split()
+    fields = ["mode", "predictions", "loss", "train_op", "eval_metrics", "export_outputs"]
     return tf.estimator.tpu.TPUEstimatorSpec(**{**{f: getattr(spec, f) for f in fields}, **more})
 
 

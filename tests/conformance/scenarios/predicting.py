@@ -1,7 +1,6 @@
 """`predict`: what the generator yields, and when."""
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 

@@ -3,7 +3,6 @@
 import os
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -124,7 +123,8 @@ class _Notes(tf.estimator.Exporter):
         return self._name
 
     def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
-        self.record(self._name, export_path, checkpoint_path, eval_result, is_the_final_export)
+        self.record(self._name, export_path, checkpoint_path, eval_result)
+        self.record(self._name, "final", bool(is_the_final_export))
         return f"{self._name} {int(eval_result['global_step'])}"
 
 
@@ -314,7 +314,11 @@ def eval_dir_with_a_name(model_dir, record):
     """Early stopping with an eval_dir of its own."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)
     hook = tf.estimator.experimental.stop_if_lower_hook(
-        estimator, "loss", 0.5, eval_dir=estimator.eval_dir("x"), run_every_secs=None,
+        estimator,
+        "loss",
+        0.5,
+        eval_dir=estimator.eval_dir("x"),
+        run_every_secs=None,
         run_every_steps=1,
     )
     train_spec = tf.estimator.TrainSpec(models.batches(), max_steps=12, hooks=[hook])

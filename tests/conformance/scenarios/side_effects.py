@@ -2,7 +2,6 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -42,7 +41,9 @@ def py_func(model_dir, record):
 def numpy_function_and_py_function(model_dir, record):
     def make(features, mode):
         first = tf.numpy_function(_noted(record, "numpy"), [features["x"]], tf.int32)
-        second = tf.py_function(lambda x: record("eager", tf.executing_eagerly()) or 1, [1], tf.int32)
+        second = tf.py_function(
+            lambda x: record("eager", tf.executing_eagerly()) or 1, [1], tf.int32
+        )
         return [first, second]
 
     return _in_every_mode(model_dir, make)
@@ -116,7 +117,10 @@ def effects_in_a_map(model_dir, record):
 
 def assertions_that_hold(model_dir, record):
     def make(features, mode):
-        return [tf.assert_less(features["x"], 100.0), tf.debugging.assert_all_finite(features["x"], "")]
+        return [
+            tf.assert_less(features["x"], 100.0),
+            tf.debugging.assert_all_finite(features["x"], ""),
+        ]
 
     return _in_every_mode(model_dir, make)
 

@@ -1,7 +1,6 @@
 """EstimatorSpec and TPUEstimatorSpec: what they demand in each mode, in which words."""
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -59,7 +58,9 @@ def what_a_prediction_needs(model_dir, record):
         lambda: Spec("infer", predictions=[_loss()]),
         lambda: Spec("infer", predictions={"a": _loss()}, export_outputs=[1]),
         lambda: Spec("infer", predictions={"a": _loss()}, export_outputs={"a": 3}),
-        lambda: Spec("infer", predictions=_loss(), export_outputs={"a": export.PredictOutput(_loss())}),
+        lambda: Spec(
+            "infer", predictions=_loss(), export_outputs={"a": export.PredictOutput(_loss())}
+        ),
     )
 
 

@@ -1,7 +1,6 @@
 """Summaries and writers: which events lie where, in every mode."""
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 

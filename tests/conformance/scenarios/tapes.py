@@ -1,7 +1,6 @@
 """Gradient tapes, TF2 optimizers and object-based checkpoints in a model_fn."""
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -23,7 +22,7 @@ def a_tape(model_dir, record):
             loss = models.loss_of(features, labels)
         gradients = tape.gradient(loss, tf.trainable_variables())
         optimizer = tf.train.GradientDescentOptimizer(0.5)
-        pairs = zip(gradients, tf.trainable_variables())
+        pairs = zip(gradients, tf.trainable_variables(), strict=True)
         return loss, optimizer.apply_gradients(pairs, tf.train.get_global_step())
 
     _trained_by(model_dir, train_op)
@@ -40,7 +39,7 @@ def a_persistent_tape(model_dir, record):
         of_weight = tape.gradient(loss, tf.trainable_variables())
         tf.summary.scalar("of_input", tf.reduce_sum(of_input))
         optimizer = tf.train.GradientDescentOptimizer(0.5)
-        pairs = zip(of_weight, tf.trainable_variables())
+        pairs = zip(of_weight, tf.trainable_variables(), strict=True)
         return loss, optimizer.apply_gradients(pairs, tf.train.get_global_step())
 
     _trained_by(model_dir, train_op)
@@ -103,7 +102,9 @@ def a_keras_optimizer_with_a_tape(model_dir, record):
         variables = tf.trainable_variables()
         optimizer = tf.keras.optimizers.legacy.Adagrad(0.1)
         optimizer.iterations = tf.train.get_global_step()
-        update = optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        update = optimizer.apply_gradients(
+            zip(tape.gradient(loss, variables), variables, strict=True)
+        )
         return loss, update
 
     _trained_by(model_dir, train_op)
@@ -184,7 +185,7 @@ def stop_recording(model_dir, record):
             loss = loss + tf.stop_gradient(constant) * 0.0
         variables = tf.trainable_variables()
         optimizer = tf.train.GradientDescentOptimizer(0.5)
-        pairs = zip(tape.gradient(loss, variables), variables)
+        pairs = zip(tape.gradient(loss, variables), variables, strict=True)
         return loss, optimizer.apply_gradients(pairs, tf.train.get_global_step())
 
     _trained_by(model_dir, train_op)

@@ -1,7 +1,6 @@
 """TPUEstimator with use_tpu=False, and what its constructor refuses."""
 
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -69,7 +68,10 @@ def constructor_refuses(model_dir, record):
         {"config": config, "export_saved_model_api_version": 7, **sizes},
         {"config": config, "unknown": 7, **sizes},
     ):
-        shown = {k: v if isinstance(v, (int, str, dict)) else type(v).__name__ for k, v in arguments.items()}
+        shown = {
+            k: v if isinstance(v, (int, str, dict)) else type(v).__name__
+            for k, v in arguments.items()
+        }
         try:
             arguments = {"use_tpu": False, **arguments}
             TPUEstimator(models.tpu_model_fn, **arguments)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-
 from scenarios import models
 
 
@@ -250,9 +249,7 @@ def steps_and_max_steps(model_dir, record):
 
 def train_without_checkpoints(model_dir, record):
     """save_checkpoints_steps=None and secs=None: none is saved."""
-    estimator = models.estimator(
-        model_dir, save_checkpoints_steps=None, save_checkpoints_secs=None
-    )
+    estimator = models.estimator(model_dir, save_checkpoints_steps=None, save_checkpoints_secs=None)
     estimator.train(models.batches(), steps=3)
     return estimator.latest_checkpoint()
 
