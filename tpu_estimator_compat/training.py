@@ -302,14 +302,20 @@ def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
     if every is None:
         return []
-    if loop is None and request.batch_size is not None:
-        # A TPUEstimator counted its loops off TPU as well, where a step was one of them.
-        loop = parse_iterations_per_loop(run.config.tpu_config.iterations_per_loop)
-        every = math.ceil(every / loop.value) if loop.unit == "count" else every
     in_steps: dict[str, Any] = {"every_n_steps": every}
     if loop is not None and loop.unit == "seconds":
         in_steps = {"every_n_steps": None, "every_n_secs": loop.value}
     # An Estimator recorded its speed even where it wrote no summaries.
     recorded = run.config.save_summary_steps or request.batch_size is None
     output_dir = run.config.model_dir if recorded and run.writes_files else None
+    if loop is None and request.batch_size is not None:
+        in_steps = _in_calls_off_tpu(every, run.config.tpu_config.iterations_per_loop)
     return [ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps)]
+
+
+def _in_calls_off_tpu(every: int, iterations_per_loop: int | str) -> dict[str, Any]:
+    """How often a TPUEstimator off TPU told its speed: in loops, of which each was one step."""
+    loop = parse_iterations_per_loop(iterations_per_loop)
+    if loop.unit == "seconds":
+        return {"every_n_steps": None, "every_n_secs": loop.value}
+    return {"every_n_steps": math.ceil(every / loop.value)}
