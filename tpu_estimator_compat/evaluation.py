@@ -20,7 +20,7 @@ from tpu_estimator_compat.machines_session import leaving_together
 from tpu_estimator_compat.metrics import metric_pairs, sum_over_replicas
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.spec import WarmStartSettings
-from tpu_estimator_compat.training import host_call_targets, scaffold_of
+from tpu_estimator_compat.training import host_call_targets, scaffold_of, writer_hooks
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
@@ -130,7 +130,8 @@ class Evaluation:
         request_hooks, keras_callbacks = split_hooks(
             request.hooks, run.mode, {"loss": run.spec.loss}, results=lambda: final.values
         )
-        hooks = [*request_hooks, *stop, *(run.spec.evaluation_hooks or []), final]
+        of_spec = [*writer_hooks(run), *(run.spec.evaluation_hooks or [])]
+        hooks = [*request_hooks, *stop, *of_spec, final]
         hooks += keras_callbacks
         pacer = Pacer(hooks, loop)
         done = 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import summary_ops_v2  # lists a graph's summary writers
 
 from tpu_estimator_compat.callbacks import split_hooks
 from tpu_estimator_compat.checkpoint import StepSessionCreator
@@ -18,7 +19,7 @@ from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.spec import WarmStartSettings
 from tpu_estimator_compat.step_session import StepSession
-from tpu_estimator_compat.training import host_call_targets, scaffold_of
+from tpu_estimator_compat.training import host_call_targets, scaffold_of, writer_hooks
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 _MOST = 32  # batches to a call
@@ -71,11 +72,13 @@ def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
         predictions = _wanted(run.spec.predictions, request.predict_keys)
         fetches = _fetches(run, predictions)
         creator = _creator(run, feed, request, fetches)
+        writers = writer_hooks(run) if summary_ops_v2.summary_writer_initializer_op() else []
     request_hooks, keras_callbacks = split_hooks(
         request.hooks, run.mode, {"outputs": fetches["predictions"]}
     )
     hooks = [*request_hooks, *(run.spec.prediction_hooks or []), *keras_callbacks]
-    if hooks or fetches["host_call"]:
+    if hooks or fetches["host_call"] or writers:
+        hooks = [*writers, *hooks]
         values = _one_by_one(run, creator, hooks, fetches)
     else:
         values = _many_at_once(run, creator, fetches)
@@ -123,16 +126,17 @@ def _many_at_once(
         with contextlib.closing(_one_by_one(run, _Ready(session), [], fetches)) as values:
             yield from values
         return
-    most = 1
-    while True:
-        started = time.perf_counter()
-        steps = session.collect(flat, most)
-        for values in steps:
-            yield tf.nest.pack_sequence_as(wanted, values)
-        if len(steps) < most:
-            return
-        if time.perf_counter() - started < _QUICK:
-            most = min(2 * most, _MOST)
+    with contextlib.closing(session):  # writes what its summary writers hold
+        most = 1
+        while True:
+            started = time.perf_counter()
+            steps = session.collect(flat, most)
+            for values in steps:
+                yield tf.nest.pack_sequence_as(wanted, values)
+            if len(steps) < most:
+                return
+            if time.perf_counter() - started < _QUICK:
+                most = min(2 * most, _MOST)
 
 
 class _Ready(tf.compat.v1.train.SessionCreator):

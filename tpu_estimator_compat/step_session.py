@@ -94,7 +94,7 @@ class StepSession(GraphSession):
             self._program = self._step_program(tensors, operations)
 
     def close(self) -> None:
-        """Frees the input and the steps.
+        """Frees the input and the steps, and writes the events that wait.
 
         The input is freed on purpose, not by whatever garbage collection comes along: its
         destructor may take its time (see `Disposal`).
@@ -102,6 +102,7 @@ class StepSession(GraphSession):
         super().close()
         if queue := self._program.queue:
             queue.close()
+        self.store.flush_summaries()
         disposal = Disposal(self._iterator) if self._iterator is not None else None
         self._iterator = self._loop = self._collect = None
         self._single.clear()
@@ -143,7 +144,9 @@ class StepSession(GraphSession):
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
     ) -> list[Any]:
         self._noted_step = None
-        if not any(self._needs_input(op) for op in self._ops(fetches, targets)):
+        # A step is a step, and takes its element, even where nothing in it looks at the input.
+        step = self._asks_for_steps(targets)
+        if not step and not any(self._needs_input(op) for op in self._ops(fetches, targets)):
             if targets or feeds or any(self.variable_behind(t) is None for t in fetches):
                 self.finish_host_calls()
             return super()._evaluate(fetches, targets, feeds)
@@ -169,17 +172,20 @@ class StepSession(GraphSession):
             or op.name in captured.depends_on_stand_ins()
         )
 
+    def _asks_for_steps(self, targets: Sequence[tf.Operation]) -> bool:
+        """Whether the caller's main targets are among `targets`."""
+        return bool(self._target_names) and self._target_names <= {op.name for op in targets}
+
     def _run_steps(
         self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
     ) -> list[Any]:
         if self._exhausted:
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-        names = {op.name for op in targets}
-        main = bool(self._target_names) and self._target_names <= names
+        main = self._asks_for_steps(targets)
         steps = self.steps_per_run if main else 1
         if main:
             self.captured.begin_loop()
-        others = names - self._target_names
+        others = {op.name for op in targets} - self._target_names
         late = [t for t in fetches if not self._is_loss(t)]
         if main and self._loss is not None and not others and not self._in_step(late):
             return self._run_reading(fetches, late, steps)
@@ -199,7 +205,7 @@ class StepSession(GraphSession):
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
     ) -> list[Any]:
         """Runs steps in which a hook feeds tensors, one by one, each with the same values."""
-        main = bool(self._target_names) and self._target_names <= {op.name for op in targets}
+        main = self._asks_for_steps(targets)
         fed = [tensor for tensor, _ in feeds]
         values = [value for _, value in feeds]
         read: dict[Key, Any] = {}

@@ -18,7 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.callbacks import Pacer, split_hooks
 from tpu_estimator_compat.callbacks.preemption import Preemption
-from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
+from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.callbacks.progress_bar import progress_bar
 from tpu_estimator_compat.checkpoint import SaverHook, StepSessionCreator, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter, parse_iterations_per_loop
@@ -175,6 +175,16 @@ def host_call_targets(run: ModeRun) -> list[tf.Operation]:
     return targets
 
 
+def writer_hooks(run: ModeRun) -> list[Hook]:
+    """What opens the summary writers of a graph for TPU, in every mode.
+
+    The original's hook that fed the TPU did so, whether they were a host call's or model_fn's own.
+    An Estimator left them to the user, but for those of a spec made for TPU.
+    """
+    for_tpu = run.topology.tpu_semantics or not isinstance(run.spec, EstimatorSpec)
+    return [HostCallHook([])] if for_tpu and run.writes_files else []
+
+
 def train_targets(run: ModeRun) -> list[tf.Operation]:
     """What makes a step: train_op, updates of Keras layers, and host calls."""
     train_op = as_operation(run.spec.train_op)
@@ -211,10 +221,6 @@ def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
         stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
     nan = tf.compat.v1.train.NanTensorHook(spec.loss)
     nan.steps_until_control = lambda step: None  # the inner loop stops at a NaN by itself
-    writers = []
-    has_host_call = not isinstance(spec, EstimatorSpec) and spec.host_call is not None
-    if has_host_call and run.writes_files:
-        writers = [HostCallHook([])]
     request_hooks, keras_callbacks = split_hooks(request.hooks, run.mode, {"loss": spec.loss})
     speed = _speed_hooks(run, request)
     by_estimator = request.batch_size is None  # which told its speed before everyone else
@@ -227,7 +233,7 @@ def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
         nan,
         *_log_hooks(run, request),
         *([] if by_estimator else speed),
-        *writers,
+        *writer_hooks(run),
         *training_hooks,
         *keras_callbacks,
         *(progress_bar(spec.loss, request.steps, request.max_steps) if run.writes_files else []),
@@ -301,7 +307,8 @@ def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
 def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
     if every is None:
-        return []
+        limited = request.steps is not None or request.max_steps is not None
+        return [StandingStepHook()] if limited else []
     in_steps: dict[str, Any] = {"every_n_steps": every}
     if loop is not None and loop.unit == "seconds":
         in_steps = {"every_n_steps": None, "every_n_secs": loop.value}

@@ -13,7 +13,7 @@ from typing import Any
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.callbacks.early_stopping import StopOnPredicateHook
-from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook
+from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.checkpoint import SaverHook
 from tpu_estimator_compat.spec import HostCallHook
 
@@ -103,7 +103,7 @@ _KNOWN = {
 }
 
 
-_LOOKS_AT_STEPS = {*_KNOWN, hooks_lib.NanTensorHook, HostCallHook} - {
+_LOOKS_AT_STEPS = {*_KNOWN, hooks_lib.NanTensorHook, HostCallHook, StandingStepHook} - {
     hooks_lib.CheckpointSaverHook,  # its listeners may look at anything
     hooks_lib.FinalOpsHook,
 }

@@ -110,13 +110,14 @@ def subgraph_def(
     seed_offset: int = 0,
     rewrites: Rewrites | None = None,
     instead: Mapping[str, str] | None = None,
+    awaited: Collection[str] = (),
 ) -> GraphDef:
     """The GraphDef of `ops` alone, ready for import under another graph.
 
     Device strings and colocation are dropped: where a legacy graph wanted its ops says nothing
-    about the replica that runs them now. Control inputs from outside `ops` are dropped too; the
-    caller orders the pieces. A CrossReplicaSum that is still here has one participant and becomes
-    an Identity, unless `rewrites` says otherwise.
+    about the replica that runs them now. Control inputs from outside `ops` are dropped too, but
+    for those of `awaited`; the caller orders the pieces. A CrossReplicaSum that is still here has
+    one participant and becomes an Identity, unless `rewrites` says otherwise.
 
     Args:
       graph: the captured graph.
@@ -126,13 +127,15 @@ def subgraph_def(
       seed_offset: added to the second seed of seeded random ops, so that replicas draw different
         numbers from one graph.
       instead: operations of one output to leave out, by name, with the one to take instead.
+      awaited: names of operations that are not in `ops`; whoever imports the result maps those of
+        them that are some operation's control inputs.
 
     Returns:
       A GraphDef with the needed functions of the graph's library.
     """
     rewrites = {COLLECTIVE: _make_identity} if rewrites is None else rewrites
     source = _nodes_of(graph)
-    names = {op.name for op in ops}
+    names = {op.name for op in ops} | set(awaited)
     result = tf.compat.v1.GraphDef()
     result.versions.CopyFrom(source.versions)
     for op in ops:

@@ -82,6 +82,11 @@ class ReplicaProgram:
         self._graph_defs: dict[tuple[int, int], tf.compat.v1.GraphDef] = {}
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
+        fed = {t.op: t for t in self.feeds if t.op not in self.ops}
+        self._awaited = [  # feeds that a stage waits for without taking them
+            {c.name: fed[c] for op in stage.ops for c in op.control_inputs if c in fed}
+            for stage in self.stages
+        ]
 
     def written_handles(self) -> list[tf.Operation]:
         """The variable handles that something other than a read consumes."""
@@ -107,6 +112,7 @@ class ReplicaProgram:
                 seed_offset=seed_offset,
                 rewrites=self._rewrites,
                 instead=simplify.repeated_reads(ops, kept),
+                awaited=self._awaited[index],
             )
             eager.register_functions(cached)
             if self.replicas > 1 and not self.native_collectives:
@@ -142,6 +148,8 @@ class ReplicaProgram:
             done += self._import(index, environment, after=done)
             if stage.collectives:
                 self._exchange(stage, environment)
+        if not self.native_collectives:
+            _must_run(done)
         with tf.control_dependencies(done):
             return [tf.identity(environment[key(t)]) for t in self.fetches]
 
@@ -153,9 +161,12 @@ class ReplicaProgram:
         under_construction = tf.compat.v1.get_default_graph()
         already = len(under_construction.get_operations()) if after else 0
         graph_def = self._graph_def(index, _seed_offset(self.replicas))
+        input_map = {t.name: environment[key(t)] for t in stage.inputs}
+        for name, feed in self._awaited[index].items():
+            input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
         returned = tf.graph_util.import_graph_def(
             graph_def,
-            input_map={t.name: environment[key(t)] for t in stage.inputs},
+            input_map=input_map,
             return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
             name="",
         )
@@ -178,6 +189,21 @@ class ReplicaProgram:
             name = " ".join(op.name for op in ops)
             for op, value in zip(ops, _sum_over(groups, values, name), strict=True):
                 environment[op.name, 0] = value
+
+
+def _must_run(targets: Sequence[tf.Operation]) -> None:
+    """Has the function under construction run `targets`, whether or not anyone wants its results.
+
+    A function runs its stateful ops. The op that a `tf.cond` or a `tf.while_loop` returns is a copy
+    of what a branch or the loop gave, and has no state. What it stands for runs for its sake alone:
+    of the functions of a TF1 graph, nothing runs that no output depends on.
+    """
+    stateless = [op for op in targets if not op.op_def.is_stateful]
+    # None where a dataset's function is built: it runs what its results depend on.
+    manager = tf.compat.v1.get_default_graph().experimental_acd_manager
+    if stateless and manager is not None:
+        with tf.control_dependencies(stateless):
+            manager.run_independently(tf.no_op())
 
 
 _READERS = frozenset(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import tensorflow as tf
 
 from tpu_estimator_compat.program import eager
@@ -13,6 +15,7 @@ class Resource:
 
     Attributes:
       handle: its handle; whatever it depends on lives as long as this object.
+      is_summary_writer: whether it writes events.
 
     Args:
       op: the op that makes it.
@@ -20,7 +23,13 @@ class Resource:
     """
 
     def __init__(self, op: tf.Operation, handle_of: HandleOf):
+        self.is_summary_writer = op.type == "SummaryWriter"
         program = ReplicaProgram.creating(op)
         # A resource without a shared name dies with the function whose kernel made it.
         self._keep = eager.function(lambda: program([], handle_of)[0])
         self.handle = self._keep()
+
+    def flush(self) -> None:
+        """Has a summary writer write what waits; nothing where nobody has opened it."""
+        with contextlib.suppress(tf.errors.NotFoundError):
+            tf.raw_ops.FlushSummaryWriter(writer=self.handle)

@@ -127,6 +127,13 @@ class VariableStore:
             return variable.handle
         return variable._get().handle
 
+    def flush_summaries(self) -> None:
+        """Writes the events that wait, as summary writers did when their session was closed."""
+        with eager.eager_mode():
+            for resource in self._resources.values():
+                if resource.is_summary_writer:
+                    resource.flush()
+
     def average_on_read(self, names: Iterable[str]) -> None:
         """Marks variables that mean, to the host, the average over the replicas' own values.
 

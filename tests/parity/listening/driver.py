@@ -2,11 +2,11 @@
 
 A script for a process of its own, under either interpreter:
 
-    driver.py --side original|ours --out OUT.json [--only NAME]
+    driver.py --side original|ours --out OUT.json [--scenarios MODULE] [--only NAME]
 
-OUT.json holds a record per scenario of `scenarios.py`: the calls of recording hooks, listeners and
-exporters in their order, log lines, events by directory, checkpoints, and what the calls returned.
-Paths, times and speeds are taken out.
+OUT.json holds a record per scenario of `scenarios.py`, or of the module that is named: the calls of
+recording hooks, listeners and exporters in their order, log lines, events by directory,
+checkpoints, and what the calls returned. Paths, times and speeds are taken out.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ OWN_LINES = (
 
 
 def namespace(side: str) -> types.SimpleNamespace:
-    """`tpu` and `estimator` of a side."""
+    """`tpu` and `estimator` of a side, and its name."""
     if side == "original":
-        return types.SimpleNamespace(tpu=tf.estimator.tpu, estimator=tf.estimator)
+        return types.SimpleNamespace(tpu=tf.estimator.tpu, estimator=tf.estimator, name=side)
     return types.SimpleNamespace(
+        name=side,
         tpu=importlib.import_module("tpu_estimator_compat.tpu"),
         estimator=importlib.import_module("tpu_estimator_compat.estimator"),
     )
@@ -121,6 +122,8 @@ def events(model_dir: str) -> dict[str, list[Any]]:
                 shown: Any = None
                 if value.HasField("simple_value") and "/sec" not in value.tag:
                     shown = plain(value.simple_value)
+                elif value.metadata.plugin_data.plugin_name == "scalars":
+                    shown = plain(tf.make_ndarray(value.tensor))
                 entries.append([value.tag, event.step, shown])
     return found
 
@@ -164,19 +167,29 @@ def run(scenario: Any, side: types.SimpleNamespace) -> dict[str, Any]:
     }
 
 
+def split_cpu(count: int) -> None:
+    """Makes `count` logical devices of the CPU, for replicas."""
+    tf.config.experimental.set_virtual_device_configuration(
+        tf.config.experimental.list_physical_devices("CPU")[0],
+        [tf.config.experimental.VirtualDeviceConfiguration()] * count,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--side", choices=("original", "ours"), required=True)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--scenarios", default="scenarios")
     parser.add_argument("--only")
     args = parser.parse_args()
     tf.logging.set_verbosity(tf.logging.INFO)
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    scenarios = importlib.import_module("scenarios").SCENARIOS
+    module = importlib.import_module(args.scenarios)
+    split_cpu(getattr(module, "LOGICAL_CPUS", 1))
     side = namespace(args.side)
     records = {
         name: run(scenario, side)
-        for name, scenario in scenarios.items()
+        for name, scenario in module.SCENARIOS.items()
         if args.only is None or args.only in name
     }
     with open(args.out, "w") as file:

@@ -6,29 +6,15 @@ tags, steps and values, checkpoints and files, and what the calls return.
 
 from __future__ import annotations
 
-import json
-import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from .. import runs
-from . import scenarios
+from . import scenarios, sides
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
-DRIVER = pathlib.Path(__file__).with_name("driver.py")
-
 AROUND_MODEL_FN = {"Calling model_fn.", "Done calling model_fn.", "Running infer on CPU/GPU"}
-
-
-def drive(python: str, side: str, out: pathlib.Path) -> None:
-    command = [python, str(DRIVER), "--side", side, "--out", str(out / f"{side}.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1500)
-    if done.returncode:
-        raise RuntimeError(f"{side}: exit {done.returncode}\n{done.stderr[-4000:]}")
 
 
 WHILE_WRITING = "is not in all_model_checkpoint_paths. Manually adding it."
@@ -39,14 +25,7 @@ def records(
     original_python: str, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The records of the original and of this package."""
-
-    def make(out: pathlib.Path) -> None:
-        drive(original_python, "original", out)
-        drive(sys.executable, "ours", out)
-
-    root = runs.shared(tmp_path_factory, "listening", make)
-    original, ours = (json.loads((root / f"{s}.json").read_text()) for s in ("original", "ours"))
-    return original, ours
+    return sides.both(original_python, "scenarios", tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)

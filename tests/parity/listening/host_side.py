@@ -1,0 +1,336 @@
+"""Scenarios of the host's side: what host calls do, who opens and flushes summary writers, and how
+calls end. Like `scenarios`, each is a function of the side's names, an empty model_dir and the
+recorder.
+
+The original takes the CPU for TPU code here (`use_tpu=False`); a scenario whose name ends in "-tpu"
+or "-tpu2" has ours run it with `use_tpu=True`, on one replica or two.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf2
+import tensorflow.compat.v1 as tf
+
+LOGICAL_CPUS = 2
+BATCH = 4
+STEPS = 6
+
+
+def endless(params: Any) -> Any:
+    return tf.data.Dataset.from_tensors(np.ones([BATCH, 1], np.float32)).repeat()
+
+
+def of_batches(count: int) -> Callable[[Any], Any]:
+    return lambda params: endless(params).take(count)
+
+
+def estimator(side: Any, model_dir: str, model_fn: Any, **config: Any) -> Any:
+    """A TPUEstimator: on the original's CPU, and here as the side says."""
+    if side.replicas:
+        devices = [f"/cpu:{i}" for i in range(side.replicas)]
+        one = len(devices) == 1
+        config["train_distribute"] = config["eval_distribute"] = (
+            tf2.distribute.OneDeviceStrategy(devices[0])
+            if one
+            else tf2.distribute.MirroredStrategy(devices)
+        )
+    batch = BATCH * max(1, side.replicas)
+    return side.tpu.TPUEstimator(
+        model_fn,
+        config=side.tpu.RunConfig(
+            model_dir=model_dir,
+            save_summary_steps=0,
+            tf_random_seed=1,
+            tpu_config=side.tpu.TPUConfig(iterations_per_loop=4),
+            **config,
+        ),
+        use_tpu=bool(side.replicas),
+        train_batch_size=batch,
+        eval_batch_size=batch,
+        predict_batch_size=batch,
+    )
+
+
+def minimized(side: Any, loss: Any, params: Any) -> Any:
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    if params["use_tpu"]:
+        optimizer = side.tpu.CrossShardOptimizer(optimizer)
+    return optimizer.minimize(loss, tf.train.get_global_step())
+
+
+def model(side: Any, host_call: Any = None, extra: Any = None) -> Any:
+    """A model_fn of one weight.
+
+    Args:
+      host_call: takes tensors of shape [replicas]: the step after the update, and the loss.
+      extra: takes the step; what it returns runs with train_op, or with the loss.
+    """
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        weight = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
+        outputs = tf.matmul(features, weight)
+        loss = tf.reduce_mean(outputs)
+        train_op = minimized(side, loss, params) if mode == "train" else tf.no_op()
+        with tf.control_dependencies([train_op, loss]):
+            step = tf.train.get_global_step().read_value()
+        if extra is not None:
+            effects = extra(step)
+            train_op = tf.group(train_op, *effects)
+            with tf.control_dependencies(effects if mode != "train" else []):
+                loss = tf.identity(loss)
+                outputs = tf.identity(outputs)
+        call = None
+        if host_call is not None:
+            call = (host_call, [tf.reshape(step, [1]), tf.reshape(loss, [1])])
+        return side.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=train_op, predictions={"y": outputs}, host_call=call
+        )
+
+    return model_fn
+
+
+def effects(side: Any, model_dir: str, record: Any) -> Any:
+    """Branches, loops and functions in a host call: each effect once per call, where it belongs."""
+    seen: list[tuple[str, int]] = []
+
+    def effect(name: str, value: Any) -> Any:
+        def note(v: Any) -> Any:
+            seen.append((name, int(v)))
+            return np.int64(0)
+
+        done = tf.py_func(note, [tf.cast(value, tf.int64)], tf.int64)
+        done.set_shape([])
+        return done
+
+    def host_call(step: Any, loss: Any) -> Any:
+        step = step[0]
+        even = tf.equal(step % 2, 0)
+        count = tf.get_variable(
+            "calls", [], tf.int64, initializer=tf.zeros_initializer(), trainable=False
+        )
+
+        def returns_an_op() -> Any:
+            effect("nobody asks", step)
+            with tf.control_dependencies([effect("op", step)]):
+                return tf.no_op()
+
+        def nested() -> Any:
+            tf.cond(even, lambda: effect("nobody asks", step), lambda: effect("nobody", step))
+            return tf.cond(step > 2, lambda: effect("inner", step), lambda: effect("small", step))
+
+        def body(i: Any) -> Any:
+            odd = tf.cond(tf.equal(i % 2, 0), lambda: effect("nil", i), lambda: effect("one", i))
+            effect("nobody asks", i)
+            with tf.control_dependencies([odd]):
+                return i + 1
+
+        def in_a_function(value: Any) -> Any:
+            effect("first", value)
+            effect("second", value)
+            return value
+
+        chosen = tf.cond(even, lambda: effect("even", step), lambda: effect("odd", step))
+        with tf.control_dependencies([chosen]):
+            ordered = effect("after", step)
+        with tf.control_dependencies([tf.while_loop(lambda i: i < 3, body, [0])]):
+            after_loop = effect("after loop", step)
+        returned = [
+            ordered,
+            tf.cond(even, returns_an_op, tf.no_op),
+            tf.cond(even, nested, lambda: effect("not nested", step)),
+            after_loop,
+            tf.case(
+                [(tf.equal(step, 1), lambda: effect("is 1", step))], lambda: effect("not 1", 0)
+            ),
+            tf2.function(in_a_function, autograph=False)(step),
+            tf.cond(even, lambda: tf.assign_add(count, step), count.read_value),
+            tf.print("at", step, output_stream=f"file://{model_dir}/printed"),
+            tf.cond(
+                even,
+                lambda: tf.group(tf.io.write_file(f"{model_dir}/even", tf.as_string(step))),
+                tf.no_op,
+            ),
+        ]
+        effect("nobody asks", step)
+        return returned
+
+    est = estimator(side, model_dir, model(side, host_call))
+    for _ in range(2):  # steps of several loops, and of a second session
+        est.train(endless, steps=STEPS)
+    train, seen[:] = list(seen), []
+    est.evaluate(endless, steps=2)
+    record("evaluate", *sorted(seen))
+    order = [name for name, _ in train if name in ("even", "odd", "after")]
+    loops = [name for name, _ in train if name in ("nil", "one", "after loop")]
+    printed = pathlib.Path(model_dir, "printed").read_text().split("\n")[: 2 * STEPS]
+    even = pathlib.Path(model_dir, "even").read_text()
+    return sorted(train), order, loops, printed, even, est.get_variable_value("calls")
+
+
+def summaries(
+    side: Any,
+    model_dir: str,
+    record: Any,
+    *,
+    in_host_call: bool,
+    init: bool,
+) -> Any:
+    """A summary writer in every mode, which records every second step."""
+
+    def write(mode: str) -> Any:
+        def of_step(step: Any, *unused: Any) -> Any:
+            step = tf.reshape(step, [-1])[0]
+            writer = tf2.summary.create_file_writer(f"{model_dir}/{mode}", max_queue=1000)
+            opened = [writer.init()] if init else []
+            with tf.control_dependencies(opened), writer.as_default():
+                with tf2.summary.record_if(tf.equal(step % 2, 0)):
+                    tf2.summary.scalar("seen", tf.cast(step, tf.float32) * 10, step=step)
+            return tf.summary.all_v2_summary_ops()
+
+        return of_step
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        given = {"host_call": write(mode)} if in_host_call else {"extra": write(mode)}
+        return model(side, **given)(features, labels, mode, params)
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(endless, steps=5)
+    est.train(endless, steps=5)
+    est.evaluate(endless, steps=3, name="held_out")
+    list(est.predict(of_batches(3)))
+
+
+def summaries_of_a_failed_training(side: Any, model_dir: str, record: Any) -> Any:
+    """What was written before the step that fails is there."""
+
+    def host_call(step: Any, loss: Any) -> Any:
+        writer = tf2.summary.create_file_writer(f"{model_dir}/host", max_queue=1000)
+        with writer.as_default(), tf2.summary.record_if(True):
+            tf2.summary.scalar("seen", tf.cast(step[0], tf.float32), step=step[0])
+        return tf.summary.all_v2_summary_ops()
+
+    def input_fn(params: Any) -> Any:
+        broken = (
+            endless(params)
+            .take(1)
+            .map(lambda t: tf.debugging.check_numerics(t * np.float32("nan"), "broken"))
+        )
+        return endless(params).take(3).concatenate(broken)
+
+    est = estimator(side, model_dir, model(side, host_call))
+    try:
+        est.train(input_fn, steps=8)
+    except tf.errors.InvalidArgumentError:
+        return "failed"
+    return "trained"
+
+
+def without_input(side: Any, model_dir: str, record: Any) -> Any:
+    """Graphs that do not look at their input: calls with a limit return."""
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        weight = tf.get_variable("w", [BATCH, 1], initializer=tf.ones_initializer())
+        train_op = tf.assign_add(tf.train.get_global_step(), 1)
+        loss = tf.reduce_sum(weight) * 0.25
+        if mode == "train":
+            train_op = tf.group(train_op, tf.assign_add(weight, tf.ones([BATCH, 1])))
+        return side.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=train_op, predictions={"w": weight.read_value()}
+        )
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(endless, steps=3)
+    est.train(endless, max_steps=5)
+    record("evaluate", est.evaluate(endless, steps=3))
+    record("end of the data", est.evaluate(endless, steps=2))
+    predictions = est.predict(endless)
+    record("predict", [next(predictions) for _ in range(5)])
+    predictions.close()
+    return est.get_variable_value("w"), est.get_variable_value("global_step")
+
+
+def data_ends(side: Any, model_dir: str, record: Any) -> Any:
+    """Effects that wait for the input, by a control dependency alone, stop with the data."""
+    calls: list[str] = []
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        def call() -> Any:
+            calls.append(mode)
+            return np.float32(1.0)
+
+        weight = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        with tf.control_dependencies([features]):
+            train_op = tf.group(
+                tf.assign_add(tf.train.get_global_step(), 1), tf.assign_add(weight, 1.0)
+            )
+            loss = tf.py_func(call, [], tf.float32)
+            loss.set_shape([])
+        return side.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=train_op, predictions={"y": tf.fill([BATCH, 1], loss)}
+        )
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(of_batches(6), steps=100)
+    record("train", len(calls) // max(1, side.replicas))
+    steps = None if side.replicas == 0 else 4  # a TPU wants to know
+    record("evaluate", est.evaluate(of_batches(4), steps=steps))
+    record("predict", len(list(est.predict(of_batches(3)))))
+    record(calls.count("infer") // max(1, side.replicas))
+    return est.get_variable_value("w"), est.get_variable_value("global_step")
+
+
+def global_step_stays(side: Any, model_dir: str, record: Any) -> Any:
+    """A train_op that does not raise the global step: training warns."""
+
+    class Stop(tf.train.SessionRunHook):
+        runs = 0
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            self.runs += 1
+            if self.runs == 20:
+                run_context.request_stop()
+
+    def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+        weight = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
+        loss = tf.reduce_mean(tf.matmul(features, weight))
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        if params["use_tpu"]:
+            optimizer = side.tpu.CrossShardOptimizer(optimizer)
+        return side.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss))
+
+    est = estimator(side, model_dir, model_fn)
+    est.train(endless, max_steps=7, hooks=[Stop()])
+    return est.get_variable_value("global_step")
+
+
+def _of_ours_on(replicas: int, scenario: Any) -> Any:
+    def on_replicas(side: Any, model_dir: str, record: Any) -> Any:
+        side.replicas = replicas if side.name == "ours" else 0
+        return scenario(side, model_dir, record)
+
+    return on_replicas
+
+
+_BOTH = {
+    "effects": effects,
+    "summaries": functools.partial(summaries, in_host_call=True, init=False),
+    "summaries_opened_by_the_model": functools.partial(summaries, in_host_call=False, init=True),
+    "summaries_of_a_failed_training": summaries_of_a_failed_training,
+    "without_input": without_input,
+    "data_ends": data_ends,
+    "global_step_stays": global_step_stays,
+}
+
+SCENARIOS = {
+    name + suffix: _of_ours_on(replicas, scenario)
+    for name, scenario in _BOTH.items()
+    for suffix, replicas in (("", 0), ("-tpu", 1), ("-tpu2", 2))
+    # An effect in model_fn happens on every replica.
+    if not (replicas == 2 and name == "summaries_opened_by_the_model")
+}
