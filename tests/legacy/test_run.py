@@ -34,6 +34,42 @@ def python(*words: str, folder: pathlib.Path) -> subprocess.CompletedProcess:
     )
 
 
+def test_a_function_in_the_place_of_its_module(run):
+    """`from module import *` in a package of TensorFlow 1 hid the module behind its function."""
+    done = run("""
+        import tensorflow as tf
+        import tensorflow.contrib.framework.python.ops.arg_scope
+        from tensorflow.contrib.framework.python.ops import add_arg_scope
+        from tensorflow.contrib.framework.python.ops import arg_scope
+        from tensorflow.contrib.framework.python.ops.arg_scope import arg_scope as same
+
+        @add_arg_scope
+        def function(x, y=1):
+            return x + y
+
+        with arg_scope([function], y=5):
+            print(function(1))
+        with tf.contrib.framework.python.ops.arg_scope([function], y=6):
+            print(function(1))
+        print(same is arg_scope)
+    """)
+    assert done.stdout.split() == ["6", "7", "True"], done.stderr
+
+
+def test_all_names_are_imported_by_a_star(run):
+    done = run("""
+        import tensorflow as tf
+        from tensorflow.contrib.framework import *
+        from tensorflow.contrib.framework.python.ops import *
+        from tensorflow.contrib.tpu.python.tpu.tpu_estimator import *
+
+        print(callable(arg_scope), callable(get_or_create_global_step), callable(with_shape))
+        print(TPUEstimator is tf.estimator.tpu.TPUEstimator, zero_initializer)
+    """)
+    expected = "True True True\nTrue <tf.contrib.framework.zero_initializer: not provided>\n"
+    assert done.stdout == expected, done.stderr
+
+
 def test_every_way_to_import_a_dead_name(run, tmp_path):
     (tmp_path / "beside.py").write_text(
         "from tensorflow.contrib import tpu as contrib_tpu\n"

@@ -23,6 +23,22 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
             [(1, "tf", "works"), (2, SPEC, "works")],
         ),
         (
+            "from tensorflow.contrib import slim\nslim.nets.vgg.vgg_16\nslim.nets.resnet_v1",
+            [
+                (1, "tf.contrib.slim", "works"),
+                (2, "tf.contrib.slim.nets.vgg.vgg_16", "works"),
+                (3, "tf.contrib.slim.nets.resnet_v1", "works"),
+            ],
+        ),
+        (
+            "from tensorflow.contrib.slim.nets import inception",
+            [(1, "tf.contrib.slim.nets.inception", "works")],
+        ),
+        (
+            "import tensorflow.compat.v1 as tf\ntf.tpu.experimental.AdagradParameters(0.1)",
+            [(2, "tf.tpu.experimental.AdagradParameters", "refused")],
+        ),
+        (
             "import tensorflow.compat.v1 as tf\ntf.layers.dense(x, 1)",
             [(2, "tf.layers.dense", "works")],
         ),

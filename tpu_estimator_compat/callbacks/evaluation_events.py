@@ -13,17 +13,29 @@ from tensorflow.core.framework import summary_pb2
 Summary: Any = summary_pb2.Summary
 
 
-def write_results(output_dir: str, results: dict[str, Any], checkpoint_path: str | None) -> None:
+def shown(results: dict[str, Any]) -> str:
+    """`a = 1, b = 2`, in the order of the names, without values that are bytes."""
+    # `str` has a float32's own digits; a format would show those of the double that it makes of it.
+    numbers = [(k, v) for k, v in sorted(results.items()) if not isinstance(v, bytes)]
+    return ", ".join(f"{name} = {value!s}" for name, value in numbers)
+
+
+def write_results(
+    output_dir: str,
+    results: dict[str, Any],
+    checkpoint_path: str | None,
+    step: int | None = None,
+) -> None:
     """Adds one event of all `results` to the event file in `output_dir`.
 
     Args:
       output_dir: the evaluation's directory.
-      results: metric name to value, `global_step` included.
+      results: metric name to value.
       checkpoint_path: what was evaluated; recorded as a text tensor.
+      step: of the event; None for `results["global_step"]`.
     """
-    step = int(results["global_step"])
-    shown = ", ".join(f"{k} = {v}" for k, v in sorted(results.items()) if not isinstance(v, bytes))
-    logging.info("Saving dict for global step %d: %s", step, shown)
+    step = int(results["global_step"]) if step is None else step
+    logging.info("Saving dict for global step %d: %s", step, shown(results))
     summary = Summary()
     for name, value in results.items():
         if name != "global_step" and value is not None:

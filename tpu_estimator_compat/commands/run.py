@@ -2,14 +2,16 @@
 
 The script, or with -m the module, runs as `__main__` with the arguments that follow it.
 `import tensorflow as tf`, `tensorflow.contrib`, `tf.estimator` and the like work in it, in modules
-beside it, in its package, and in the packages named with --legacy-package. All other code sees
-TensorFlow as it is.
+beside it, in its package, in those on PYTHONPATH that no installed package has, and in the packages
+named with --legacy-package. All other code sees TensorFlow as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import builtins
 import sys
+import traceback
 import types
 
 NAME = "run"
@@ -108,10 +110,45 @@ def _split_cpu(count: int) -> None:
 
 def _hint(error: BaseException, numpy_legacy: bool) -> None:
     """Says what may help, where that is known."""
+    package = _young_package(error)
+    if package is not None:
+        print(
+            f"This error is from {package}, which sees today's TensorFlow: it is neither the "
+            "script's own nor named. If it is as old as the script, --legacy-package "
+            f"{package} gives it the names that TensorFlow dropped.",
+            file=sys.stderr,
+        )
     text = str(error)
     of_numpy = "module 'numpy' has no attribute" in text or "attribute 'tostring'" in text
     if isinstance(error, AttributeError) and of_numpy and not numpy_legacy:
         print("NumPy dropped this name; --numpy-legacy lets it work.", file=sys.stderr)
+
+
+def _young_package(error: BaseException) -> str | None:
+    """The package in which an error arose that it may not have had with an older TensorFlow.
+
+    Returns:
+      Its name; None if the error came from legacy code, or has nothing to do with TensorFlow.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+        top = frame.f_globals.get("__name__", "").partition(".")[0]
+        if top in _LIBRARIES or (top in sys.stdlib_module_names and top != "__main__"):
+            continue
+        if frame.f_builtins.get("__import__") is not builtins.__import__:
+            return None  # legacy code has an `__import__` of its own
+        if isinstance(error, ImportError):
+            is_of_tensorflow = (error.name or "").partition(".")[0] in _LIBRARIES
+        else:
+            is_of_tensorflow = any(map(_is_tensorflow, list(frame.f_globals.values())))
+        return top if is_of_tensorflow else None
+    return None
+
+
+def _is_tensorflow(value: object) -> bool:
+    if not isinstance(value, types.ModuleType):
+        return False
+    return getattr(value, "__name__", "").partition(".")[0] in _LIBRARIES
 
 
 def _strip(error: BaseException | None) -> None:
@@ -122,15 +159,16 @@ def _strip(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _without(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    if traceback is None:
+def _without(found: types.TracebackType | None) -> types.TracebackType | None:
+    if found is None:
         return None
-    rest = _without(traceback.tb_next)
-    if traceback.tb_frame.f_globals.get("__name__") in _OURS:
+    rest = _without(found.tb_next)
+    if found.tb_frame.f_globals.get("__name__") in _OURS:
         return rest
-    return types.TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+    return types.TracebackType(rest, found.tb_frame, found.tb_lasti, found.tb_lineno)
 
 
+_LIBRARIES = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_estimator_compat"}
 _OURS = {
     __name__,
     "tpu_estimator_compat.legacy.imports",

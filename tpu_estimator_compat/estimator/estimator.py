@@ -22,6 +22,7 @@ from tpu_estimator_compat.config import (
     TaskType,
     default_session_config,
 )
+from tpu_estimator_compat.estimator import overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.model import ModelFnModel
 from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
@@ -54,8 +55,9 @@ class Estimator(Exporting):
         has no checkpoint.
 
     Raises:
-      ValueError: model_fn has arguments that nobody fills, the config is of another type, or
-        model_dir contradicts the config's.
+      ValueError: model_fn has arguments that nobody fills, the config is of another type,
+        model_dir contradicts the config's, or a subclass overrides members.
+      NotImplementedError: a subclass overrides what was internal to the original.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Estimator(Exporting):
         params: Any = None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
+        self._assert_members_are_not_overridden()
         self._config = _with_model_dir(config, model_dir)
         self._model_dir: str = self._config.model_dir or ""  # never empty: see _with_model_dir
         self._session_config = self._config.session_config
@@ -288,6 +291,16 @@ class Estimator(Exporting):
             steps_per_execution=loop.value if loop and loop.unit == "count" else 1,
             train_spec=self._element_specs.get(ModeKeys.TRAIN),
         )
+
+    # Subclasses, and scripts with graphs of their own, call the original's names of these.
+
+    def _assert_members_are_not_overridden(self) -> None:
+        overrides.check(Estimator, self)
+
+    def _create_global_step(self, graph: tf.Graph) -> Any:
+        return tf.compat.v1.train.create_global_step(graph)
+
+    _create_and_assert_global_step = _create_global_step
 
     # What TPUEstimator does otherwise.
 

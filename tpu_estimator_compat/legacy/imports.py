@@ -20,8 +20,10 @@ from typing import Any
 
 from tpu_estimator_compat.legacy import namespaces, numpy_names, overlay, python2, python_names
 from tpu_estimator_compat.legacy.dialect import Dialect, dialect
+from tpu_estimator_compat.legacy.python_path import PythonPath
 
 _ROOTS = ("tensorflow", "tensorflow_estimator")
+_OURSELVES = __name__.partition(".")[0]
 
 
 class LegacyImports(importlib.abc.MetaPathFinder):
@@ -33,14 +35,20 @@ class LegacyImports(importlib.abc.MetaPathFinder):
       folders: modules whose files are below one of them are legacy; installed packages are not.
       packages: names of installed packages that are.
       numpy: whether NumPy shows them the names that it dropped.
+      python_path: folders of which some modules are legacy too; None for none.
     """
 
     def __init__(
-        self, folders: Iterable[str] = (), packages: Iterable[str] = (), numpy: bool = False
+        self,
+        folders: Iterable[str] = (),
+        packages: Iterable[str] = (),
+        numpy: bool = False,
+        python_path: PythonPath | None = None,
     ):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
         self.numpy = numpy
+        self.python_path = python_path or PythonPath("")
         self.loaded: set[str] = set()
         self._by_dialect = {d: self._builtins(d) for d in Dialect}
 
@@ -58,36 +66,35 @@ class LegacyImports(importlib.abc.MetaPathFinder):
                 break
         else:
             return None
-        if self._is_legacy(spec) and type(spec.loader) is importlib.machinery.SourceFileLoader:
+        is_source = type(spec.loader) is importlib.machinery.SourceFileLoader
+        if is_source and self._is_legacy(spec):
             spec.loader = _Loader(fullname, str(spec.origin), self)
         return spec
 
     def _may_be_legacy(self, fullname: str, path: Sequence[str] | None) -> bool:
         """Whether it is worth looking: most imports of a process are not of legacy modules."""
         top = fullname.partition(".")[0]
+        if top == _OURSELVES:  # wherever it lies: perhaps in a clone below the script
+            return False
         if top in self.packages:
             return True
+        folders = [*self.folders, *self.python_path.folders]
         if path is not None:
-            return any(self._below(entry) for entry in path)
+            return any(_below(entry, folders) for entry in path)
         return any(
             os.path.exists(os.path.join(entry or os.curdir, top + ending))
             for entry in sys.path
-            if self._below(entry or os.curdir)
+            if _below(entry or os.curdir, folders)
             for ending in ("", ".py")
         )
 
     def _is_legacy(self, spec: importlib.machinery.ModuleSpec) -> bool:
-        if spec.name.partition(".")[0] in self.packages:
+        top = spec.name.partition(".")[0]
+        if top in self.packages:
             return True
-        return bool(spec.has_location and spec.origin and self._below(spec.origin))
-
-    def _below(self, path: str) -> bool:
-        real = os.path.realpath(path)
-        for folder in self.folders:
-            rest = os.path.relpath(real, folder).split(os.sep)
-            if rest[0] != os.pardir and not {"site-packages", "dist-packages"}.intersection(rest):
-                return True
-        return False
+        if not spec.has_location or not spec.origin:
+            return False
+        return _below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin)
 
     def prepare(self, namespace: dict[str, Any], tree: ast.Module) -> None:
         """Gives the globals of a module, not yet run, the builtins that its source asks for."""
@@ -143,6 +150,16 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         if top == "numpy" and self.numpy:
             return numpy_names.numpy()
         return python_names.module(top) or found
+
+
+def _below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is in one of the folders, and not among the packages installed there."""
+    real = os.path.realpath(path)
+    for folder in folders:
+        rest = os.path.relpath(real, folder).split(os.sep)
+        if rest[0] != os.pardir and not {"site-packages", "dist-packages"}.intersection(rest):
+            return True
+    return False
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

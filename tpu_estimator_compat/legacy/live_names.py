@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import pkgutil
 import types
 
 from tpu_estimator_compat.legacy import table
@@ -25,6 +26,9 @@ _IN_BOTH = {"estimator", "keras", "compat"}
 
 _FROM_KERAS = ("initializers", "losses", "metrics", "optimizers")
 """Namespaces of TensorFlow 2 that are those of Keras."""
+
+_OF_OTHERS = "tpu_estimator_compat.contrib.slim"
+"""Copies of packages whose modules legacy code knew by their names."""
 
 
 def only_in_each() -> tuple[list[str], list[str]]:
@@ -44,11 +48,14 @@ def provided() -> dict[str, list[str]]:
 
 
 def _attributes(module: types.ModuleType) -> list[str]:
-    """Without submodules that are only there because somebody imported them."""
+    """Without submodules of ours that are only there because somebody imported them."""
     public = {*_public(module)}
     inner = f"{module.__name__}."
     names = {name for name in dir(module) if not name.startswith("__")}
     submodules = {n for n in names if getattr(getattr(module, n), "__name__", "") == inner + n}
+    if module.__name__.startswith(_OF_OTHERS):
+        found = {each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+        public |= {name for name in found if not name.endswith("_test")}
     return sorted(names - submodules | public)
 
 

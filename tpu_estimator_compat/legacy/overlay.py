@@ -56,6 +56,8 @@ class Namespace(types.ModuleType):
         )
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # not kept: an attribute that is set later belongs to it
+            return self._exported()
         if name.startswith("__") and name.endswith("__"):
             value = self._alive(name) if "version" in name else _MISSING
         else:
@@ -68,6 +70,18 @@ class Namespace(types.ModuleType):
     def __dir__(self) -> list[str]:
         names = {*self.__dict__, *self._children, *table.load().below(self._path)}
         return sorted(names.union(*(dir(base) for base in self._bases)))
+
+    def _exported(self) -> list[str]:
+        """What `import *` gives: what the bases export, and the table's names."""
+        names = {*self._children, *table.load().below(self._path)}
+        for base in self._bases:
+            public = getattr(base, "__all__", None) or [
+                name
+                for name, value in vars(base).items()
+                if not isinstance(value, types.ModuleType)
+            ]
+            names.update(public)
+        return sorted(name for name in names if name[0] != "_" and hasattr(self, name))
 
     def _find(self, name: str) -> Any:
         if name in self._children:
@@ -85,6 +99,8 @@ class Namespace(types.ModuleType):
             if above is not None and above.status is Status.REFUSED:
                 return Refused(dataclasses.replace(above, name=path))
         served = _MISSING if row is None or refused else _serve(row)
+        if path in _SHADOWED:
+            return getattr(served, name)
         if below:
             bases = tuple(base for base in (served, alive) if base is not _MISSING)
             named = f"{self.__name__}.{name}"
@@ -150,6 +166,9 @@ def module(root: Any, path: str) -> Any:
         except AttributeError:
             found = _submodule(node, part)
         done = f"{done}.{part}"
+        row = table.load().get(done)
+        if done in _SHADOWED and row is not None:
+            found = _serve(row)
         if not isinstance(found, (types.ModuleType, Refused)):
             raise ModuleNotFoundError(_unknown(done), name=done)
         node = found
@@ -221,6 +240,10 @@ def _version() -> str:
     tensorflow = sys.modules.get("tensorflow")
     return getattr(tensorflow, "__version__", "2")
 
+
+_SHADOWED = frozenset({"tf.contrib.framework.python.ops.arg_scope"})
+"""Modules whose package had a function of their name in their place, by `import *` of the module:
+the package's attribute is the function, and only what is imported below it is of the module."""
 
 _MISSING: Any = object()
 _GONE = {"contrib", "estimator"}  # everything below them is dead

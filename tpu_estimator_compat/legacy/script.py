@@ -17,6 +17,7 @@ from absl import flags
 from tpu_estimator_compat.legacy import behavior as behaviors
 from tpu_estimator_compat.legacy.dialect import Dialect, dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
+from tpu_estimator_compat.legacy.python_path import PythonPath
 
 _one_at_a_time = threading.RLock()  # a script owns sys.argv, __main__ and the flags of its process
 _BEHAVIORS = {"auto": None, "v1": Dialect.V1, "v2": Dialect.V2}
@@ -51,9 +52,9 @@ def run(
     """Runs a script as `__main__`; afterwards the process is as it was.
 
     What the script imports by names that TensorFlow dropped is served from
-    `tpu_estimator_compat.v1`, for itself, for modules beside it or in its package, and for
-    `legacy_packages`. Others import the real TensorFlow. Of several threads, one runs a script at a
-    time.
+    `tpu_estimator_compat.v1`, for itself, for modules beside it or in its package, for those on
+    PYTHONPATH that no installed package has, and for `legacy_packages`. Others import the real
+    TensorFlow. Of several threads, one runs a script at a time.
 
     Args:
       name: path of the script, or with `module` the name of a module.
@@ -72,7 +73,7 @@ def run(
     name = os.fspath(name)
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
     packages = {*legacy_packages, *([name.partition(".")[0]] if module else [])}
-    imports = LegacyImports([folder], packages, numpy_legacy)
+    imports = LegacyImports([folder], packages, numpy_legacy, PythonPath())
     with _one_at_a_time, _owning(folder, imports):
         script = _module(name) if module else _file(name)
         with open(script.path, "rb") as file:

@@ -1,5 +1,7 @@
 """`tf.contrib.layers`, slim, framework, rnn, metrics and losses."""
 
+import importlib
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -392,12 +394,17 @@ def calls_python(module):
 
 
 @proves(*below(FRAMEWORK, "python.ops.arg_scope"))
-def scopes(module):
+def scopes(arg_scope):
+    module = importlib.import_module(
+        "tpu_estimator_compat.v1.contrib.framework.python.ops.arg_scope"
+    )
+    assert module.arg_scope is arg_scope
+
     @module.add_arg_scope
     def function(x, y=1):
         return x + y
 
-    with module.arg_scope([function], y=5):
+    with arg_scope([function], y=5):
         assert function(1) == 6
     assert function(1) == 2
 

@@ -123,11 +123,6 @@ def has_the_error(error):
     assert "NaN loss during training" in str(error())
 
 
-@proves(f"{CONTRIB}.learn.RunConfig")
-def has_configs(config):
-    assert config(save_checkpoints_steps=3).save_checkpoints_steps == 3
-
-
 def trained(folder):
     def model_fn(features, labels, mode):
         del labels

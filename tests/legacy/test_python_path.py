@@ -1,0 +1,110 @@
+"""Folders on PYTHONPATH are the script's own, but for packages that are installed there."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tpu_estimator_compat.legacy.python_path import PythonPath
+
+ROOT = pathlib.Path(__file__).parents[2]
+OLD = "import tensorflow as tf\nprint(__name__, tf.estimator.tpu.TPUEstimator.__name__)\n"
+
+
+def installed(folder, name, names, **direct_url):
+    """Writes what an installer leaves of a distribution."""
+    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "top_level.txt").write_text("\n".join(names))
+    if direct_url:
+        (metadata / "direct_url.json").write_text(json.dumps(direct_url))
+
+
+def run(script, *folders, options=()):
+    path = os.pathsep.join(map(str, [ROOT, *folders]))
+    environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-m", "tpu_estimator_compat", "run", *options, str(script)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A script's folder; a repository on PYTHONPATH; and a folder of installed packages there."""
+    script, repository, target = (tmp_path / name for name in ("scripts", "repository", "target"))
+    for folder in (script, repository / "models", target):
+        folder.mkdir(parents=True)
+    (repository / "models" / "__init__.py").write_text("")
+    (repository / "models" / "old.py").write_text(OLD)
+    (repository / "alone.py").write_text(OLD)
+    (target / "package.py").write_text(OLD)
+    installed(target, "a-package", ["package"])
+    return script, repository, target
+
+
+def test_modules_on_the_path_are_the_scripts_own_unless_they_are_installed(folders):
+    script, repository, target = folders
+    source = script / "script.py"
+    source.write_text("import alone\nimport models.old\nimport package\n")
+    done = run(source, repository, target)
+    assert done.stdout == "alone TPUEstimator\nmodels.old TPUEstimator\n", done.stderr
+    assert done.returncode == 1
+    assert "module 'tensorflow' has no attribute 'estimator'" in done.stderr
+    assert "--legacy-package package gives it the names that TensorFlow dropped" in done.stderr
+    named = run(source, repository, target, options=("--legacy-package", "package"))
+    assert named.stdout.endswith("package TPUEstimator\n"), named.stderr
+    assert "--legacy-package" not in named.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("from tensorflow.contrib import tpu", "No module named 'tensorflow.contrib'"),
+        ("import tensorflow as tf\ntf.compat.v1.layers.BatchNormalization()", "with Keras 3"),
+        ("import tensorflow as tf\ntf.nn.dropout(1.0, keep_prob=0.5)", "keep_prob"),
+    ],
+)
+def test_errors_of_packages_that_see_todays_tensorflow_name_the_option(folders, body, error):
+    script, _, target = folders
+    (target / "package.py").write_text(body + "\n")
+    (script / "script.py").write_text("import package\n")
+    done = run(script / "script.py", target)
+    assert error in done.stderr
+    assert "--legacy-package package" in done.stderr
+
+
+def test_errors_of_the_script_itself_do_not(folders):
+    script, repository, _ = folders
+    (repository / "alone.py").write_text("import tensorflow as tf\ntf.nn.no_such_name\n")
+    (script / "script.py").write_text("import alone\n")
+    done = run(script / "script.py", repository)
+    assert done.returncode == 1
+    assert "--legacy-package" not in done.stderr
+
+
+def test_a_package_installed_where_its_source_is(tmp_path, monkeypatch):
+    project, site = tmp_path / "project", tmp_path / "site-packages"
+    (project / "src").mkdir(parents=True)
+    installed(site, "a-project", ["project"], url=project.as_uri(), dir_info={"editable": True})
+    installed(site, "another", ["shared"])
+    monkeypatch.syspath_prepend(str(site))
+    path = PythonPath(os.pathsep.join([str(project / "src"), str(site), ""]))
+    assert path.folders == [str(project / "src")]
+    assert not path.is_own("project", str(project / "src" / "project.py"))
+    assert path.is_own("shared", str(project / "src" / "shared.py"))  # another one of that name
+    assert path.is_own("mine", str(project / "src" / "mine.py"))
+    assert not path.is_own("mine", str(tmp_path / "mine.py"))
+    assert not path.is_own("keras", str(project / "src" / "keras.py"))
+
+
+def test_this_package_is_never_taken_for_legacy(tmp_path):
+    """Not even from a clone below the script's folder."""
+    (tmp_path / "tpu_estimator_compat").symlink_to(ROOT / "tpu_estimator_compat")
+    (tmp_path / "script.py").write_text(OLD.replace("print(", "tf.placeholder; print("))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-m", "tpu_estimator_compat", "run", "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "__main__ TPUEstimator\n", done.stderr

@@ -1,0 +1,58 @@
+"""Subclasses of estimators, and what was private to the original's modules, as in TF 2.15."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tpu_estimator_compat as tpu
+
+PROBE = pathlib.Path(__file__).with_name("subclass_probe.py")
+ROOT = PROBE.parents[2]
+
+
+def probed(*command, folder):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [*command, str(PROBE)], capture_output=True, text=True, cwd=folder, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
+    return json.loads(line.removeprefix("RESULT"))
+
+
+@pytest.mark.slow
+@pytest.mark.parity
+def test_the_same_answers_as_the_original(original_python, tmp_path):
+    ours = probed(sys.executable, "-m", "tpu_estimator_compat", "run", folder=tmp_path)
+    assert ours == probed(original_python, folder=tmp_path)
+
+
+def model_fn(features, labels, mode, params):
+    raise NotImplementedError
+
+
+def made(members, name="TPUEstimator", base=tpu.TPUEstimator):
+    cls = type(name, (base,), members)
+    return cls(model_fn, config=tpu.RunConfig(), use_tpu=False, train_batch_size=1)
+
+
+def test_a_copy_of_the_original_may_not_redefine_what_nobody_calls():
+    with pytest.raises(NotImplementedError, match=r"overrides \['_augment_model_fn'"):
+        made({"_augment_model_fn": lambda self: None})
+    with pytest.raises(NotImplementedError, match=r"_call_input_fn.*in place of a copy"):
+        made({"_call_input_fn": lambda self: None, "train": lambda self: None})
+    assert made({"train": lambda self: "mine"}).train() == "mine"  # the original let that name
+
+
+def test_what_the_original_let_be_redefined_and_is_not_called_here_is_refused():
+    with pytest.raises(NotImplementedError, match="_create_and_assert_global_step"):
+        made({"_create_and_assert_global_step": lambda self, graph: None}, "Mine")
+
+
+def test_names_of_our_own_are_members_too():
+    with pytest.raises(ValueError, match=r"does override \['_feed'\]"):
+        made({"_feed": lambda self: None}, "Mine")

@@ -1,0 +1,98 @@
+"""`tf.contrib.learn`: its RunConfig, by which scripts configured an Estimator of `tf`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.config import RunConfig as _RunConfig
+from tpu_estimator_compat.config import TaskType
+
+_USE_DEFAULT = 0
+_LOCAL = ("", "local")
+
+
+class RunConfig(_RunConfig):
+    """How an `Estimator` runs, in the words of `tf.contrib.learn`.
+
+    Args:
+      master: address of a session; None for what TF_CONFIG says.
+      num_cores: threads within and between operations, for `tf_config`; 0 for as many as there are.
+      log_device_placement: whether `tf_config` logs where operations run.
+      gpu_memory_fraction: how much of a GPU's memory `tf_config` takes.
+      tf_random_seed: as in `tf.estimator.RunConfig`, as are all that follow and are not named here.
+      save_summary_steps: see there.
+      save_checkpoints_secs: see there; 0 for 600, unless steps are given.
+      save_checkpoints_steps: see there.
+      keep_checkpoint_max: see there.
+      keep_checkpoint_every_n_hours: see there.
+      log_step_count_steps: see there.
+      protocol: see there.
+      evaluation_master: address of a session for evaluation.
+      model_dir: see there.
+      session_config: see there. An Estimator reads this, and never read `tf_config`.
+
+    Raises:
+      NotImplementedError: a master on another machine.
+      ValueError: as `tf.estimator.RunConfig`.
+    """
+
+    def __init__(
+        self,
+        master: str | None = None,
+        num_cores: int = 0,
+        log_device_placement: bool = False,
+        gpu_memory_fraction: float = 1,
+        tf_random_seed: int | None = None,
+        save_summary_steps: int | None = 100,
+        save_checkpoints_secs: float | None = _USE_DEFAULT,
+        save_checkpoints_steps: int | None = None,
+        keep_checkpoint_max: int | None = 5,
+        keep_checkpoint_every_n_hours: float | None = 10000,
+        log_step_count_steps: int | None = 100,
+        protocol: str | None = None,
+        evaluation_master: str = "",
+        model_dir: str | None = None,
+        session_config: tf.ConfigProto | None = None,
+    ) -> None:
+        for name, address in (("master", master), ("evaluation_master", evaluation_master)):
+            if address not in (None, *_LOCAL):
+                raise NotImplementedError(
+                    f"{name}={address!r}: an Estimator has no session on another machine here. "
+                    "Start the script on every machine, with TF_CONFIG. For a TPU, take "
+                    "tf.contrib.tpu.RunConfig."
+                )
+        intervals: dict[str, Any] = {}
+        if save_checkpoints_secs != _USE_DEFAULT:
+            intervals["save_checkpoints_secs"] = save_checkpoints_secs
+        if save_checkpoints_steps is not None or intervals:
+            intervals["save_checkpoints_steps"] = save_checkpoints_steps
+        super().__init__(
+            model_dir=model_dir,
+            tf_random_seed=tf_random_seed,
+            save_summary_steps=save_summary_steps,
+            session_config=session_config,
+            keep_checkpoint_max=keep_checkpoint_max,
+            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
+            log_step_count_steps=log_step_count_steps,
+            protocol=protocol,
+            **intervals,
+        )
+        if master is not None:
+            self._master = master
+        self._evaluation_master = evaluation_master
+        self._tf_config = tf.ConfigProto(
+            log_device_placement=log_device_placement,
+            inter_op_parallelism_threads=num_cores,
+            intra_op_parallelism_threads=num_cores,
+            gpu_options=tf.GPUOptions(per_process_gpu_memory_fraction=gpu_memory_fraction),
+        )
+
+    @property
+    def tf_config(self) -> tf.ConfigProto:
+        """A session's configuration, of the arguments."""
+        return self._tf_config
+
+
+__all__ = ["RunConfig", "TaskType"]

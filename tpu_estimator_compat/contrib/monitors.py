@@ -1,0 +1,429 @@
+"""`tf.contrib.learn.monitors`: monitors, and the function that makes hooks of them.
+
+Here are those that scripts wrote or evaluated with. What the others did, hooks of `tf.train` do.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+Hook = Any  # a tf.train.SessionRunHook
+
+
+class BaseMonitor:
+    """Is told of every step. Base class of monitors, to override what one wants to be told of."""
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._current_epoch: int | None = None
+        self._current_step: int | None = None
+        self._max_steps: int | None = None
+        self._estimator: Any = None
+
+    @property
+    def run_on_all_workers(self) -> bool:
+        """Whether others than the chief run it too."""
+        return False
+
+    def set_estimator(self, estimator: Any) -> None:
+        """Names the estimator that is trained.
+
+        Raises:
+          ValueError: it is None.
+        """
+        if estimator is None:
+            raise ValueError("Missing estimator.")
+        self._estimator = estimator
+
+    def begin(self, max_steps: int | None = None) -> None:
+        """Called before training.
+
+        Raises:
+          ValueError: called twice.
+        """
+        if self._begun:
+            raise ValueError("begin called twice without end.")
+        self._max_steps = max_steps
+        self._begun = True
+
+    def end(self, session: Any = None) -> None:
+        """Called after training.
+
+        Raises:
+          ValueError: nothing has begun.
+        """
+        del session
+        if not self._begun:
+            raise ValueError("end called without begin.")
+        self._max_steps = None
+        self._begun = False
+
+    def epoch_begin(self, epoch: int) -> None:
+        """Called by nobody here; for code that counts epochs.
+
+        Raises:
+          ValueError: an epoch has begun already, or has a negative number.
+        """
+        if self._current_epoch is not None:
+            raise ValueError("epoch_begin called twice without epoch_end.")
+        if epoch < 0:
+            raise ValueError(f"Invalid epoch {epoch}.")
+        self._current_epoch = epoch
+
+    def epoch_end(self, epoch: int) -> None:
+        """The counterpart of `epoch_begin`.
+
+        Raises:
+          ValueError: another epoch has begun.
+        """
+        if self._current_epoch != epoch:
+            raise ValueError(f"epoch_end expected {self._current_epoch} but got {epoch}.")
+        self._current_epoch = None
+
+    def step_begin(self, step: int) -> list[Any]:
+        """Called before a step.
+
+        Args:
+          step: the global step that it leads to.
+
+        Returns:
+          Tensors, or their names, whose values `step_end` is to get.
+
+        Raises:
+          ValueError: the step is out of range.
+        """
+        if step < 0 or (self._max_steps is not None and step > self._max_steps):
+            raise ValueError(f"Invalid step {step}.")
+        self._current_step = step
+        return []
+
+    def step_end(self, step: int, output: dict[Any, Any]) -> bool:
+        """Called after a step.
+
+        Args:
+          step: as in `step_begin`.
+          output: the values of what `step_begin` asked for, by what it returned.
+
+        Returns:
+          Whether to stop.
+
+        Raises:
+          ValueError: another step has begun.
+        """
+        del output
+        if self._current_step != step:
+            raise ValueError(f"step_end expected {self._current_step} but got {step}.")
+        self._current_step = None
+        return False
+
+    def post_step(self, step: int, session: Any) -> None:
+        """Called after all `step_end`, with the session.
+
+        Args:
+          step: as in `step_begin`.
+          session: may run other things.
+        """
+
+
+class EveryN(BaseMonitor):
+    """Is told of every nth step, by methods of its own; base class of monitors.
+
+    Args:
+      every_n_steps: how many steps lie between two calls.
+      first_n_steps: of how many global steps at the beginning it is told in any case.
+    """
+
+    def __init__(self, every_n_steps: int = 100, first_n_steps: int = 1):
+        super().__init__()
+        self._every_n_steps = every_n_steps
+        self._first_n_steps = first_n_steps
+        self._last_successful_step: int | None = None
+        self._last_active_step = 0
+        self._every_n_step_begin_called = False
+
+    def every_n_step_begin(self, step: int) -> list[Any]:
+        """As `step_begin`."""
+        del step
+        return []
+
+    def every_n_step_end(self, step: int, outputs: dict[Any, Any]) -> bool:
+        """As `step_end`."""
+        del step, outputs
+        return False
+
+    def every_n_post_step(self, step: int, session: Any) -> None:
+        """As `post_step`; also called at the end, if the last step was none of the nth."""
+
+    def step_begin(self, step: int) -> list[Any]:
+        """As in the base class; overriding methods must call it."""
+        super().step_begin(step)
+        due = step >= self._every_n_steps + self._last_active_step
+        self._every_n_step_begin_called = (
+            step <= self._first_n_steps or due or step == self._max_steps
+        )
+        return self.every_n_step_begin(step) if self._every_n_step_begin_called else []
+
+    def step_end(self, step: int, output: dict[Any, Any]) -> bool:
+        """As in the base class; overriding methods must call it."""
+        super().step_end(step, output)
+        return self._every_n_step_begin_called and self.every_n_step_end(step, output)
+
+    def post_step(self, step: int, session: Any) -> None:
+        """As in the base class; overriding methods must call it."""
+        super().post_step(step, session)
+        if self._every_n_step_begin_called:
+            self.every_n_post_step(step, session)
+            self._last_active_step = step
+        self._last_successful_step = step
+
+    def end(self, session: Any = None) -> None:
+        """As in the base class; overriding methods must call it."""
+        super().end(session=session)
+        last = self._last_successful_step
+        if last is not None and last != self._last_active_step:
+            self.every_n_post_step(last, session)
+
+
+class StopAtStep(BaseMonitor):
+    """Stops training; one of the two arguments must be given.
+
+    Args:
+      num_steps: after so many steps.
+      last_step: at this global step.
+
+    Raises:
+      ValueError: none or both are given.
+    """
+
+    def __init__(self, num_steps: int | None = None, last_step: int | None = None):
+        super().__init__()
+        if num_steps is None and last_step is None:
+            raise ValueError("One of num_steps or last_step must be specified.")
+        if num_steps is not None and last_step is not None:
+            raise ValueError("Only one of num_steps or last_step can be specified.")
+        self._num_steps = num_steps
+        self._last_step = last_step
+
+    @property
+    def run_on_all_workers(self) -> bool:
+        """Yes."""
+        return True
+
+    def step_begin(self, step: int) -> list[Any]:
+        """Fixes the last step when the first one begins."""
+        super().step_begin(step)
+        if self._last_step is None:
+            self._last_step = step + (self._num_steps or 0) - 1
+        return []
+
+    def step_end(self, step: int, output: dict[Any, Any]) -> bool:
+        """Whether the last step is done."""
+        super().step_end(step, output)
+        return self._last_step is not None and step >= self._last_step
+
+
+class ValidationMonitor(EveryN):
+    """Evaluates checkpoints while an estimator is trained, and may stop it early.
+
+    Args:
+      x: None: estimators of `tf.contrib.learn` took it, and `y`, `batch_size` and `metrics`.
+      y: None.
+      input_fn: of the evaluation.
+      batch_size: None.
+      eval_steps: steps of an evaluation; None for all of the data.
+      every_n_steps: how often to look for a new checkpoint.
+      metrics: None.
+      hooks: of the evaluation.
+      early_stopping_rounds: stops when so many steps brought nothing better; None for never.
+      early_stopping_metric: what must get better.
+      early_stopping_metric_minimize: whether less is better.
+      name: of the evaluation.
+
+    Raises:
+      ValueError: neither `x` nor `input_fn` is given.
+    """
+
+    def __init__(
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Callable[..., Any] | None = None,
+        batch_size: int | None = None,
+        eval_steps: int | None = None,
+        every_n_steps: int = 100,
+        metrics: Any = None,
+        hooks: Sequence[Hook] | None = None,
+        early_stopping_rounds: int | None = None,
+        early_stopping_metric: str = "loss",
+        early_stopping_metric_minimize: bool = True,
+        name: str | None = None,
+    ):
+        super().__init__(every_n_steps=every_n_steps, first_n_steps=-1)
+        if x is None and input_fn is None:
+            raise ValueError("Either x or input_fn should be provided.")
+        self.x, self.y, self.batch_size, self.metrics = x, y, batch_size, metrics
+        self.input_fn = input_fn
+        self.eval_steps = eval_steps
+        self.hooks = hooks
+        self.early_stopping_rounds = early_stopping_rounds
+        self.early_stopping_metric = early_stopping_metric
+        self.early_stopping_metric_minimize = early_stopping_metric_minimize
+        self.name = name
+        self.early_stopped = False
+        """Whether this monitor stopped the training."""
+        self.best_step: int | None = None
+        self.best_value: Any = None
+        self.best_metrics: dict[str, Any] | None = None
+        self._latest_path: str | None = None
+
+    def every_n_step_end(self, step: int, outputs: dict[Any, Any]) -> bool:
+        """Evaluates, if there is a checkpoint that it has not seen."""
+        super().every_n_step_end(step, outputs)
+        if self._estimator is None:
+            raise ValueError("Missing call to set_estimator.")
+        path = tf.train.latest_checkpoint(self._estimator.model_dir)
+        if path is None or path == self._latest_path:
+            tf.logging.debug("Skipping evaluation at step %d: no new checkpoint.", step)
+            return False
+        self._latest_path = path
+        results = self._evaluate()
+        shown = ", ".join(f"{name} = {value!s}" for name, value in results.items())
+        tf.logging.info("Validation (step %d): %s", step, shown)
+        return self.early_stopping_rounds is not None and self._is_enough(step, results)
+
+    def _evaluate(self) -> dict[str, Any]:
+        if any(each is not None for each in (self.x, self.y, self.batch_size, self.metrics)):
+            raise ValueError(
+                "tf.estimator.Estimator does not support following arguments: x, y, batch_size, "
+                "metrics. Should set as `None` in ValidationMonitor"
+            )
+        return self._estimator.evaluate(
+            input_fn=self.input_fn, steps=self.eval_steps, hooks=self.hooks, name=self.name
+        )
+
+    def _is_enough(self, step: int, results: dict[str, Any]) -> bool:
+        metric = self.early_stopping_metric
+        if metric not in results:
+            raise ValueError(f"Metric {metric} missing from outputs {set(results)}.")
+        value, best = results[metric], self.best_value
+        better = best is None or (
+            value < best if self.early_stopping_metric_minimize else value > best
+        )
+        if better:
+            self.best_step, self.best_value = step, value
+            self.best_metrics = copy.deepcopy(results)
+        assert self.best_step is not None
+        assert self.early_stopping_rounds is not None
+        if step - self.best_step < self.early_stopping_rounds:
+            return False
+        tf.logging.info(
+            "Stopping. Best step: %s with %s = %s.", self.best_step, metric, self.best_value
+        )
+        self.early_stopped = True
+        return True
+
+
+class RunHookAdapterForMonitors(tf.train.SessionRunHook):
+    """The hook that tells monitors of training.
+
+    Args:
+      monitors: are told one after the other.
+    """
+
+    def __init__(self, monitors: Sequence[BaseMonitor]):
+        self._monitors = monitors
+
+    def begin(self) -> None:
+        self._last_step: int | None = None
+        self._global_step = tf.train.get_global_step()
+        for monitor in self._monitors:
+            monitor.begin(max_steps=None)
+
+    def before_run(self, run_context: Any) -> tf.train.SessionRunArgs:
+        if self._last_step is None:
+            self._last_step = run_context.session.run(self._global_step) + 1
+        wanted = {}
+        for monitor in self._monitors:
+            requests = monitor.step_begin(self._last_step)
+            if requests and not isinstance(requests, list):
+                raise ValueError("Monitor.step_begin should return a list.")
+            wanted.update({request: _as_graph_element(request) for request in requests or []})
+        return tf.train.SessionRunArgs(wanted)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        step = self._last_step
+        assert step is not None
+        for monitor in self._monitors:
+            if monitor.step_end(step, run_values.results or {}):
+                run_context.request_stop()
+        for monitor in self._monitors:
+            monitor.post_step(step, run_context.session)
+        # What a step itself fetches of a variable may be of before it.
+        self._last_step = run_context.session.run(self._global_step) + 1
+
+    def end(self, session: Any) -> None:
+        self._last_step = None
+        for monitor in self._monitors:
+            takes_session = "session" in inspect.signature(monitor.end).parameters
+            monitor.end(**({"session": session} if takes_session else {}))
+
+
+def _as_graph_element(request: Any) -> Any:
+    """The tensor or operation of the default graph that a monitor asks for.
+
+    Raises:
+      ValueError: it is of another graph, or the name of an operation with several outputs.
+    """
+    graph = tf.get_default_graph()
+    if not isinstance(request, str):
+        if getattr(request, "graph", None) is not graph:
+            raise ValueError(
+                f"Passed {request} should have graph attribute that is equal to current graph "
+                f"{graph}."
+            )
+        return request
+    if ":" in request:
+        return graph.as_graph_element(request)
+    outputs = graph.get_operation_by_name(request).outputs
+    if len(outputs) > 1:
+        raise ValueError(
+            f"Name {request} is ambiguous, as this `Operation` has multiple outputs (at least 2)."
+        )
+    return graph.as_graph_element(f"{request}:0")
+
+
+def replace_monitors_with_hooks(
+    monitors_or_hooks: Sequence[Any] | None, estimator: Any
+) -> list[Hook]:
+    """Hooks that do what monitors and hooks do.
+
+    Args:
+      monitors_or_hooks: both kinds; None for none.
+      estimator: what is trained with them.
+
+    Returns:
+      The hooks, and one for all monitors, if there are any. Without the chief's, on others.
+    """
+    given = monitors_or_hooks or []
+    hooks = [each for each in given if isinstance(each, tf.train.SessionRunHook)]
+    monitors = [each for each in given if not isinstance(each, tf.train.SessionRunHook)]
+    if not estimator.config.is_chief:
+        monitors = [monitor for monitor in monitors if monitor.run_on_all_workers]
+    for monitor in monitors:
+        monitor.set_estimator(estimator)
+    return [*hooks, RunHookAdapterForMonitors(monitors)] if monitors else hooks
+
+
+__all__ = [
+    "BaseMonitor",
+    "EveryN",
+    "RunHookAdapterForMonitors",
+    "StopAtStep",
+    "ValidationMonitor",
+    "replace_monitors_with_hooks",
+]

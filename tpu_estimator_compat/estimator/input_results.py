@@ -1,0 +1,109 @@
+"""What input_fn returned, for code that calls it by itself: features, labels and hooks.
+
+These stood in the module `util` beside the original's estimator. They are for graphs and sessions
+of one's own; estimators of this package read their input in another way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.util.function_utils import fn_args
+
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+
+MAX_DIRECTORY_CREATION_ATTEMPTS = 10
+
+
+def parse_input_fn_result(result: Any) -> tuple[Any, Any, list[Hook]]:
+    """Features, labels, and hooks that a session needs to have them.
+
+    Args:
+      result: a Dataset of features or of (features, labels); or these themselves, as tensors. A
+        Dataset must have been made in the default graph.
+
+    Returns:
+      The features, the labels or None, and the hooks: one that initializes the Dataset's iterator.
+
+    Raises:
+      ValueError: a list or tuple of another length than 2.
+    """
+    hooks: list[Hook] = []
+    if isinstance(result, tf.data.Dataset):
+        iterator = tf.compat.v1.data.make_initializable_iterator(result)
+        hooks.append(_DatasetInitializerHook(iterator))
+        result = iterator.get_next()
+    return *parse_iterator_result(result), hooks
+
+
+def parse_iterator_result(result: Any) -> tuple[Any, Any]:
+    """Features and labels of an iterator's element; labels are None where it has none.
+
+    Raises:
+      ValueError: a list or tuple of another length than 2.
+    """
+    if not isinstance(result, (list, tuple)):
+        return result, None
+    if len(result) != 2:
+        raise ValueError(
+            "input_fn should return (features, labels) as a len 2 tuple. "
+            f"Got {len(result)} elements."
+        )
+    return result[0], result[1]
+
+
+class _DatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
+    """Initializes an iterator in every session.
+
+    Args:
+      iterator: an initializable one, of the graph in which the session runs.
+    """
+
+    def __init__(self, iterator: Any):
+        self._iterator = iterator
+
+    def begin(self) -> None:
+        self._initializer = self._iterator.initializer
+
+    def after_create_session(self, session: tf.compat.v1.Session, coord: Any) -> None:
+        del coord
+        session.run(self._initializer)
+
+
+class DistributedIteratorInitializerHook(_DatasetInitializerHook):
+    """Initializes an iterator of a distribution strategy in every session."""
+
+    def begin(self) -> None:
+        self._initializer = self._iterator.initialize()
+
+
+class MultiHostDatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
+    """Runs the initializers of several iterators in every session, and logs how long that took.
+
+    Args:
+      dataset_initializers: operations.
+    """
+
+    def __init__(self, dataset_initializers: Sequence[tf.Operation]):
+        self._initializers = dataset_initializers
+
+    def after_create_session(self, session: tf.compat.v1.Session, coord: Any) -> None:
+        del coord
+        started = time.time()
+        session.run(self._initializers)
+        tf.compat.v1.logging.info(
+            "Initialized dataset iterators in %d seconds", time.time() - started
+        )
+
+
+__all__ = [
+    "MAX_DIRECTORY_CREATION_ATTEMPTS",
+    "DistributedIteratorInitializerHook",
+    "MultiHostDatasetInitializerHook",
+    "fn_args",
+    "parse_input_fn_result",
+    "parse_iterator_result",
+]

@@ -1,0 +1,106 @@
+"""What was private to the original's modules, and what scripts and subclasses call all the same.
+
+The table has it under its old names, such as `_write_dict_to_summary`. What this package has
+anyway, such as the check of a model_fn's arguments, is named there by its own place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.training import device_setter
+
+from tpu_estimator_compat.callbacks import evaluation_events
+from tpu_estimator_compat.config import RunConfig
+
+TF_CONFIG_ENV = "TF_CONFIG"
+SERVICE_KEY = "service"
+
+
+def check_hooks_type(hooks: Sequence[Any] | None) -> list[Any]:
+    """The hooks as a list.
+
+    Raises:
+      TypeError: one of them is no SessionRunHook.
+    """
+    return _all_of(tf.compat.v1.train.SessionRunHook, hooks, "Hooks must be a SessionRunHook")
+
+
+def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
+    """The listeners as a list.
+
+    Raises:
+      TypeError: one of them is no CheckpointSaverListener.
+    """
+    wanted = tf.compat.v1.train.CheckpointSaverListener
+    return _all_of(
+        wanted, saving_listeners, "saving_listeners must be a list of CheckpointSaverListener"
+    )
+
+
+def _all_of(kind: type, given: Sequence[Any] | None, rule: str) -> list[Any]:
+    found = list(given or [])
+    for each in found:
+        if not isinstance(each, kind):
+            raise TypeError(f"{rule}, given: {each}")
+    return found
+
+
+def extract_metric_update_ops(
+    eval_dict: dict[str, tuple[Any, Any]], distribution: Any = None
+) -> tuple[tf.Operation | None, dict[str, Any]]:
+    """What updates metrics, as one operation, and what reads them.
+
+    Args:
+      eval_dict: name to a metric's value tensor and update op.
+      distribution: a strategy that groups updates, or None.
+
+    Returns:
+      The operation, None without metrics; and name to value tensor.
+    """
+    updates, values = [], {}
+    for name, (value, update) in sorted(eval_dict.items()):
+        values[name] = value
+        updates.append(distribution.group(update) if distribution else update)
+    return (tf.group(*updates) if updates else None), values
+
+
+def get_replica_device_setter(config: RunConfig) -> Any:
+    """A function from operation to device that puts variables on parameter servers.
+
+    Args:
+      config: tells how many there are, and which task this is.
+
+    Returns:
+      The function, for `tf.device` in a graph of one's own; None where there are none.
+    """
+    if not config.num_ps_replicas:
+        return None
+    task = f"/job:{config.task_type}/task:{config.task_id}" if config.task_type else "/job:worker"
+    return tf.compat.v1.train.replica_device_setter(
+        ps_tasks=config.num_ps_replicas,
+        worker_device=task,
+        merge_devices=True,
+        ps_ops=list(device_setter.STANDARD_PS_OPS),
+        cluster=config.cluster_spec,
+    )
+
+
+def dict_to_str(dictionary: dict[str, Any]) -> str:
+    """`a = 1, b = 2`, in the order of the names, without values that are bytes."""
+    return evaluation_events.shown(dictionary)
+
+
+def write_dict_to_summary(
+    output_dir: str, dictionary: dict[str, Any], current_global_step: int
+) -> None:
+    """Adds one event with the values to the event file in a directory, and logs them.
+
+    Args:
+      output_dir: the directory.
+      dictionary: tag to number, array, or serialized Summary.
+      current_global_step: the step of the event.
+    """
+    evaluation_events.write_results(output_dir, dictionary, None, current_global_step)

@@ -1,0 +1,83 @@
+"""Folders that PYTHONPATH names: what there is the script's own, and what an installed package's.
+
+Scripts of the time were run with PYTHONPATH at the top of their repository, or of another one. So a
+module that is found there is taken to be as old as the script, unless a distribution says that the
+module is its own: `pip install --target`, or an editable installation of a package of today.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import os
+import sys
+import urllib.parse
+import urllib.request
+
+_INSTALLED = {"site-packages", "dist-packages"}
+_OF_TENSORFLOW = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras"}
+
+
+class PythonPath:
+    """The folders, as they were when this was made.
+
+    Args:
+      value: what PYTHONPATH is; None for what the environment has, unless Python ignores it.
+    """
+
+    def __init__(self, value: str | None = None):
+        if value is None:
+            ignored = sys.flags.ignore_environment
+            value = "" if ignored else os.environ.get("PYTHONPATH", "")
+        folders = [os.path.realpath(folder) for folder in value.split(os.pathsep) if folder]
+        self.folders = [f for f in folders if not _INSTALLED.intersection(f.split(os.sep))]
+
+    def is_own(self, top: str, origin: str) -> bool:
+        """Whether a module is the script's own.
+
+        Args:
+          top: the first part of its name.
+          origin: its file.
+        """
+        if top in _OF_TENSORFLOW:
+            return False
+        for folder in self.folders:
+            if _is_below(origin, folder) and not _INSTALLED & {*_parts(origin, folder)}:
+                return not self._is_installed(top, folder)
+        return False
+
+    def _is_installed(self, top: str, folder: str) -> bool:
+        for found in self._distributions.get(top, ()):
+            if os.path.realpath(str(found.locate_file(""))) == folder:
+                return True
+            project = _editable_project(found)
+            if project is not None and _is_below(folder, project):
+                return True
+        return False
+
+    @functools.cached_property
+    def _distributions(self) -> dict[str, list[importlib.metadata.Distribution]]:
+        """Distributions by the names of modules at the top; to read them takes half a second."""
+        by_name: dict[str, list[importlib.metadata.Distribution]] = {}
+        for found in importlib.metadata.distributions():
+            by_name.setdefault(found.metadata["Name"], []).append(found)
+        tops = importlib.metadata.packages_distributions()
+        return {top: [d for n in {*names} for d in by_name[n]] for top, names in tops.items()}
+
+
+def _editable_project(found: importlib.metadata.Distribution) -> str | None:
+    """The folder of a project that was installed such that its files stay where they are."""
+    said = json.loads(found.read_text("direct_url.json") or "{}")
+    if not said.get("dir_info", {}).get("editable"):
+        return None
+    path = urllib.parse.urlsplit(said["url"]).path
+    return os.path.realpath(urllib.request.url2pathname(path))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return _parts(path, folder)[0] != os.pardir
+
+
+def _parts(path: str, folder: str) -> list[str]:
+    return os.path.relpath(os.path.realpath(path), folder).split(os.sep)
