@@ -316,7 +316,8 @@ def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     recorded = run.config.save_summary_steps or request.batch_size is None
     output_dir = run.config.model_dir if recorded and run.writes_files else None
     if loop is None and request.batch_size is not None:
-        in_steps = _in_calls_off_tpu(every, run.config.tpu_config.iterations_per_loop)
+        config: Any = run.config  # of a TPUEstimator, as batch sizes are
+        in_steps = _in_calls_off_tpu(every, config.tpu_config.iterations_per_loop)
     return [ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps)]
 
 

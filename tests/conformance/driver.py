@@ -83,6 +83,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.side == "ours":
         importlib.import_module("tpu_estimator_compat").install(["scenarios"])
+        importlib.import_module("tpu_estimator_compat.tpu")  # once, in no scenario's time
+    else:
+        assert tf.estimator.Estimator
     for name in args.names:
         (args.out / "current").write_text(name)
         observed = run(name, args.out, args.limit)

@@ -152,7 +152,7 @@ def heard(texts: Texts) -> Iterator[tuple[list[str], list[str]]]:
     shown += [
         f"{w.category.__name__} {texts(str(w.message))}"
         for w in warned
-        if not issubclass(w.category, unlike)
+        if not issubclass(w.category, unlike) and not re.search(UNHEARD[0], str(w.message))
     ]
 
 

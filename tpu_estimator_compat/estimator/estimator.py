@@ -73,6 +73,10 @@ class Estimator(Exporting):
         self._model_dir: str = self._config.model_dir or ""  # never empty: see _with_model_dir
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
+        if self._config.device_fn is not None:
+            logging.warning(
+                "RunConfig(device_fn=...) is not called: a step runs on the devices of its replicas."
+            )
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
         self._element_specs: dict[str, Any] = {}
