@@ -21,7 +21,7 @@ from tpu_estimator_compat.callbacks.preemption import Preemption
 from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.callbacks.progress_bar import progress_bar
 from tpu_estimator_compat.checkpoint import SaverHook, StepSessionCreator, global_step_in, latest
-from tpu_estimator_compat.config import IterationsPerLoopCounter, parse_iterations_per_loop
+from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.machines_session import leaving_together
 from tpu_estimator_compat.mode_run import ModeRun
@@ -315,15 +315,4 @@ def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     # An Estimator recorded its speed even where it wrote no summaries.
     recorded = run.config.save_summary_steps or request.batch_size is None
     output_dir = run.config.model_dir if recorded and run.writes_files else None
-    if loop is None and request.batch_size is not None:
-        config: Any = run.config  # of a TPUEstimator, as batch sizes are
-        in_steps = _in_calls_off_tpu(every, config.tpu_config.iterations_per_loop)
     return [ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps)]
-
-
-def _in_calls_off_tpu(every: int, iterations_per_loop: int | str) -> dict[str, Any]:
-    """How often a TPUEstimator off TPU told its speed: in loops, of which each was one step."""
-    loop = parse_iterations_per_loop(iterations_per_loop)
-    if loop.unit == "seconds":
-        return {"every_n_steps": None, "every_n_secs": loop.value}
-    return {"every_n_steps": math.ceil(every / loop.value)}

@@ -75,7 +75,7 @@ class Estimator(Exporting):
         logging.info("Using config: %s", vars(self._config))
         if self._config.device_fn is not None:
             logging.warning(
-                "RunConfig(device_fn=...) is not called: a step runs on the devices of its replicas."
+                "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
             )
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)

@@ -122,6 +122,7 @@ def changed(spec, **more):
 
 def tpu_config(model_dir, **config):
     config = {"tf_random_seed": 1, "save_summary_steps": 2, "log_step_count_steps": 2, **config}
+    config.setdefault("tpu_config", tf.estimator.tpu.TPUConfig(iterations_per_loop=1))
     return tf.estimator.tpu.RunConfig(model_dir=model_dir, **config)
 
 

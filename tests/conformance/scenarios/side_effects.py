@@ -6,11 +6,12 @@ from scenarios import models
 
 
 def _with_effect(make):
-    """A model_fn in which loss waits for `make(features, mode)`."""
+    """A model_fn whose input waits for `make(features, mode)`."""
 
     def model_fn(features, labels, mode):
         with tf.control_dependencies(make(features, mode)):
-            return models.model_fn({"x": tf.identity(features["x"])}, labels, mode)
+            x = tf.identity(features["x"])
+        return models.model_fn({"x": x}, labels, mode)
 
     return model_fn
 
@@ -39,12 +40,16 @@ def py_func(model_dir, record):
 
 
 def numpy_function_and_py_function(model_dir, record):
+    """Both run, the second eagerly."""
+
+    def eager(x):
+        record("eager", tf.executing_eagerly())
+        return 1
+
     def make(features, mode):
         first = tf.numpy_function(_noted(record, "numpy"), [features["x"]], tf.int32)
-        second = tf.py_function(
-            lambda x: record("eager", tf.executing_eagerly()) or 1, [1], tf.int32
-        )
-        return [first, second]
+        with tf.control_dependencies([first]):
+            return [tf.py_function(eager, [1], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 

@@ -43,7 +43,6 @@ def what_an_evaluation_needs(model_dir, record):
         lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": (_loss(), _loss(), _loss())}),
         lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": (_loss(), tf.no_op())}),
         lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": (tf.no_op(), tf.no_op())}),
-        lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": (1.0, tf.no_op())}),
     )
 
 
