@@ -64,7 +64,8 @@ def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
       One example (or batch) at a time: an array, or a dict of arrays.
 
     Raises:
-      ValueError: no prediction has one of the wanted keys, or lengths differ within a batch.
+      ValueError: no prediction has one of the wanted keys, lengths differ within a batch, or
+        shapes between batches of a TPU.
     """
     with run.in_graph():
         if not request.checkpoint_path and request.warm_start:
@@ -83,7 +84,7 @@ def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
     else:
         values = _many_at_once(run, creator, fetches)
     with contextlib.closing(values):
-        for batch in map(_without_padding, values):
+        for batch in map(_without_padding, _of_one_shape(values)):
             if request.yield_single_examples:
                 yield from _examples(batch)
             else:
@@ -190,6 +191,23 @@ def _creator(
         checkpoint_dir=request.fall_back_in if request.checkpoint_path else None,
         checkpoint_filename_with_path=request.checkpoint_path,
     )
+
+
+def _of_one_shape(values: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same values, checked: a TPU's program is compiled for one shape of each prediction."""
+    first: dict[str, Any] | None = None
+    for fetched in values:
+        if "is_padding" in fetched:
+            shapes = {name: np.shape(value) for name, value in fetched["predictions"].items()}
+            first = first or shapes
+            for name, shape in shapes.items():
+                if shape != first[name]:
+                    raise ValueError(
+                        f"The tensor with key ({name}) in TPUEstimatorSpec.predictions has dynamic "
+                        f"shape (should be static). It had shape {first[name]} in the first batch, "
+                        f"and then {shape}. Pad it in model_fn to one shape."
+                    )
+        yield fetched
 
 
 def _without_padding(values: dict[str, Any]) -> Any:

@@ -104,13 +104,20 @@ class TPUContext:
     def device_for_replica(self, replica_id: int) -> tuple[str, int]:
         """The host device and the device ordinal of a replica."""
         host, ordinal = divmod(replica_id, self._topology.replicas_per_host)
-        return self.tpu_host_placement_function(host), ordinal
+        return f"/task:{host}/device:CPU:0", ordinal
 
     @property
     def tpu_host_placement_function(self):
-        """A function from host index to the CPU device of that host."""
+        """A function from `host_id` or `replica_id`, one of them, to that host's CPU device."""
 
-        def placement(host_id: int) -> str:
+        def placement(host_id: int | None = None, replica_id: int | None = None) -> str:
+            if (host_id is None) == (replica_id is None):
+                raise RuntimeError(
+                    "replica_id and host_id can have only one non-None value. "
+                    f"Got replica_id={replica_id} and host_id={host_id}."
+                )
+            if replica_id is not None:
+                host_id = replica_id // self._topology.replicas_per_host
             return f"/replica:0/task:{host_id}/device:CPU:0"
 
         return placement

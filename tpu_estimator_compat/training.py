@@ -293,7 +293,8 @@ def _summary_hooks(run: ModeRun, scaffold) -> list[Hook]:
 
 def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
-    if every is None:
+    off_tpu = request.batch_size is not None and loop is None
+    if every is None or off_tpu:  # a TPUEstimator told its loss only on TPU
         return []
     in_calls: dict[str, Any] = {"every_n_iter": every}
     if loop is not None and loop.unit == "seconds":

@@ -162,3 +162,30 @@ def test_strings_and_checkpoint_path(tmp_path):
     old = list(reader.predict(finite_input_fn(4), checkpoint_path=str(tmp_path / "model.ckpt-5")))
     assert isinstance(new[0]["text"], bytes)
     assert not np.allclose(new[0]["logits"], old[0]["logits"])
+
+
+@pytest.mark.parametrize("hooks", [[], [tf.train.SessionRunHook()]])
+def test_shapes_on_tpu_are_those_of_the_first_batch(tmp_path, strategy, hooks):
+    """A TPU's program has one shape; off TPU they may change."""
+
+    def model_fn(features, labels, mode, params):
+        width = tf.cast(tf.reduce_max(features), tf.int32)
+        return tpu.TPUEstimatorSpec(mode, predictions={"wide": tf.tile(features, [1, width])})
+
+    def input_fn(params):
+        return tf.data.Dataset.from_tensor_slices([[1.0], [1.0], [3.0], [3.0]]).batch(2)
+
+    def predict(use_tpu):
+        estimator = tpu.TPUEstimator(
+            model_fn,
+            config=tpu.RunConfig(model_dir=str(tmp_path), train_distribute=strategy(1)),
+            use_tpu=use_tpu,
+            train_batch_size=2,
+            predict_batch_size=2,
+        )
+        return [found["wide"].shape for found in estimator.predict(input_fn, hooks=hooks)]
+
+    assert predict(False) == [(1,), (1,), (3,), (3,)]
+    message = r"key \(wide\).*dynamic shape.*\(2, 1\) in the first batch, and then \(2, 3\)"
+    with pytest.raises(ValueError, match=message):
+        predict(True)

@@ -146,6 +146,20 @@ def test_unreachable(monkeypatch):
         tpu_system.strategy(FakeResolver())
 
 
+def test_no_tpu_in_this_machine(monkeypatch):
+    """`TPUClusterResolver("local")` has an empty address."""
+    FakeTPU(monkeypatch)
+    local = FakeResolver()
+    monkeypatch.setattr(local, "master", lambda: "")
+
+    def refuse(resolver):
+        raise tf.errors.NotFoundError(None, None, "no kernels")
+
+    monkeypatch.setattr(tf.config, "experimental_connect_to_cluster", refuse)
+    with pytest.raises(RuntimeError, match=r"Cannot find a TPU in this machine\. .*no kernels"):
+        tpu_system.strategy(local)
+
+
 def test_a_name_that_nobody_knows(monkeypatch):
     class Unknown(FakeResolver):
         def __init__(self, **kwargs):

@@ -21,7 +21,12 @@ def candidates(model_dir: str | None) -> list[str]:
         return []
     newest, paths = state.model_checkpoint_path, list(state.all_model_checkpoint_paths)
     before = paths[: paths.index(newest)] if newest in paths else []
-    return [p for p in [newest, *reversed(before)] if tf.compat.v1.train.checkpoint_exists(p)]
+    return [p for p in [newest, *reversed(before)] if _exists(p)]
+
+
+def _exists(path: str) -> bool:
+    """Whether a checkpoint's files are there, of either format."""
+    return bool(tf.io.gfile.glob(f"{path}.index") or tf.io.gfile.glob(path))
 
 
 def latest(model_dir: str | None) -> str | None:

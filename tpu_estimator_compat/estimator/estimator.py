@@ -22,7 +22,7 @@ from tpu_estimator_compat.config import (
     TaskType,
     default_session_config,
 )
-from tpu_estimator_compat.estimator import overrides
+from tpu_estimator_compat.estimator import finishing, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.model import ModelFnModel
 from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
@@ -137,6 +137,7 @@ class Estimator(Exporting):
         """Directory of evaluation events: `eval`, or `eval_<name>`."""
         return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
 
+    @finishing.marks("training_loop")
     def train(
         self,
         input_fn: InputFn,
@@ -191,6 +192,7 @@ class Estimator(Exporting):
         logging.info("Loss for final step: %s.", loss)
         return self
 
+    @finishing.marks("evaluation_loop")
     def evaluate(
         self,
         input_fn: InputFn,
@@ -223,6 +225,7 @@ class Estimator(Exporting):
             run, feed = self._prepare(input_fn, ModeKeys.EVAL, where)
             return evaluation.evaluate(run, feed, request)
 
+    @finishing.marks("prediction_loop", times=2)
     def predict(
         self,
         input_fn: InputFn,
@@ -309,6 +312,7 @@ class Estimator(Exporting):
     # What TPUEstimator does otherwise.
 
     _wants_tpu = False
+    _marks_finished = False
 
     def _check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
         if steps is not None and max_steps is not None:

@@ -127,6 +127,9 @@ class TPUEstimator(Preflighting, Estimator):
             params={} if params is None else params,
             warm_start_from=warm_start_from,
         )
+        logging.info("_TPUContext: eval_on_tpu %s", eval_on_tpu)
+        if eval_on_tpu and not use_tpu:
+            logging.warning("eval_on_tpu ignored because use_tpu is False.")
         self._use_tpu = use_tpu
         self._eval_on_tpu = eval_on_tpu
         self._batch_axis = batch_axis
@@ -135,6 +138,8 @@ class TPUEstimator(Preflighting, Estimator):
         self._export_to_tpu = export_to_tpu
         self._export_to_cpu = export_to_cpu
         self._export_saved_model_api_version = _api_version(export_saved_model_api_version)
+
+    _marks_finished = True
 
     @property
     def _tpu_config(self):

@@ -160,6 +160,7 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
     program = ReplicaProgram(graph, [], tf.nest.flatten(element, expand_composites=True))
     store.prepare(program.handles, replicated=False)
 
+    @tf.autograph.experimental.do_not_convert
     def again(_) -> Any:
         values = program([], store.host_handle)
         return tf.nest.pack_sequence_as(element, values, expand_composites=True)

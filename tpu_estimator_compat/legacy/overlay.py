@@ -232,7 +232,7 @@ def _unknown(path: str) -> str:
     said = f" {row.advice}" if row and row.advice else ""
     return (
         f"{path} is not in TensorFlow {_version()}, and tpu_estimator_compat has nothing in its "
-        f"place.{said} What is there: migration_guide/names.md"
+        f"place.{said} What is there: python -m tpu_estimator_compat.legacy.page"
     )
 
 

@@ -67,7 +67,8 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
             return Topology.over(cluster.strategy(config), tpu_semantics)
     if not tpu_semantics:
         return Topology(tf.distribute.get_strategy(), False)
-    topology = Topology(local.strategy(1 if _is_one_core(config) else None), True)
+    limit = 1 if _is_one_core(config) else None
+    topology = Topology(local.strategy(limit, _cores_per_replica(config)), True)
     logging.info(
         "No TPU: running %s with TPU semantics on %d local replica(s) of this machine.",
         mode,

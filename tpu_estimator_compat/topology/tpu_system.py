@@ -157,8 +157,9 @@ def _address(resolver: Resolver) -> str:
 
 def _unreachable(address: str | None, error: Exception) -> RuntimeError:
     named = address or ", ".join(f"{n}={os.environ[n]}" for n in _ENVIRONMENT if n in os.environ)
+    failed = f"Cannot reach the TPU at {named!r}" if named else "Cannot find a TPU in this machine"
     return RuntimeError(
-        f"Cannot reach the TPU at {named!r}. Check that it is running and that its address is "
+        f"{failed}. Check that it is running and that its address is "
         "right (RunConfig's cluster or master, or TPU_NAME), or train without it: use_tpu=False, "
         f"or no address. {type(error).__name__}: {error}"
     )

@@ -47,8 +47,6 @@ OWN_LINES = (
     "Using config",
     "Distribute Coordinator",
     "deprecated",
-    "marked as finished",
-    "eval_on_tpu",
     "already exists; retrying",
     "params are not passed",
 )

@@ -1,0 +1,36 @@
+"""`params["context"]`: devices by host and by replica, spelled as the original spelled them."""
+
+import pytest
+
+import tpu_estimator_compat as tpu
+from tpu_estimator_compat import topology
+from tpu_estimator_compat.topology import Topology
+from tpu_estimator_compat.tpu_context import TPUContext
+
+
+@pytest.fixture
+def context(strategy):
+    return TPUContext(tpu.ModeKeys.TRAIN, Topology(strategy(4), True), tpu.TPUConfig())
+
+
+def test_the_device_of_a_host_is_found_by_host_or_by_replica(context):
+    place = context.tpu_host_placement_function
+    assert place(0) == place(host_id=0) == place(replica_id=3) == "/replica:0/task:0/device:CPU:0"
+    with pytest.raises(RuntimeError, match="replica_id and host_id can have only one non-None"):
+        place(host_id=0, replica_id=0)
+    with pytest.raises(RuntimeError, match="can have only one"):
+        place()
+
+
+def test_the_device_of_a_replica(context):
+    assert context.device_for_replica(3) == ("/task:0/device:CPU:0", 3)
+
+
+@pytest.mark.parametrize(("cores", "replicas"), [(1, 4), (2, 2), (4, 1), (8, 1)])
+def test_logical_cpus_stand_for_cores(cores, replicas):
+    """Four of them make as many replicas as four cores of a TPU would."""
+    tpu_config = tpu.TPUConfig(num_cores_per_replica=cores, num_shards=replicas)
+    where = topology.resolve(
+        tpu.RunConfig(tpu_config=tpu_config), tpu.ModeKeys.TRAIN, tpu_semantics=True
+    )
+    assert where.num_replicas == replicas

@@ -1,0 +1,62 @@
+"""What TPUEstimator logs when a mode ends, well or not: tools and people look for these lines."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a session begins anew after these
+
+
+def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
+    """Decorates a method of estimators: those with `_marks_finished` log that it ended.
+
+    Args:
+      source: what is marked as finished.
+      times: how often that is said where all went well.
+    """
+
+    def decorate(method: Method) -> Method:
+        marked: Any
+
+        if inspect.isgeneratorfunction(method):
+
+            @functools.wraps(method)
+            def marked(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+                with _marking(self, source, times):
+                    yield from method(self, *args, **kwargs)
+
+        else:
+
+            @functools.wraps(method)
+            def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
+                with _marking(self, source, times):
+                    return method(self, *args, **kwargs)
+
+        return marked
+
+    return decorate
+
+
+@contextlib.contextmanager
+def _marking(estimator: Any, source: str, times: int) -> Iterator[None]:
+    if not estimator._marks_finished:
+        yield
+        return
+    try:
+        yield
+    except BaseException as error:
+        logging.info("%s marked as finished", source)
+        if isinstance(error, Exception) and not isinstance(error, _IGNORED):
+            logging.warning("Reraising captured error")
+        raise
+    for _ in range(times):
+        logging.info("%s marked as finished", source)
