@@ -24,6 +24,7 @@ from tpu_estimator_compat.config import (
 )
 from tpu_estimator_compat.estimator import finishing, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
+from tpu_estimator_compat.inputs.calling import warn_if_endless
 from tpu_estimator_compat.model import ModelFnModel
 from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
 from tpu_estimator_compat.program import eager
@@ -352,7 +353,7 @@ class Estimator(Exporting):
             make = functools.partial(input_fn, **arguments)
             datasets.append(inputs.call_input_fn(make, seed=self._config.tf_random_seed))
         if mode == ModeKeys.PREDICT:
-            inputs.warn_if_endless(datasets[0])
+            warn_if_endless(datasets[0])
         return inputs.feed(datasets, mode, where, None)
 
     def _call_model_fn(

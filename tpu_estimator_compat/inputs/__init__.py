@@ -1,6 +1,6 @@
 """From a legacy input_fn to the elements that replicas are fed."""
 
-from tpu_estimator_compat.inputs.calling import call_input_fn, check_is_dataset, warn_if_endless
+from tpu_estimator_compat.inputs.calling import call_input_fn, check_is_dataset
 from tpu_estimator_compat.inputs.deployment import Feed, context, feed, warn_of_other_size
 from tpu_estimator_compat.inputs.disposal import Disposal
 from tpu_estimator_compat.inputs.partitioning import log_fallback, partition_dims
@@ -14,6 +14,5 @@ __all__ = [
     "feed",
     "log_fallback",
     "partition_dims",
-    "warn_if_endless",
     "warn_of_other_size",
 ]
