@@ -13,6 +13,7 @@ from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.variables import components
 from tpu_estimator_compat.spec import EstimatorSpec, is_keras_metric, keras_metric_pair
 
+GraphKeys = tf.compat.v1.GraphKeys
 LOSS = "loss"
 Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 
@@ -34,11 +35,11 @@ def metric_pairs(run: ModeRun) -> Pairs:
       TypeError: metric_fn returned something other than a dict of metrics.
     """
     found = _own_pairs(run)
-    for reserved in (LOSS, tf.compat.v1.GraphKeys.GLOBAL_STEP):
+    for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
         if reserved in found:
             raise ValueError(
-                f'Metric with name "{reserved}" is not allowed, because Estimator already defines '
-                "a default metric with the same name."
+                f"Metric with name {quoted} is not allowed, because Estimator already defines a "
+                "default metric with the same name."
             )
     value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(run))
     return {**found, LOSS: (value, update.op)}

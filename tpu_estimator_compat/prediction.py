@@ -101,15 +101,18 @@ def _one_by_one(
         while True:
             with run.in_graph():
                 if monitored.should_stop():
-                    return
+                    break
                 try:
                     values = monitored.run(fetches)
                 except tf.errors.OutOfRangeError:
-                    return
+                    break
             yield values
-    finally:
+    except BaseException as error:  # the caller has had enough, or a hook or a step failed
         with run.in_graph():
-            monitored.close()
+            monitored.__exit__(type(error), error, error.__traceback__)  # calls no hook's `end`
+        raise
+    with run.in_graph():
+        monitored.close()
 
 
 def _many_at_once(

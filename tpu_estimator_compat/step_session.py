@@ -82,6 +82,7 @@ class StepSession(GraphSession):
         self._loop: DeviceLoop | None = None
         self._collect: CollectLoop | None = None
         self._fetched_in_step: dict[Names, bool] = {}
+        self._of_variables: dict[Key, bool] = {}
         self._single: dict[tuple[Names, ...], Any] = {}
         # Made at once: it creates the variables that steps use, one component per replica, before
         # an initialiser or a restore looks for them.
@@ -192,7 +193,7 @@ class StepSession(GraphSession):
         made = self._run_loop(steps - 1).steps if main and steps > 1 else 0
         # A hook that gets control around every step reads what variables were before it, as TF1's
         # reads without dependencies did.
-        read = self._plain_reads(fetches)
+        read = self._before_step(fetches)
         within = [t for t in fetches if key(t) not in read]
         read.update(zip(map(key, within), self._run_single(within, targets), strict=True))
         self.steps_last_run = made + 1 if main else self.steps_last_run
@@ -211,7 +212,7 @@ class StepSession(GraphSession):
         read: dict[Key, Any] = {}
         self.steps_last_run = 0
         for _ in range(self.steps_per_run if main else 1):
-            read = self._plain_reads(fetches)
+            read = self._before_step(fetches)
             within = [t for t in fetches if key(t) not in read]
             found = self._run_single(within, targets, fed, values)
             read.update(zip(map(key, within), found, strict=True))
@@ -272,6 +273,27 @@ class StepSession(GraphSession):
                 for op in needed
             )
         return self._fetched_in_step[names]
+
+    def _before_step(self, fetches: Sequence[tf.Tensor]) -> dict[Key, Any]:
+        """Values of those fetches that look at nothing but variables, such as a summary of one."""
+        read = self._plain_reads(fetches)
+        alone = [t for t in fetches if key(t) not in read and self._looks_at_variables_alone(t)]
+        if alone:
+            read.update(zip(map(key, alone), super()._evaluate(alone, [], []), strict=True))
+        return read
+
+    def _looks_at_variables_alone(self, tensor: tf.Tensor) -> bool:
+        k = key(tensor)
+        if k not in self._of_variables:
+            ops = prune.ancestors([tensor.op], ())
+            reads = {op.type for op in ops if prune.is_variable_handle(op)} | {"ReadVariableOp"}
+            self._of_variables[k] = len(reads) > 1 and not any(
+                (op.op_def.is_stateful and op.type not in reads)
+                or op.type.startswith("Placeholder")
+                or self._needs_input(op)
+                for op in ops
+            )
+        return self._of_variables[k]
 
     def _plain_reads(self, fetches: Sequence[tf.Tensor]) -> dict[Key, Any]:
         return {

@@ -53,12 +53,17 @@ def write_results(
 
 
 def _add(summary: Any, name: str, value: Any) -> None:
-    if isinstance(value, (float, int, np.floating, np.integer)):
+    if isinstance(value, (float, int, np.float32, np.int64, np.int32)):
         summary.value.add(tag=name, simple_value=float(value))
     elif isinstance(value, bytes):
         _add_serialized(summary, name, value)
     elif isinstance(value, np.ndarray):
         summary.value.add(tag=name, node_name=name, tensor=tf.make_tensor_proto(value))
+        logging.info(
+            "Summary for np.ndarray is not visible in Tensorboard by default. Consider using a "
+            "Tensorboard plugin for visualization (see https://github.com/tensorflow/"
+            "tensorboard-plugin-example/blob/master/README.md for more information)."
+        )
     else:
         logging.warning(
             "Skipping summary for %s, must be a float, np.float32, np.int64, np.int32 or int or "

@@ -24,6 +24,7 @@ from tpu_estimator_compat.config import (
 )
 from tpu_estimator_compat.estimator import finishing, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
+from tpu_estimator_compat.inputs.calling import warn_if_endless
 from tpu_estimator_compat.model import ModelFnModel
 from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
 from tpu_estimator_compat.program import eager
@@ -73,6 +74,10 @@ class Estimator(Exporting):
         self._model_dir: str = self._config.model_dir or ""  # never empty: see _with_model_dir
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
+        if self._config.device_fn is not None:
+            logging.warning(
+                "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
+            )
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
         self._element_specs: dict[str, Any] = {}
@@ -347,6 +352,8 @@ class Estimator(Exporting):
             arguments = declared_arguments(input_fn, offered)
             make = functools.partial(input_fn, **arguments)
             datasets.append(inputs.call_input_fn(make, seed=self._config.tf_random_seed))
+        if mode == ModeKeys.PREDICT:
+            warn_if_endless(datasets[0])
         return inputs.feed(datasets, mode, where, None)
 
     def _call_model_fn(

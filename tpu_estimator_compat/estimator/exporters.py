@@ -250,7 +250,7 @@ def _checked_compare_fn(compare_fn: Callable[..., bool]) -> Callable[..., bool]:
 def _checked_number(exports_to_keep: int | None) -> int | None:
     if exports_to_keep is not None and exports_to_keep <= 0:
         raise ValueError(
-            f"`exports_to_keep`, if provided, must be a positive number. Got {exports_to_keep}"
+            f"`exports_to_keep`, if provided, must be positive number. Got {exports_to_keep}"
         )
     return exports_to_keep
 

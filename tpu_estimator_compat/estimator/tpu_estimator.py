@@ -23,6 +23,7 @@ from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
 from tpu_estimator_compat.estimator.preflighting import Preflighting
 from tpu_estimator_compat.export import tpu_graph
 from tpu_estimator_compat.export.saved_model import GraphPlan
+from tpu_estimator_compat.inputs.calling import warn_if_endless
 from tpu_estimator_compat.model_fn_call import (
     BATCH_SIZE_KEY,
     CONTEXT_KEY,
@@ -229,6 +230,8 @@ class TPUEstimator(Preflighting, Estimator):
             inputs.check_is_dataset(dataset, mode=mode, per_host_v2=per_host_v2)
             if mode != ModeKeys.PREDICT:
                 inputs.warn_of_other_size(dataset, size, self._batch_axis)
+        elif mode == ModeKeys.PREDICT:
+            warn_if_endless(dataset)
         return dataset
 
     def _capture(

@@ -105,6 +105,20 @@ def check_is_dataset(dataset: tf.data.Dataset, *, mode: str, per_host_v2: bool) 
         )
 
 
+def warn_if_endless(dataset: tf.data.Dataset) -> None:
+    """Warns of a prediction that no end of data can end: its features come from no Dataset."""
+    _, result = dataset._legacy_source
+    if isinstance(result, tf.data.Dataset):
+        return
+    features = result[0] if isinstance(result, (list, tuple)) else result
+    tensors = [t for t in tf.nest.flatten(features) if isinstance(t, tf.Tensor)]
+    if not any(t.op.type == "IteratorGetNext" for t in tensors):
+        logging.warning(
+            "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict "
+            "yields forever. This is probably a mistake."
+        )
+
+
 def runs_python(dataset: tf.data.Dataset) -> bool:
     """Whether Python code, such as a generator, makes elements of what `call_input_fn` gave."""
     source = getattr(dataset, "_legacy_source", None)

@@ -26,7 +26,7 @@ class HostCallHook(tf.compat.v1.train.SessionRunHook):
     def steps_until_control(self, global_step: int) -> int | None:
         """Every step if there is something to fetch; else only the writers need looking after."""
         del global_step
-        return 1 if self.fetches else None
+        return 1 if any(f is not None for f in tf.nest.flatten(self.fetches)) else None
 
     def begin(self) -> None:
         """Builds the flushes of all summary writers, while the graph can still be changed."""

@@ -1,0 +1,368 @@
+"""What input_fn may return, in every structure, and how the ends of data are met."""
+
+import collections
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from scenarios import models
+
+
+def _described(value):
+    """The structure of features: types, shapes, names of keys."""
+    if isinstance(value, dict):
+        return {str(k): _described(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *[_described(v) for v in value]]
+    if isinstance(value, (tf.SparseTensor, tf.RaggedTensor)):
+        return [type(value).__name__, value.dtype.name, str(value.shape)]
+    if isinstance(value, tf.Tensor):
+        return [value.dtype.name, str(value.shape)]
+    return type(value).__name__
+
+
+def _through(model_dir, record, input_fn, modes=("train", "eval", "infer")):
+    """Runs an input_fn through a model_fn that takes whatever it gets."""
+
+    def model_fn(features, labels, mode):
+        record(mode, _described(features), _described(labels))
+        leaves = [t for t in tf.nest.flatten([features, labels]) if isinstance(t, tf.Tensor)]
+        leaves = [tf.cast(t, tf.float32) for t in leaves if t.dtype != tf.string]
+        total = tf.add_n([tf.reduce_sum(t) for t in leaves]) if leaves else tf.constant(1.0)
+        if mode == "infer":
+            return tf.estimator.EstimatorSpec(mode, predictions={"total": tf.stack([total])})
+        loss = models.weight() + total
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    estimator = models.estimator(model_dir, model_fn)
+    if "train" in modes:
+        estimator.train(input_fn, steps=2)
+    if "eval" in modes:
+        record(estimator.evaluate(input_fn, steps=2))
+    if "infer" in modes:
+        predictions = estimator.predict(input_fn)
+        record([next(predictions)])
+        predictions.close()
+
+
+def a_dataset_of_a_tensor(model_dir, record):
+    _through(model_dir, record, lambda: tf.data.Dataset.from_tensors(tf.ones([2, 3])).repeat(4))
+
+
+def a_dataset_of_a_pair(model_dir, record):
+    def input_fn():
+        return tf.data.Dataset.from_tensors((tf.ones([2]), tf.ones([2], tf.int64))).repeat(4)
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_dicts(model_dir, record):
+    """Both features and labels may be dicts."""
+
+    def input_fn():
+        element = (
+            {"a": tf.ones([2]), "b": tf.ones([2, 1])},
+            {"l": tf.ones([2]), "m": tf.ones([2])},
+        )
+        return tf.data.Dataset.from_tensors(element).repeat(4)
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_a_dict_without_labels(model_dir, record):
+    _through(model_dir, record, lambda: tf.data.Dataset.from_tensors({"a": tf.ones([2])}).repeat(4))
+
+
+def a_dataset_of_nested_dicts(model_dir, record):
+    def input_fn():
+        element = ({"a": {"b": tf.ones([2]), "c": (tf.ones([1]), tf.ones([2]))}}, tf.ones([2]))
+        return tf.data.Dataset.from_tensors(element).repeat(4)
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_three(model_dir, record):
+    """A triple is an error, with the words of the original."""
+
+    def input_fn():
+        return tf.data.Dataset.from_tensors((tf.ones([2]), tf.ones([2]), tf.ones([2]))).repeat(4)
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_named_tuples(model_dir, record):
+    Pair = collections.namedtuple("Pair", ["first", "second"])
+
+    def input_fn():
+        return tf.data.Dataset.from_tensors(
+            (Pair(tf.ones([2]), tf.ones([3])), tf.ones([2]))
+        ).repeat()
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_sparse_features(model_dir, record):
+    def input_fn():
+        sparse = tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 3])
+        return tf.data.Dataset.from_tensors(
+            ({"s": sparse, "d": tf.ones([2])}, tf.ones([2]))
+        ).repeat()
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_ragged_features(model_dir, record):
+    def input_fn():
+        ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
+        return tf.data.Dataset.from_tensors(
+            ({"r": ragged, "d": tf.ones([2])}, tf.ones([2]))
+        ).repeat()
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_strings(model_dir, record):
+    def input_fn():
+        return tf.data.Dataset.from_tensors(({"s": tf.constant(["a", "b"])}, tf.ones([2]))).repeat()
+
+    _through(model_dir, record, input_fn)
+
+
+def a_dataset_of_many_types(model_dir, record):
+    def input_fn():
+        types = ("float16", "float64", "int8", "uint8", "int32", "bool", "complex64")
+        features = {name: tf.cast(tf.ones([2]), name) for name in types if name != "complex64"}
+        return tf.data.Dataset.from_tensors((features, tf.ones([2]))).repeat()
+
+    _through(model_dir, record, input_fn)
+
+
+def keys_that_are_not_strings(model_dir, record):
+    def input_fn():
+        return tf.data.Dataset.from_tensors(
+            ({1: tf.ones([2]), 0: tf.ones([3])}, tf.ones([2]))
+        ).repeat()
+
+    _through(model_dir, record, input_fn)
+
+
+def unknown_shapes(model_dir, record):
+    """Dimensions that nobody knows stay unknown in model_fn."""
+
+    def input_fn():
+        def generator():
+            while True:
+                yield np.ones([2, 3], np.float32), np.ones([2], np.float32)
+
+        return tf.data.Dataset.from_generator(
+            generator, (tf.float32, tf.float32), ([None, 3], None)
+        )
+
+    _through(model_dir, record, input_fn)
+
+
+def tensors(model_dir, record):
+    """input_fn may return tensors, which are computed anew in each step."""
+
+    def input_fn():
+        return {"a": tf.ones([2])}, tf.ones([2])
+
+    _through(model_dir, record, input_fn)
+
+
+def tensors_without_labels(model_dir, record):
+    _through(model_dir, record, lambda: tf.ones([2, 2]))
+
+
+def a_list_of_two(model_dir, record):
+    """[features, labels], a list."""
+    _through(model_dir, record, lambda: [{"a": tf.ones([2])}, tf.ones([2])])
+
+
+def random_tensors(model_dir, record):
+    """Random ops run in every step, seeded by the config."""
+
+    def input_fn():
+        return {"a": tf.random.uniform([2])}, tf.ones([2])
+
+    _through(model_dir, record, input_fn, modes=("train", "eval"))
+
+
+def a_one_shot_iterator(model_dir, record):
+    def input_fn():
+        return tf.data.make_one_shot_iterator(models.batches()()).get_next()
+
+    _through(model_dir, record, input_fn)
+
+
+def an_initializable_iterator(model_dir, record):
+    """Its initializer in TABLE_INITIALIZERS runs with the session's start."""
+
+    def input_fn():
+        iterator = tf.data.make_initializable_iterator(models.batches()())
+        tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+        return iterator.get_next()
+
+    _through(model_dir, record, input_fn)
+
+
+def no_features(model_dir, record):
+    """({}, None): a model without input; the step trains."""
+    _through(model_dir, record, lambda: ({}, None), modes=("train",))
+
+
+def nothing(model_dir, record):
+    """None, and (None, None)."""
+    _through(model_dir, record, lambda: None, modes=("train",))
+    _through(model_dir + "_pair", record, lambda: (None, None), modes=("train",))
+
+
+def an_empty_dict(model_dir, record):
+    _through(model_dir, record, lambda: {}, modes=("train",))
+
+
+def labels_only(model_dir, record):
+    _through(model_dir, record, lambda: (None, tf.ones([2])), modes=("train",))
+
+
+def arrays_of_numpy(model_dir, record):
+    """Arrays instead of tensors: a sum of them is what it is."""
+
+    def model_fn(features, labels, mode):
+        loss = models.weight() + tf.reduce_sum(features["a"]) + tf.reduce_sum(labels)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    def input_fn():
+        return {"a": np.ones([2], np.float32)}, np.ones([2], np.float32)
+
+    models.estimator(model_dir, model_fn).train(input_fn, steps=2)
+
+
+def input_fn_is_not_callable(model_dir, record):
+    models.estimator(model_dir).train([1, 2], steps=1)
+
+
+def input_fn_is_a_dataset(model_dir, record):
+    """A Dataset in the place of an input_fn."""
+    models.estimator(model_dir).train(models.batches()(), steps=1)
+
+
+def input_fn_that_fails(model_dir, record):
+    def input_fn():
+        raise KeyError("missing column")
+
+    models.estimator(model_dir).train(input_fn, steps=1)
+
+
+def numpy_input_fn(model_dir, record):
+    """tf.estimator.inputs.numpy_input_fn: epochs, batches, the last one smaller."""
+    x, y = {"x": np.arange(5, dtype=np.float32)}, np.arange(5, dtype=np.float32)
+
+    def model_fn(features, labels, mode):
+        return tf.estimator.EstimatorSpec(mode, predictions=features["x"])
+
+    input_fn = tf.estimator.inputs.numpy_input_fn(x, y, 2, num_epochs=2, shuffle=False)
+    predictions = models.estimator(model_dir, model_fn).predict(
+        input_fn, yield_single_examples=False
+    )
+    return [p.tolist() for p in predictions]
+
+
+def input_context(model_dir, record):
+    """An input_fn that names input_context."""
+
+    def input_fn(input_context=None):
+        record(type(input_context).__name__)
+        return models.batches()()
+
+    models.estimator(model_dir).train(input_fn, steps=1)
+
+
+def input_fn_in_a_graph(model_dir, record):
+    """input_fn is called in a graph, on the CPU, with the graph's seed."""
+
+    def input_fn():
+        graph = tf.get_default_graph()
+        record(tf.executing_eagerly(), graph.seed, tf.constant(1).device)
+        return models.batches()()
+
+    models.estimator(model_dir, tf_random_seed=3).train(input_fn, steps=1)
+
+
+def shuffle_with_the_configs_seed(model_dir, record):
+    """A shuffle without a seed of its own follows tf_random_seed."""
+
+    def input_fn():
+        x = np.arange(8, dtype=np.float32)
+        return tf.data.Dataset.from_tensor_slices(x).shuffle(8).batch(2)
+
+    def model_fn(features, labels, mode):
+        return tf.estimator.EstimatorSpec(mode, predictions=features)
+
+    estimator = models.estimator(model_dir, model_fn)
+    predictions = [list(estimator.predict(input_fn)) for _ in range(2)]
+    return predictions
+
+
+def data_ends_within_py_func(model_dir, record):
+    """A generator that ends: training, evaluation and prediction end with it."""
+
+    def input_fn():
+        def generator():
+            for i in range(3):
+                yield {"x": np.full([2], i / 4, np.float32)}, np.full([2], i / 2, np.float32)
+
+        types, shapes = ({"x": tf.float32}, tf.float32), ({"x": [2]}, [2])
+        return tf.data.Dataset.from_generator(generator, types, shapes)
+
+    estimator = models.estimator(model_dir)
+    estimator.train(input_fn)
+    record(estimator.evaluate(input_fn))
+    return len(list(estimator.predict(input_fn)))
+
+
+def the_last_batch_is_smaller(model_dir, record):
+    """A remainder counts as a batch in the mean of losses."""
+
+    def input_fn():
+        x = np.arange(1, 4, dtype=np.float32)
+        return tf.data.Dataset.from_tensor_slices(({"x": x}, 2 * x)).batch(2)
+
+    estimator = models.estimator(model_dir)
+    record(estimator.evaluate(input_fn))
+    estimator.train(input_fn)
+
+
+def control_dependency_on_an_input(model_dir, record):
+    """At the end of the data nothing runs that waits for the input, the counter neither."""
+
+    def model_fn(features, labels, mode):
+        counter = tf.get_variable("counter", [], tf.int32, tf.zeros_initializer())
+        with tf.control_dependencies([features["x"]]):
+            count = tf.assign_add(counter, 1)
+            step = tf.assign_add(tf.train.get_global_step(), 1)
+        loss = models.loss_of(features, labels)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(count, step))
+
+    models.estimator(model_dir, model_fn).train(models.batches(3))
+
+
+def input_that_nobody_reads(model_dir, record):
+    """Training whose graph does not depend on the input: `steps` ends it."""
+
+    def model_fn(features, labels, mode):
+        loss = tf.square(models.weight() - 1.0)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    models.estimator(model_dir, model_fn).train(models.batches(1), steps=3)
+
+
+def hash_table_in_the_input_fn(model_dir, record):
+    def input_fn():
+        initializer = tf.lookup.KeyValueTensorInitializer([0, 1], [0.5, 1.5], tf.int64)
+        table = tf.lookup.StaticHashTable(initializer, -1.0)
+        return tf.data.Dataset.range(3).map(table.lookup).batch(1)
+
+    def model_fn(features, labels, mode):
+        return tf.estimator.EstimatorSpec(mode, predictions=features)
+
+    return list(models.estimator(model_dir, model_fn).predict(input_fn))

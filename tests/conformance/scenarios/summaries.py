@@ -1,0 +1,266 @@
+"""Summaries and writers: which events lie where, in every mode."""
+
+import tensorflow.compat.v1 as tf
+from scenarios import models
+
+
+def _with_summaries(make):
+    """The model of the scenarios, which calls `make(features, mode)` before its spec."""
+
+    def model_fn(features, labels, mode):
+        extra = make(features, mode)
+        spec = models.model_fn(features, labels, mode)
+        if mode == "train" and extra is not None:
+            with tf.control_dependencies([spec.train_op]):
+                spec = spec._replace(train_op=tf.group(extra))
+        return spec
+
+    return model_fn
+
+
+def scalar_summaries(model_dir, record):
+    """tf.summary.scalar is written every save_summary_steps, with loss."""
+
+    def make(features, mode):
+        tf.summary.scalar("first", features["x"][0])
+        with tf.name_scope("scope"):
+            tf.summary.scalar("second", tf.train.get_or_create_global_step() * 2)
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=5)
+
+
+def other_summaries(model_dir, record):
+    """Histograms, images, text and tensors."""
+
+    def make(features, mode):
+        tf.summary.histogram("histogram", features["x"])
+        tf.summary.image("image", tf.zeros([1, 2, 2, 1]))
+        tf.summary.text("text", tf.constant("words"))
+        tf.summary.tensor_summary("tensor", features["x"])
+        tf.summary.audio("audio", tf.zeros([1, 8]), 8)
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=1)
+
+
+def summaries_across_calls(model_dir, record):
+    """A second call of train goes on with steps of events."""
+    estimator = models.estimator(model_dir)
+    estimator.train(models.batches(), steps=3)
+    estimator.train(models.batches(), steps=3)
+
+
+def save_summary_steps(model_dir, record):
+    """Events of loss and summaries by save_summary_steps, speed by log_step_count_steps."""
+
+    def make(features, mode):
+        tf.summary.scalar("own", features["x"][0])
+
+    est = models.estimator(
+        model_dir, _with_summaries(make), save_summary_steps=3, log_step_count_steps=4
+    )
+    est.train(models.batches(), steps=9)
+
+
+def save_summary_steps_none(model_dir, record):
+    """save_summary_steps=None: a RunConfig that the original may refuse."""
+    models.estimator(model_dir, save_summary_steps=None).train(models.batches(), steps=3)
+
+
+def no_summaries_at_all(model_dir, record):
+    est = models.estimator(model_dir, save_summary_steps=0, log_step_count_steps=0)
+    est.train(models.batches(), steps=3)
+
+
+def loss_summary_of_ones_own(model_dir, record):
+    """A summary named `loss` in model_fn stands for the estimator's."""
+
+    def make(features, mode):
+        tf.summary.scalar("loss", tf.constant(42.0))
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=3)
+
+
+def summary_op_of_the_scaffold(model_dir, record):
+    """Scaffold(summary_op=) says what is written."""
+
+    def more(spec):
+        tf.summary.scalar("left_out", 1.0)
+        own = tf.summary.scalar("own", 2.0, collections=[])
+        return {"scaffold": tf.train.Scaffold(summary_op=own)}
+
+    models.estimator(model_dir, models.spec_of(more)).train(models.batches(), steps=3)
+
+
+def merged_summaries_in_a_hook(model_dir, record):
+    """A SummarySaverHook with merge_all among training_hooks."""
+
+    def more(spec):
+        tf.summary.scalar("one", 1.0)
+        tf.summary.scalar("two", spec.loss)
+        hook = tf.train.SummarySaverHook(
+            save_steps=2, output_dir=model_dir + "/hook", summary_op=tf.summary.merge_all()
+        )
+        return {"training_hooks": [hook]}
+
+    models.estimator(model_dir, models.spec_of(more)).train(models.batches(), steps=4)
+
+
+def eval_summaries_by_a_hook(model_dir, record):
+    """A SummarySaverHook among evaluation_hooks writes in evaluation."""
+
+    def more(spec):
+        tf.summary.scalar("batch_loss", spec.loss)
+        hook = tf.train.SummarySaverHook(
+            save_steps=1, output_dir=model_dir + "/eval_own", summary_op=tf.summary.merge_all()
+        )
+        return {"evaluation_hooks": [hook]}
+
+    estimator = models.estimator(model_dir, models.spec_of(evaluation=more))
+    estimator.train(models.batches(), steps=2)
+    estimator.evaluate(models.batches(), steps=3)
+
+
+def _v2_scalar(folder, name="v2", condition=True):
+    def make(features, mode):
+        summary = tf.compat.v2.summary
+        writer = summary.create_file_writer(folder, flush_millis=10)
+        with writer.as_default(), summary.record_if(condition):
+            step = tf.train.get_or_create_global_step()
+            summary.scalar(name, features["x"][0], step=step)
+        return [tf.summary.all_v2_summary_ops()]
+
+    return make
+
+
+def v2_summaries_in_the_model_fn(model_dir, record):
+    """A writer of tf.compat.v2.summary in model_fn, its ops under the train_op."""
+    fn = _with_summaries(_v2_scalar(model_dir + "/v2"))
+    models.estimator(model_dir, fn).train(models.batches(), steps=3)
+
+
+def v2_writer_in_the_model_dir(model_dir, record):
+    """The same, into model_dir itself."""
+    fn = _with_summaries(_v2_scalar(model_dir))
+    models.estimator(model_dir, fn).train(models.batches(), steps=3)
+
+
+def v2_summaries_switched_off(model_dir, record):
+    """record_if(False) writes nothing."""
+    fn = _with_summaries(_v2_scalar(model_dir + "/v2", condition=False))
+    models.estimator(model_dir, fn).train(models.batches(), steps=3)
+
+
+def v2_summaries_every_second_step(model_dir, record):
+    """record_if takes a tensor."""
+
+    def make(features, mode):
+        step = tf.train.get_or_create_global_step()
+        return _v2_scalar(model_dir + "/v2", condition=tf.equal(step % 2, 0))(features, mode)
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=6)
+
+
+def v2_summaries_initialized_by_hand(model_dir, record):
+    """A writer whose init() is in the local init op, flushed by a hook at the end."""
+
+    def model_fn(features, labels, mode):
+        summary = tf.compat.v2.summary
+        spec = models.model_fn(features, labels, mode)
+        writer = summary.create_file_writer(model_dir + "/v2")
+        with writer.as_default(), summary.record_if(True):
+            step = tf.train.get_or_create_global_step()
+            summary.scalar("by_hand", features["x"][0], step=step)
+        init, flush = writer.init(), writer.flush()
+
+        class Flushes(tf.train.SessionRunHook):
+            def after_create_session(self, session, coord):
+                session.run(init)
+
+            def end(self, session):
+                session.run(flush)
+
+        train_op = tf.group(spec.train_op, *tf.summary.all_v2_summary_ops())
+        return spec._replace(train_op=train_op, training_hooks=[Flushes()])
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=4)
+
+
+def text_of_v2_summaries(model_dir, record):
+    """Text, histograms and images of tf.compat.v2.summary."""
+
+    def make(features, mode):
+        summary = tf.compat.v2.summary
+        with summary.create_file_writer(model_dir + "/v2").as_default(), summary.record_if(True):
+            step = tf.train.get_or_create_global_step()
+            summary.text("text", "words", step=step)
+            summary.histogram("histogram", features["x"], step=step, buckets=3)
+            summary.image("image", tf.zeros([1, 2, 2, 1]), step=step)
+        return [tf.summary.all_v2_summary_ops()]
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=2)
+
+
+def events_of_an_evaluation(model_dir, record):
+    """Scalars of an evaluation, and the checkpoint that they are of."""
+    estimator = models.trained(model_dir)
+    estimator.evaluate(models.batches(), steps=2)
+    estimator.train(models.batches(), steps=1)
+    estimator.evaluate(models.batches(), steps=2)
+
+
+def session_log_of_checkpoints(model_dir, record):
+    """Each save leaves a session_log event."""
+    models.estimator(model_dir, save_checkpoints_steps=2).train(models.batches(), steps=5)
+
+
+def image_metric_is_written(model_dir, record):
+    """Metrics of serialized summaries and of arrays reach the event file of the evaluation."""
+
+    def more(spec):
+        none = tf.no_op()
+        summary = tf.summary.scalar("inside", 3.0, collections=[])
+        ops = {"serialized": (summary, none), "array": (tf.constant([1.0, 2.0]), none)}
+        return {"eval_metric_ops": ops}
+
+    estimator = models.estimator(model_dir, models.spec_of(evaluation=more))
+    return estimator.evaluate(models.batches(), steps=1)
+
+
+def summaries_in_a_prediction(model_dir, record):
+    """tf.summary in PREDICT is not written."""
+
+    def make(features, mode):
+        tf.summary.scalar("first", features["x"][0])
+
+    list(models.estimator(model_dir, _with_summaries(make)).predict(models.batches(1)))
+
+
+def file_writer_of_the_script(model_dir, record):
+    """A tf.summary.FileWriter beside the estimator."""
+    estimator = models.trained(model_dir, steps=1)
+    writer = tf.summary.FileWriter(model_dir + "/own")
+    for step in range(3):
+        value = tf.Summary.Value(tag="own", simple_value=step / 2)
+        writer.add_summary(tf.Summary(value=[value]), step)
+    writer.close()
+    return estimator.latest_checkpoint()
+
+
+def summary_family_and_description(model_dir, record):
+    """family= puts a prefix before the tag."""
+
+    def make(features, mode):
+        tf.summary.scalar("value", features["x"][0], family="family")
+        tf.summary.scalar("name with spaces", features["x"][0])
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=1)
+
+
+def summary_that_fails(model_dir, record):
+    """A summary whose value cannot be computed ends training, in the step that is written."""
+
+    def make(features, mode):
+        tf.summary.histogram("nan", features["x"] * float("nan"))
+
+    est = models.estimator(model_dir, _with_summaries(make), save_checkpoints_steps=1)
+    est.train(models.batches(), steps=3)

@@ -1,0 +1,320 @@
+"""`train`: how long it lasts, what it continues, what it logs and returns."""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from scenarios import models
+
+
+def steps_are_added_up(model_dir, record):
+    """Two calls of train(steps=3) make six steps."""
+    estimator = models.estimator(model_dir)
+    estimator.train(models.batches(), steps=3).train(models.batches(), steps=3)
+    return estimator.get_variable_value("global_step")
+
+
+def max_steps_are_a_total(model_dir, record):
+    """The second call of train(max_steps=4) makes the steps that are missing, the third none."""
+    estimator = models.estimator(model_dir)
+    estimator.train(models.batches(), steps=3)
+    estimator.train(models.batches(), max_steps=4)
+    estimator.train(models.batches(), max_steps=4)
+    return estimator.get_variable_value("global_step")
+
+
+def train_returns_the_estimator(model_dir, record):
+    """`train` returns self, for chaining."""
+    estimator = models.estimator(model_dir)
+    return estimator.train(models.batches(), steps=1) is estimator
+
+
+def train_until_the_data_ends(model_dir, record):
+    """Without steps, training lasts until the input raises OutOfRange."""
+    estimator = models.estimator(model_dir)
+    estimator.train(models.batches(5))
+    return estimator.get_variable_value("global_step")
+
+
+def data_ends_before_steps(model_dir, record):
+    """Training stops before `steps` where the data ends."""
+    models.estimator(model_dir).train(models.batches(3), steps=10)
+
+
+def data_ends_before_max_steps(model_dir, record):
+    models.estimator(model_dir).train(models.batches(3), max_steps=10)
+
+
+def no_data_at_all(model_dir, record):
+    """An empty dataset: what `train` makes of it."""
+    estimator = models.estimator(model_dir)
+    estimator.train(models.batches(0), steps=3)
+    return estimator.latest_checkpoint()
+
+
+def input_fn_raises_stop_iteration(model_dir, record):
+    """A generator that ends within a py_func ends training, as OutOfRange does."""
+
+    def input_fn():
+        def generator():
+            for x in (0.25, 0.5):
+                yield {"x": np.array([x], np.float32)}, np.array([2 * x], np.float32)
+
+        types = ({"x": tf.float32}, tf.float32)
+        return tf.data.Dataset.from_generator(generator, types, ({"x": [1]}, [1]))
+
+    models.estimator(model_dir).train(input_fn)
+
+
+def input_error_within_the_data(model_dir, record):
+    """An error of the input pipeline is raised by `train`; the steps before it were made."""
+
+    def input_fn():
+        checked = models.batches()()
+        return checked.map(
+            lambda f, y: ({"x": tf.debugging.check_numerics(f["x"] / (y[0] - 1.25), "no")}, y)
+        )
+
+    models.estimator(model_dir, save_checkpoints_steps=1).train(input_fn, steps=10)
+
+
+def error_of_an_op_in_the_step(model_dir, record):
+    """An assertion in the model ends `train` with its message."""
+
+    def model_fn(features, labels, mode):
+        check = tf.Assert(tf.train.get_global_step() < 2, ["too far:", tf.train.get_global_step()])
+        with tf.control_dependencies([check]):
+            loss = tf.identity(models.loss_of(features, labels))
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=5)
+
+
+def nan_loss_ends_training(model_dir, record):
+    """NaN in the loss: NanLossDuringTrainingError, and a line in the log."""
+
+    def model_fn(features, labels, mode):
+        step = tf.cast(tf.train.get_global_step(), tf.float32)
+        loss = models.loss_of(features, labels) + tf.log(1.0 - step)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=5)
+
+
+def initial_step_of_the_log(model_dir, record):
+    """Loss and step are logged first, then every log_step_count_steps, with a final line."""
+    models.estimator(model_dir, log_step_count_steps=3).train(models.batches(), steps=7)
+
+
+def no_log_of_steps(model_dir, record):
+    """log_step_count_steps=None: neither speed nor loss every so many steps."""
+    models.estimator(model_dir, log_step_count_steps=None).train(models.batches(), steps=7)
+
+
+def params_reach_the_model_fn(model_dir, record):
+    """`params`, `config`, `mode` are passed to the model_fn that names them; params are copies."""
+
+    def model_fn(features, labels, mode, params, config):
+        record(mode, params, config.model_dir, config.save_summary_steps)
+        params["changed"] = True
+        return models.model_fn(features, labels, mode)
+
+    estimator = models.estimator(model_dir, model_fn, params={"a": 1, "b": [2.0]})
+    estimator.train(models.batches(), steps=1)
+    estimator.evaluate(models.batches(), steps=1)
+    return estimator.params
+
+
+def params_reach_the_input_fn(model_dir, record):
+    """An input_fn is given what it names of `params`, `config`, `mode`."""
+
+    def input_fn(params, config, mode):
+        record(params, config.model_dir, mode)
+        return models.batches()()
+
+    estimator = models.estimator(model_dir, params=None)
+    estimator.train(input_fn, steps=1)
+    estimator.evaluate(input_fn, steps=1)
+    next(estimator.predict(input_fn))
+
+
+def calls_of_the_model_fn(model_dir, record):
+    """How often model_fn and input_fn are called, and in which order."""
+
+    def model_fn(features, labels, mode):
+        record("model_fn", mode, labels is None)
+        return models.model_fn(features, labels, mode)
+
+    def input_fn():
+        record("input_fn")
+        return models.batches(4)()
+
+    estimator = models.estimator(model_dir, model_fn)
+    estimator.train(input_fn, steps=2)
+    estimator.train(input_fn, steps=2)
+    estimator.evaluate(input_fn)
+    return len(list(estimator.predict(input_fn)))
+
+
+def model_fn_without_labels(model_dir, record):
+    """A model_fn that takes no labels: its input_fn must give none."""
+
+    def model_fn(features, mode):
+        loss = models.loss_of(features, 1.0)
+        if mode == "infer":
+            return tf.estimator.EstimatorSpec(mode, predictions=loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    def input_fn():
+        return models.batches()().map(lambda features, labels: features)
+
+    estimator = models.estimator(model_dir, model_fn)
+    estimator.train(input_fn, steps=2)
+    record(estimator.evaluate(input_fn, steps=2))
+    estimator.train(models.batches(), steps=1)
+
+
+def model_fn_is_an_object(model_dir, record):
+    """model_fn may be a partial, a bound method, or an object that is called."""
+    import functools
+
+    class Model:
+        def __call__(self, features, labels, mode):
+            return models.model_fn(features, labels, mode)
+
+        def method(self, features, labels, mode, scale):
+            record("scale", scale)
+            return self(features, labels, mode)
+
+    for i, fn in enumerate([Model(), functools.partial(Model().method, scale=3)]):
+        models.estimator(f"{model_dir}{i}", fn).train(models.batches(), steps=1)
+
+
+def train_op_that_keeps_the_step(model_dir, record):
+    """A train_op that does not raise the global step, with `steps`: the data ends it."""
+
+    def model_fn(features, labels, mode):
+        loss = models.loss_of(features, labels)
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    models.estimator(model_dir, model_fn).train(models.batches(20), steps=4)
+
+
+def train_op_that_raises_the_step_by_two(model_dir, record):
+    """The global step may grow by more than one in a step."""
+
+    def model_fn(features, labels, mode):
+        loss = models.loss_of(features, labels)
+        step = tf.train.get_global_step()
+        with tf.control_dependencies([tf.train.GradientDescentOptimizer(0.1).minimize(loss)]):
+            train_op = tf.assign_add(step, 2)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    est = models.estimator(model_dir, model_fn, save_checkpoints_steps=3)
+    est.train(models.batches(), steps=5, hooks=[models.Recording(record)])
+
+
+def train_op_is_a_tensor(model_dir, record):
+    """A train_op may be a tensor, or a group of several ops."""
+
+    def model_fn(features, labels, mode):
+        loss = models.loss_of(features, labels)
+        counter = tf.get_variable("counter", [], tf.int32, tf.zeros_initializer())
+        with tf.control_dependencies([models.descent(loss)]):
+            train_op = tf.assign_add(counter, 10)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=3)
+
+
+def loss_is_not_a_scalar(model_dir, record):
+    """A loss of shape [1] is squeezed; of shape [2] it is an error."""
+
+    def model_fn(features, labels, mode, params):
+        loss = tf.tile([models.loss_of(features, labels)], [params["n"]])
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    models.estimator(model_dir, model_fn, {"n": 1}).train(models.batches(), steps=2)
+    models.estimator(model_dir, model_fn, {"n": 2}).train(models.batches(), steps=2)
+
+
+def steps_and_max_steps(model_dir, record):
+    """Both `steps` and `max_steps` is a ValueError; so is zero, or less, of either."""
+    estimator = models.estimator(model_dir)
+    for steps in ({"steps": 1, "max_steps": 1}, {"steps": 0}, {"max_steps": 0}, {"steps": -1}):
+        try:
+            estimator.train(models.batches(), **steps)
+        except ValueError as error:
+            record(error)
+
+
+def train_without_checkpoints(model_dir, record):
+    """save_checkpoints_steps=None and secs=None: none is saved."""
+    estimator = models.estimator(model_dir, save_checkpoints_steps=None, save_checkpoints_secs=None)
+    estimator.train(models.batches(), steps=3)
+    return estimator.latest_checkpoint()
+
+
+def learning_rate_by_global_step(model_dir, record):
+    """A schedule goes on where training went on."""
+
+    def model_fn(features, labels, mode):
+        loss = models.loss_of(features, labels)
+        step = tf.train.get_or_create_global_step()
+        rate = tf.train.piecewise_constant(step, [1, 3], [0.5, 0.25, 0.125])
+        tf.summary.scalar("rate", rate)
+        train_op = tf.train.MomentumOptimizer(rate, 0.9).minimize(loss, step)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = models.estimator(model_dir, model_fn, save_summary_steps=1)
+    estimator.train(models.batches(), steps=3)
+    estimator.train(models.batches(), steps=3)
+
+
+def update_ops_run_with_the_step(model_dir, record):
+    """UPDATE_OPS run where the train_op depends on them, and not otherwise."""
+
+    def model_fn(features, labels, mode, params):
+        mean = tf.get_variable("mean", [], trainable=False, initializer=tf.zeros_initializer())
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(mean, 1.0))
+        loss = models.loss_of(features, labels)
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS) if params["depends"] else []
+        with tf.control_dependencies(updates):
+            train_op = models.descent(loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    for depends in (True, False):
+        est = models.estimator(f"{model_dir}{depends}", model_fn, {"depends": depends})
+        est.train(models.batches(), steps=3)
+
+
+def seeds_of_the_config(model_dir, record):
+    """tf_random_seed decides about first values and random ops."""
+
+    def model_fn(features, labels, mode):
+        drawn = tf.get_variable("drawn", [3], initializer=tf.random_normal_initializer())
+        loss = models.loss_of(features, labels) + tf.reduce_sum(drawn) * 0.0
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    for seed in (1, 2):
+        est = models.estimator(f"{model_dir}{seed}", model_fn, tf_random_seed=seed)
+        est.train(models.batches(), steps=1)
+
+
+def optimizers_of_tf_train(model_dir, record):
+    """Slots of each optimizer have their names in the checkpoint."""
+    optimizers = {
+        "adam": tf.train.AdamOptimizer(0.1),
+        "adagrad": tf.train.AdagradOptimizer(0.1),
+        "rmsprop": tf.train.RMSPropOptimizer(0.1, momentum=0.5),
+        "ftrl": tf.train.FtrlOptimizer(0.1),
+        "adadelta": tf.train.AdadeltaOptimizer(0.1),
+    }
+
+    def model_fn(features, labels, mode, params):
+        loss = models.loss_of(features, labels)
+        train_op = optimizers[params["name"]].minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    for name in optimizers:
+        est = models.estimator(f"{model_dir}_{name}", model_fn, {"name": name})
+        est.train(models.batches(), steps=3)
