@@ -94,6 +94,16 @@ def test_fast_tests(name, directory):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_simulated_tpu(name):
+    """TensorFlow's own TPU code of that release runs our steps; of tests/tpu_sim, two scenarios."""
+    arguments = ["-q", "-p", "no:cacheprovider", "-k", "chips and one", "tests/tpu_sim"]
+    done = installation(name).run("-m", "pytest", *arguments, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
+    assert re.search(r"^2 passed", done.stdout.splitlines()[-1]), done.stdout[-1000:]
+
+
+@pytest.mark.slow
 def test_two_distributions(tmp_path):
     """pip's own files of the one, laid beside those of the other."""
     plain, tpu = installation("tensorflow-2.20"), installation("tensorflow-tpu")

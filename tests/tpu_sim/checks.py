@@ -9,6 +9,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels, ops
 from tensorflow.python.ops import resource_variable_ops
 
+from tpu_estimator_compat.environment import has_xla_for_cpu
 from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.eager import register_functions
@@ -49,7 +50,9 @@ def check(expansion: Expansion, *, moves_to_host: bool) -> None:
 def _check_kernel(expansion: Expansion, op: tf.Operation, moves_to_host: bool) -> None:
     if op.type in OF_THE_REWRITE or op.type in EXCHANGES:
         return
-    missing = [kind for kind in [op.type, *_types_of_functions(op)] if kind not in _xla_ops()]
+    known = _xla_ops() if has_xla_for_cpu() else None  # tensorflow-tpu does not tell
+    kinds = [op.type, *_types_of_functions(op)]
+    missing = [kind for kind in kinds if known is not None and kind not in known]
     strings = [t for t in (*op.inputs, *op.outputs) if t.dtype == tf.string]
     if not missing and not strings:
         return
