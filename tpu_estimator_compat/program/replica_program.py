@@ -87,7 +87,11 @@ class ReplicaProgram:
         """The variable handles that something other than a read consumes."""
         handles = set(self.handles)
         written = {
-            t.op for op in self.ops if op.type not in _READERS for t in op.inputs if t.op in handles
+            t.op
+            for op in self.ops
+            if op.type not in prune.READERS
+            for t in op.inputs
+            if t.op in handles
         }
         return prune.in_creation_order(written)
 
@@ -178,18 +182,6 @@ class ReplicaProgram:
             name = " ".join(op.name for op in ops)
             for op, value in zip(ops, _sum_over(groups, values, name), strict=True):
                 environment[op.name, 0] = value
-
-
-_READERS = frozenset(
-    {
-        "ReadVariableOp",
-        "VarIsInitializedOp",
-        "ResourceGather",
-        "ResourceGatherNd",
-        "VariableShape",
-        "Identity",
-    }
-)
 
 
 def _seed_offset(replicas: int) -> int:
