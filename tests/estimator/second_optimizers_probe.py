@@ -27,7 +27,7 @@ def namespace(side: str) -> Any:
 
 
 class Models:
-    """One method per model_fn; each returns `(loss, train_op)`.
+    """One method per model_fn; each returns loss, train_op, and perhaps what is to be saved.
 
     Args:
       tf: the namespace of TensorFlow 1 that scripts import.
@@ -163,6 +163,19 @@ class Models:
         with self.tf.control_dependencies([applied]):
             return loss, self.tf.group(*model.get_updates_for(None), *model.get_updates_for(x))
 
+    def objects(self, x, y):
+        """An object-based checkpoint, by a `Scaffold`."""
+        layer = self.tf2.keras.layers.Dense(1, kernel_initializer="ones")
+        with self.tf.GradientTape() as tape:
+            loss = self.tf.reduce_mean((layer(x) - y) ** 2)
+        weights = layer.trainable_variables
+        gradients = tape.gradient(loss, weights)
+        optimizer = self.tf2.keras.optimizers.legacy.Adam(0.1)
+        optimizer.iterations = self.step()
+        applied = optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        saved = self.tf2.train.Checkpoint(layer=layer, optimizer=optimizer, step=self.step())
+        return loss, applied, saved
+
 
 MODELS = [name for name in vars(Models) if name not in ("weights", "loss", "step", "gradients")]
 MODELS = [name for name in MODELS if not name.startswith("_")]
@@ -188,14 +201,16 @@ def trained(tf: Any, name: str, config: Any = None) -> dict[str, Any]:
             losses.append(float(values.results))
 
     def model_fn(features, labels, mode):
-        loss, train_op = getattr(Models(tf), name)(features, labels)
+        loss, train_op, *saved = getattr(Models(tf), name)(features, labels)
         loss = tf.identity(loss, "recorded")
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+        scaffold = tf.train.Scaffold(saver=saved[0]) if saved else None
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
 
     model_dir = tempfile.mkdtemp()
     estimator = tf.estimator.Estimator(model_fn, model_dir, config)
     estimator.train(lambda: batches(tf), hooks=[Recorder()])
-    names = estimator.get_variable_names()
+    estimator.train(lambda: batches(tf), hooks=[Recorder()])  # from the checkpoint
+    names = [n for n in estimator.get_variable_names() if n != "_CHECKPOINTABLE_OBJECT_GRAPH"]
     values = {name: estimator.get_variable_value(name).tolist() for name in names}
     return {"losses": losses, "variables": values}
 
@@ -210,4 +225,5 @@ def outcome(tf: Any, name: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     tf = namespace(sys.argv[1])
-    print(json.dumps({name: outcome(tf, name) for name in MODELS}))
+    chosen = sys.argv[2:] or MODELS
+    print(json.dumps({name: outcome(tf, name) for name in chosen}))

@@ -151,6 +151,30 @@ def test_an_optimizer_of_keras_3(tmp_path):
     )
 
 
+def test_fit_goes_on_from_an_object_based_checkpoint(tmp_path):
+    """Its keys are not the names of variables, by which `fit` looks for newer values."""
+
+    def model_fn(features, labels, mode):
+        loss, train_op, saved = probe.Models(tf1).objects(features, labels)
+        scaffold = tf1.train.Scaffold(saver=saved)
+        return tpu.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
+
+    x, y = np.ones([4, 3], np.float32), np.ones([4, 1], np.float32)
+
+    def input_fn():
+        return tf.data.Dataset.from_tensors((x, y)).repeat(2)
+
+    estimator = tpu.estimator.Estimator(model_fn, tmp_path)
+    model = estimator.keras_model(input_fn)
+    estimator.train(input_fn)
+    model.fit(input_fn(), verbose=0)
+    key = "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE"
+    fitted = estimator.get_variable_value(key)
+    other = tpu.estimator.Estimator(model_fn, tmp_path / "other")
+    other.train(lambda: input_fn().repeat(2))
+    np.testing.assert_allclose(fitted, other.get_variable_value(key), rtol=1e-5)
+
+
 def test_what_an_optimizer_of_keras_3_returns(tmp_path):
     def model_fn(features, labels, mode):
         loss, gradients, weights = gradients_by("tape", features, labels)

@@ -66,8 +66,8 @@ class Estimator(Exporting):
         params: Any = None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
-        self._config = _with_model_dir(config, model_dir)
-        self._model_dir: str = self._config.model_dir or ""  # never empty: see _with_model_dir
+        self._config = with_model_dir(config, model_dir)
+        self._model_dir: str = self._config.model_dir or ""  # never empty: see with_model_dir
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
         self._model_fn = check_model_fn(model_fn, params)
@@ -405,9 +405,7 @@ class Estimator(Exporting):
         return path
 
 
-def _with_model_dir(
-    config: RunConfig | None, model_dir: str | os.PathLike[str] | None
-) -> RunConfig:
+def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
     """A config that has a session config and a model_dir."""
     if config is None:
         config = RunConfig()

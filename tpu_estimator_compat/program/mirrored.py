@@ -3,8 +3,9 @@
 On a TPU the user says where replicas exchange gradients (CrossShardOptimizer). Under
 `RunConfig(train_distribute=...)` every optimizer did it on its own: those of TF1 averaged, since
 `compute_gradients` divided the loss by the number of replicas and `apply_gradients` summed over
-them; those of Keras summed, and left the loss to the user. A captured graph knows no strategy, so
-the same is written into it here, as CrossReplicaSum ops.
+them; those of Keras summed, and left the loss to the user, or to a Keras 2 model that was compiled
+in a graph. A captured graph knows no strategy, so the same is written into it here, as
+CrossReplicaSum ops.
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
     def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
         return compute(self, loss / replicas, *args, **kwargs)
 
+    from tf_keras.src.utils import losses_utils
+
     with contextlib.ExitStack() as patches:
         patches.enter_context(_replaced(_Optimizer, "compute_gradients", compute_gradients))
+        # What a compiled model divides its loss by.
+        patches.enter_context(
+            _replaced(losses_utils, "scale_loss_for_distribution", lambda loss: loss / replicas)
+        )
         for kind, method in _methods():
             summing = _summing(getattr(kind, method), replicas)
             patches.enter_context(_replaced(kind, method, summing))
@@ -42,7 +49,7 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
 def _methods() -> list[tuple[type, str]]:
     """Where each kind of optimizer expects what a strategy has added up.
 
-    tf_keras is imported here: it takes seconds, and few runs have such a strategy.
+    tf_keras is imported late: it takes seconds, and few runs have such a strategy.
     """
     from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
     from tf_keras.src.optimizers.optimizer import Optimizer
@@ -66,7 +73,7 @@ def _summing(method: Callable[..., Any], replicas: int) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def _replaced(kind: type, method: str, other: Callable[..., Any]) -> Iterator[None]:
+def _replaced(kind: Any, method: str, other: Callable[..., Any]) -> Iterator[None]:
     before = getattr(kind, method)
     setattr(kind, method, other)
     try:
