@@ -25,7 +25,7 @@ from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.machines_session import leaving_together
 from tpu_estimator_compat.mode_run import ModeRun
-from tpu_estimator_compat.program import machines
+from tpu_estimator_compat.program import machines, prune
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
@@ -205,7 +205,12 @@ def writer_hooks(run: ModeRun) -> list[Hook]:
 
 
 def train_targets(run: ModeRun) -> list[tf.Operation]:
-    """What makes a step: train_op, updates of Keras layers, and host calls."""
+    """What makes a step: train_op, updates of Keras, and host calls.
+
+    Raises:
+      ValueError: replicas would train on their own, since nothing in the graph is exchanged.
+    """
+    _check_exchange(run)
     train_op = as_operation(run.spec.train_op)
     if run.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
         config: Any = run.config  # a TPU one, or there would be no such semantics
@@ -214,6 +219,22 @@ def train_targets(run: ModeRun) -> list[tf.Operation]:
     implicit = implicit_updates(run.graph, [train_op, run.spec.loss.op])
     run.captured.replica_ops.update(op.name for op in implicit)
     return [train_op, *implicit, *host_call_targets(run)]
+
+
+def _check_exchange(run: ModeRun) -> None:
+    """Refuses what the original refused, which looked at the whole graph as well."""
+    if not run.topology.tpu_semantics or run.topology.num_replicas == 1:
+        return
+    operations = run.graph.get_operations()
+    if any(op.type == prune.COLLECTIVE for op in operations):
+        return
+    if not prune.functions_with_collectives(run.graph, operations):
+        raise ValueError(
+            "CrossShardOptimizer must be used for model training on TPUs. There are "
+            f"{run.topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "
+            "over them: each would train on its own share of the batch. Wrap the optimizer in "
+            "tf.compat.v1.tpu.CrossShardOptimizer."
+        )
 
 
 def add_default_saver(run: ModeRun, scaffold: tf.compat.v1.train.Scaffold) -> None:

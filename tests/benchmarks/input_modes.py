@@ -75,7 +75,9 @@ def model_fn(features: Any, mode: str, params: dict[str, Any]) -> Any:
 
     weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
     loss = weight * tf.cast(tf.reshape(features, [-1])[0], tf.float32)
-    train_op = tf.assign_add(tf.train.get_global_step(), 1)
+    exchanged = tf.tpu.cross_replica_sum(loss)  # replicas that share nothing are refused
+    with tf.control_dependencies([exchanged]):
+        train_op = tf.assign_add(tf.train.get_global_step(), 1)
     return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
 

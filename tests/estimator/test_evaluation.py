@@ -17,15 +17,20 @@ import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as tf_estimator
 
 
+def _step(loss):
+    """Trains nothing; several replicas have to exchange something all the same."""
+    with tf.control_dependencies([tf.tpu.cross_replica_sum(loss)]):
+        return tf.assign_add(tf.train.get_global_step(), 1)
+
+
 def _model_fn(eval_metrics):
     """A model_fn whose metrics see labels and logits."""
 
     def model_fn(features, labels, mode, params):
         logits = logits_of(features)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        step = tf.assign_add(tf.train.get_global_step(), 1)
         return tpu.TPUEstimatorSpec(
-            mode, loss=loss, train_op=step, eval_metrics=(eval_metrics, [labels, logits])
+            mode, loss=loss, train_op=_step(loss), eval_metrics=(eval_metrics, [labels, logits])
         )
 
     return model_fn
@@ -159,8 +164,7 @@ def test_eval_on_tpu_false_takes_the_whole_batch_and_a_plain_spec(tmp_path, stra
         if mode == tpu.ModeKeys.EVAL:
             metrics = {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, -1))}
             return tf_estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
-        step = tf.assign_add(tf.train.get_global_step(), 1)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=step)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_step(loss))
 
     estimator = make_estimator(
         tmp_path, model_fn, use_tpu=True, eval_on_tpu=False, train_distribute=strategy(2)

@@ -106,6 +106,21 @@ def test_stages_end_at_collectives(graph):
     assert [len(stage.collectives) for stage in alone.stages] == [0]
 
 
+def test_stages_keep_the_order_of_reads_and_writes(graph):
+    """A read that was made after a write gives the new value, though nothing else orders them."""
+    from tensorflow.python.tpu import tpu_function
+
+    variable = tf.get_variable("v", [2], use_resource=True)
+    before = variable.read_value()
+    with tpu_function.tpu_shard_context(2):
+        written = variable.assign(tf.tpu.cross_replica_sum(before)).op
+    after = variable.read_value()
+    program = ReplicaProgram(graph, [], [after], [written], replicas=2)
+    first, last = ({op.name for op in stage.ops} for stage in program.stages)
+    assert before.op.name in first
+    assert {written.name, after.op.name} <= last
+
+
 def test_one_replica_sums_over_itself(graph, session):
     value = tf.tpu.cross_replica_sum(tf.constant([1.0, 2.0]))
     assert session.run(value).tolist() == [1.0, 2.0]

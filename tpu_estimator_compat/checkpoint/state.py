@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
+from tensorflow.python.trackable.base import OBJECT_GRAPH_PROTO_KEY
+from tensorflow.python.training.saver import object_graph_key_mapping
 
 from tpu_estimator_compat.program import eager
 
@@ -48,6 +50,8 @@ def global_step_in(model_dir: str | None) -> int:
 def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Names and values of those variables of `names` that a checkpoint has, one by one.
 
+    An object-based checkpoint has other keys, and knows the names that its variables had.
+
     Args:
       path: the checkpoint.
       names: names of variables.
@@ -58,12 +62,14 @@ def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.nd
         others, where a file is cut short.)
     """
     dtypes = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
+    keys = object_graph_key_mapping(path) if OBJECT_GRAPH_PROTO_KEY in dtypes else {}
     for name in names:
-        if name not in dtypes:
+        key = keys.get(name, name)
+        if key not in dtypes:
             continue
         with eager.eager_mode(), tf.device("/cpu:0"):
             [value] = tf.raw_ops.RestoreV2(
-                prefix=path, tensor_names=[name], shape_and_slices=[""], dtypes=[dtypes[name]]
+                prefix=path, tensor_names=[key], shape_and_slices=[""], dtypes=[dtypes[key]]
             )
         yield name, value.numpy()
 

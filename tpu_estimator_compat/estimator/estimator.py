@@ -70,8 +70,8 @@ class Estimator(Exporting):
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
         self._assert_members_are_not_overridden()
-        self._config = _with_model_dir(config, model_dir)
-        self._model_dir: str = self._config.model_dir or ""  # never empty: see _with_model_dir
+        self._config = with_model_dir(config, model_dir)
+        self._model_dir: str = self._config.model_dir or ""  # never empty: see with_model_dir
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
         if self._config.device_fn is not None:
@@ -429,9 +429,7 @@ class Estimator(Exporting):
         return path
 
 
-def _with_model_dir(
-    config: RunConfig | None, model_dir: str | os.PathLike[str] | None
-) -> RunConfig:
+def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
     """A config that has a session config and a model_dir."""
     if config is None:
         config = RunConfig()

@@ -50,7 +50,13 @@ def v2() -> Namespace:
     keras = importlib.import_module("tf_keras")
     children = {
         "compat": _compat(v1()),
-        "keras": keras,
+        "keras": Namespace(
+            "tensorflow.keras",
+            "tf.keras",
+            (keras,),
+            {"estimator": _keras_estimator()},
+            alive_first=True,
+        ),
         # Keras fills these namespaces of TensorFlow 2 too.
         **{name: getattr(keras, name) for name in _KERAS_NAMESPACES},
         "python": v1().python,  # TensorFlow's inside, which has no two APIs
@@ -62,6 +68,14 @@ def v2() -> Namespace:
 def tensorflow_estimator() -> Namespace:
     """The package `tensorflow_estimator`."""
     return Namespace("tensorflow_estimator", "tensorflow_estimator", ())
+
+
+def _keras_estimator() -> types.ModuleType:
+    """`tf.keras.estimator` of TensorFlow 2, whose defaults are others than those of 1."""
+    keras_models = importlib.import_module("tpu_estimator_compat.estimator.keras_models")
+    module = types.ModuleType("tensorflow.keras.estimator")
+    module.__dict__["model_to_estimator"] = keras_models.model_to_estimator_v2
+    return module
 
 
 def _compat(root: Namespace) -> Namespace:

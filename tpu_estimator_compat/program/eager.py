@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 from keras.src.backend.common import global_state
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context, record
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
@@ -30,7 +31,7 @@ def eager_mode() -> Iterator[None]:
 
 @contextlib.contextmanager
 def capture_semantics() -> Iterator[None]:
-    """Functional control flow and resource variables in graphs, as programs need them.
+    """What legacy functions are called in: graphs as programs need them, and working tapes.
 
     `disable_v2_behavior()` in a script would otherwise give frames (Enter, Exit) and ref variables,
     which cannot be imported into a function. Names and checkpoints are the same either way.
@@ -40,11 +41,24 @@ def capture_semantics() -> Iterator[None]:
     control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
     resource_variables_toggle._DEFAULT_USE_RESOURCE = True
     try:
-        with dimensions.with_values():
+        with dimensions.with_values(), _recording():
             yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
         resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
+
+
+@contextlib.contextmanager
+def _recording() -> Iterator[None]:
+    """Within, a `tf.GradientTape` records, also where `eager_mode` keeps tapes from recording."""
+    stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
+    if stopped:
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+    try:
+        yield
+    finally:
+        if stopped:
+            pywrap_tfe.TFE_Py_TapeSetStopOnThread()
 
 
 def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:

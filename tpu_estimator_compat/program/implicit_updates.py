@@ -1,8 +1,10 @@
-"""Updates that Keras layers make on their own when they train, such as moving averages.
+"""Updates that Keras makes on its own in training, such as those of moving averages.
 
 A Keras 3 or tf_keras layer built inside a model_fn assigns to its variables, and nobody hangs those
 ops on train_op: under Keras they run as a matter of course, so they run here too. The TF1 layers
-(`tf.layers`) put theirs into UPDATE_OPS, where it is the user's to run them or not.
+(`tf.layers`) put theirs into UPDATE_OPS, where it is the user's to run them or not. Optimizers of
+Keras 3, and the new ones of tf_keras, return no op that stands for their updates either; those of
+`tf_keras.optimizers.legacy` do.
 """
 
 from __future__ import annotations
@@ -15,18 +17,20 @@ import tensorflow as tf
 from tpu_estimator_compat.program import prune
 
 _WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
-_LAYER_CODE = tuple(
-    os.sep + os.path.join(*parts) + os.sep
+_KERAS_CODE = tuple(
+    os.sep + os.path.join(*parts)
     for parts in (
-        ("keras", "src", "layers"),
-        ("keras", "src", "random"),
-        ("tf_keras", "src", "layers"),
+        ("keras", "src", "layers", ""),
+        ("keras", "src", "optimizers", ""),
+        ("keras", "src", "random", ""),
+        ("tf_keras", "src", "layers", ""),
+        ("tf_keras", "src", "optimizers", "optimizer.py"),
     )
 )
 
 
 def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[tf.Operation]:
-    """Writes by Keras layers that nothing in `wanted` runs.
+    """Writes by Keras that nothing in `wanted` runs.
 
     Args:
       graph: the captured graph of a TRAIN mode.
@@ -44,12 +48,12 @@ def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[
     if not writes:
         return []
     spoken_for = prune.ancestors([*known, *wanted], ())
-    return [op for op in writes if op not in spoken_for and _by_layer(op)]
+    return [op for op in writes if op not in spoken_for and _by_keras(op)]
 
 
-def _by_layer(op: tf.Operation) -> bool:
+def _by_keras(op: tf.Operation) -> bool:
     frames = op.traceback
     # A variable's first initialiser is not its `initializer` after `init_from_checkpoint`.
     if any(frame.name == "_init_from_args" for frame in frames):
         return False
-    return any(part in frame.filename for frame in frames for part in _LAYER_CODE)
+    return any(part in frame.filename for frame in frames for part in _KERAS_CODE)

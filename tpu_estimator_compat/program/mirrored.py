@@ -1,17 +1,21 @@
-"""TF1 optimizers under a strategy without TPU rules: they average gradients by themselves.
+"""Optimizers under a strategy without TPU rules: they exchange gradients by themselves.
 
 On a TPU the user says where replicas exchange gradients (CrossShardOptimizer). Under
-`RunConfig(train_distribute=...)` every TF1 optimizer did it on its own: `compute_gradients` divided
-the loss by the number of replicas, `apply_gradients` summed over them. A captured graph knows no
-strategy, so the same is written into it here, as CrossReplicaSum ops.
+`RunConfig(train_distribute=...)` every optimizer did it on its own: those of TF1 averaged, since
+`compute_gradients` divided the loss by the number of replicas and `apply_gradients` summed over
+them; those of Keras summed, and left the loss to the user, or to a Keras 2 model that was compiled
+in a graph. A captured graph knows no strategy, so the same is written into it here, as
+CrossReplicaSum ops.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
+from keras.src.backend.tensorflow.optimizer import TFOptimizer
 from tensorflow.python.tpu.ops import tpu_ops
 
 _Optimizer = tf.compat.v1.train.Optimizer
@@ -19,29 +23,66 @@ _Optimizer = tf.compat.v1.train.Optimizer
 
 @contextlib.contextmanager
 def exchanging_optimizers(replicas: int) -> Iterator[None]:
-    """While a graph is captured, makes TF1 optimizers exchange gradients among `replicas`."""
+    """While a graph is captured, makes optimizers exchange gradients among `replicas`."""
     if replicas == 1:
         yield
         return
-    compute, apply = _Optimizer.compute_gradients, _Optimizer.apply_gradients
+    compute = _Optimizer.compute_gradients
 
-    def compute_gradients(self, loss, *args, **kwargs):
+    def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
         return compute(self, loss / replicas, *args, **kwargs)
 
-    def apply_gradients(self, grads_and_vars, *args, **kwargs):
-        summed = [(_summed(gradient, replicas), var) for gradient, var in grads_and_vars]
-        return apply(self, summed, *args, **kwargs)
+    from tf_keras.src.utils import losses_utils
 
-    _Optimizer.compute_gradients = compute_gradients
-    _Optimizer.apply_gradients = apply_gradients
+    with contextlib.ExitStack() as patches:
+        patches.enter_context(_replaced(_Optimizer, "compute_gradients", compute_gradients))
+        # What a compiled model divides its loss by.
+        patches.enter_context(
+            _replaced(losses_utils, "scale_loss_for_distribution", lambda loss: loss / replicas)
+        )
+        for kind, method in _methods():
+            summing = _summing(getattr(kind, method), replicas)
+            patches.enter_context(_replaced(kind, method, summing))
+        yield
+
+
+def _methods() -> list[tuple[type, str]]:
+    """Where each kind of optimizer expects what a strategy has added up.
+
+    tf_keras is imported late: it takes seconds, and few runs have such a strategy.
+    """
+    from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
+    from tf_keras.src.optimizers.optimizer import Optimizer
+
+    return [
+        (_Optimizer, "apply_gradients"),
+        (OptimizerV2, "_aggregate_gradients"),
+        (Optimizer, "aggregate_gradients"),
+        (TFOptimizer, "_all_reduce_sum_gradients"),
+    ]
+
+
+def _summing(method: Callable[..., Any], replicas: int) -> Callable[..., Any]:
+    """A method that takes pairs of gradients and variables, given sums over all replicas."""
+
+    def with_sums(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        summed = [(_summed(gradient, replicas), var) for gradient, var in grads_and_vars]
+        return method(self, summed, *args, **kwargs)
+
+    return with_sums
+
+
+@contextlib.contextmanager
+def _replaced(kind: Any, method: str, other: Callable[..., Any]) -> Iterator[None]:
+    before = getattr(kind, method)
+    setattr(kind, method, other)
     try:
         yield
     finally:
-        _Optimizer.compute_gradients = compute
-        _Optimizer.apply_gradients = apply
+        setattr(kind, method, before)
 
 
-def _summed(gradient, replicas: int):
+def _summed(gradient: Any, replicas: int) -> Any:
     """The gradient's sum over all replicas; None stays None."""
     if gradient is None:
         return None

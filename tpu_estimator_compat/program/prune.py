@@ -21,6 +21,17 @@ Key = tuple[str, int]
 # Ops whose resource lives for one execution of a graph: their handle must not be kept.
 _PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
 COLLECTIVE = "CrossReplicaSum"
+READERS = frozenset(
+    {
+        "ReadVariableOp",
+        "VarIsInitializedOp",
+        "ResourceGather",
+        "ResourceGatherNd",
+        "VariableShape",
+        "Identity",
+    }
+)
+"""Operations that leave the variable alone whose handle they take."""
 
 
 def key(tensor: tf.Tensor) -> Key:

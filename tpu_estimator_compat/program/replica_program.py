@@ -98,7 +98,11 @@ class ReplicaProgram:
         """The variable handles that something other than a read consumes."""
         handles = set(self.handles)
         written = {
-            t.op for op in self.ops if op.type not in _READERS for t in op.inputs if t.op in handles
+            t.op
+            for op in self.ops
+            if op.type not in prune.READERS
+            for t in op.inputs
+            if t.op in handles
         }
         return prune.in_creation_order(written)
 
@@ -224,18 +228,6 @@ def _must_run(targets: Sequence[tf.Operation]) -> None:
     if stateless and manager is not None:
         with tf.control_dependencies(stateless):
             manager.run_independently(tf.no_op())
-
-
-_READERS = frozenset(
-    {
-        "ReadVariableOp",
-        "VarIsInitializedOp",
-        "ResourceGather",
-        "ResourceGatherNd",
-        "VariableShape",
-        "Identity",
-    }
-)
 
 
 def _seed_offset(replicas: int) -> int:

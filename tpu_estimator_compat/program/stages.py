@@ -77,13 +77,27 @@ def _is_collective(op: tf.Operation, exchange: bool) -> bool:
 def _levels(
     order: Sequence[tf.Operation], stops: Collection[Key], exchange: bool
 ) -> dict[tf.Operation, int]:
-    """Creation order is topological: control flow v2 has no back edges."""
+    """Creation order is topological: control flow v2 has no back edges.
+
+    It is also the order of effects on a variable, as it is within a stage: who reads after a write
+    is not to be in an earlier stage than that write, nor who writes after a read.
+    """
     levels: dict[tf.Operation, int] = {}
+    written: dict[Key, int] = {}  # the level of the last write to a variable
+    touched: dict[Key, int] = {}  # and that of the last stage that reads or writes it
     for op in order:
         before = [t.op for t in op.inputs if key(t) not in stops] + list(op.control_inputs)
-        levels[op] = max(
+        level = max(
             (levels[b] + _is_collective(b, exchange) for b in before if b in levels), default=0
         )
+        reads = op.type in prune.READERS
+        variables = [key(t) for t in op.inputs if t.dtype == tf.resource]
+        level = max([level, *((written if reads else touched).get(v, 0) for v in variables)])
+        for variable in variables:
+            touched[variable] = max(touched.get(variable, 0), level)
+            if not reads:
+                written[variable] = level
+        levels[op] = level
     return levels
 
 

@@ -15,6 +15,13 @@ from tpu_estimator_compat.spec.mode_keys import ModeKeys
 _TENSOR = tf.__internal__.types.Tensor
 
 
+_ABOUT_KERAS = (
+    ". Optimizers of Keras 3 return no operation; their updates run by themselves. Let train_op be "
+    "tf.compat.v1.assign_add(tf.compat.v1.train.get_global_step(), 1), or take an optimizer of "
+    "tf_keras.optimizers.legacy, whose `iterations` can be set to the global step."
+)
+
+
 def checked_train_op(train_op: Any, mode: str) -> tf.Operation | tf.Tensor | None:
     """Returns `train_op`, an op or a tensor of the default graph; a variable becomes its op.
 
@@ -26,8 +33,10 @@ def checked_train_op(train_op: Any, mode: str) -> tf.Operation | tf.Tensor | Non
         if mode == ModeKeys.TRAIN:
             raise ValueError(f"Missing train_op. A spec with mode={mode!r} needs one.")
         return None
-    if not isinstance(train_op, tf.Operation | _TENSOR):
-        raise TypeError(f"train_op must be Operation or Tensor, given: {train_op}")
+    of_keras = type(train_op).__module__.startswith("keras.")
+    if of_keras or not isinstance(train_op, tf.Operation | _TENSOR):
+        advice = _ABOUT_KERAS if of_keras else ""
+        raise TypeError(f"train_op must be Operation or Tensor, given: {train_op}{advice}")
     if isinstance(train_op, tf.Variable):
         train_op = train_op.op
     _check_graph(train_op, "train_op")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+import tf_keras
 
 from proofs import below, proves
 from tpu_estimator_compat import estimator as estimators
@@ -216,3 +217,20 @@ def clips(clip_gradients_by_norm):
         session.run(tf.global_variables_initializer())
         session.run(train_op)
         np.testing.assert_allclose(session.run(variable), [2.4, 3.2], rtol=1e-6)
+
+
+@proves("tf.keras.estimator.model_to_estimator", *deep("keras keras_lib"))
+def makes_estimators_of_keras_models(found, tmp_path):
+    make = getattr(found, "model_to_estimator", found)
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=(2,))])
+    model.compile("sgd", loss="mse")
+    made = make(model, model_dir=str(tmp_path))
+
+    def keras_input_fn():
+        return tf2.data.Dataset.from_tensors(([[1.0, 2.0]], [[3.0]]))
+
+    before = made.evaluate(keras_input_fn)
+    made.train(keras_input_fn)
+    after = made.evaluate(keras_input_fn)
+    assert after["loss"] < before["loss"]
+    assert after["global_step"] == 1

@@ -1,0 +1,227 @@
+"""Estimators made of Keras 2 models: what `tf.keras.estimator.model_to_estimator` gave.
+
+In each mode the model is cloned into the captured graph, where tf_keras builds loss, metrics and
+updates as it did in TensorFlow 1; the estimator knows no more of it than of any other model_fn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.estimator import keras_model_fn
+from tpu_estimator_compat.estimator.estimator import Estimator, with_model_dir
+from tpu_estimator_compat.program.capture import new_graph
+from tpu_estimator_compat.spec import ModeKeys
+
+FORMATS = ("checkpoint", "saver")
+
+
+def model_to_estimator(
+    keras_model: Any = None,
+    keras_model_path: str | None = None,
+    custom_objects: Mapping[str, Any] | None = None,
+    model_dir: str | os.PathLike[str] | None = None,
+    config: RunConfig | None = None,
+    checkpoint_format: str | None = None,
+    use_v2_estimator: bool = False,
+    metric_names_map: Mapping[str, str] | None = None,
+    export_outputs: Mapping[str, Any] | None = None,
+) -> Estimator:
+    """An `Estimator` that trains a compiled Keras 2 model.
+
+    A functional or sequential model keeps its weights: they are written to `<model_dir>/keras`,
+    from where the estimator starts warm. A subclassed one starts from its initialisers. Features
+    `{"features": x, "sample_weights": w}` weigh the examples.
+
+    Args:
+      keras_model: a compiled `tf_keras.Model`, as `tf.keras` has it in legacy code. It is cloned;
+        Keras 2 itself refuses to use a model afterwards that was made eagerly.
+      keras_model_path: where one was saved, instead.
+      custom_objects: name to class, for layers and functions of your own.
+      model_dir: directory of checkpoints and events.
+      config: a `RunConfig`.
+      checkpoint_format: "checkpoint", the default, for object-based checkpoints, which a
+        `tf.train.Checkpoint(model=...)` of Keras 2 reads; "saver" for those by variables' names.
+      use_v2_estimator: taken as it is given; there is one class of estimators here.
+      metric_names_map: name of a compiled metric to its name in `evaluate`; all or none.
+      export_outputs: name of an output to the class of its signature, an `ExportOutput`; beside the
+        default one, which predicts all outputs.
+
+    Returns:
+      The estimator.
+
+    Raises:
+      ValueError: no model or two, none that is compiled, a subclassed one that cannot be cloned or
+        is to write object-based checkpoints, or an unknown format.
+      TypeError: a Keras 3 model.
+    """
+    del use_v2_estimator
+    if not (keras_model or keras_model_path):
+        raise ValueError("Either `keras_model` or `keras_model_path` needs to be provided.")
+    if keras_model and keras_model_path:
+        raise ValueError("Please specity either `keras_model` or `keras_model_path`, but not both.")
+    if keras_model:
+        _check_model(keras_model, custom_objects)
+    config = with_model_dir(config, model_dir)
+    if keras_model:
+        logging.info("Using the Keras model provided.")
+    else:
+        keras_model = _loaded(keras_model_path, custom_objects)
+    object_based = _is_object_based(checkpoint_format, keras_model)
+    if not getattr(keras_model, "optimizer", None):
+        raise ValueError(
+            "The given keras model has not been compiled yet. Please compile the model with "
+            "`model.compile()` before calling `model_to_estimator()`."
+        )
+    model_fn = keras_model_fn.make(
+        keras_model,
+        custom_objects,
+        object_based=object_based,
+        metric_names_map=metric_names_map,
+        export_outputs=export_outputs,
+    )
+    first = None
+    if keras_model._is_graph_network and config.is_chief:
+        first = _first_checkpoint(keras_model, custom_objects, config, object_based)
+    elif keras_model.built:
+        logging.warning(
+            "You are creating an Estimator from a Keras model manually subclassed from `Model`, "
+            "that was already called on some inputs (and thus already had weights). The estimator "
+            "starts from the initialisers: only functional and sequential models keep theirs."
+        )
+    return Estimator(model_fn, config=config, warm_start_from=first)
+
+
+def model_to_estimator_v1(
+    keras_model: Any = None,
+    keras_model_path: str | None = None,
+    custom_objects: Mapping[str, Any] | None = None,
+    model_dir: str | os.PathLike[str] | None = None,
+    config: RunConfig | None = None,
+    checkpoint_format: str = "saver",
+    metric_names_map: Mapping[str, str] | None = None,
+    export_outputs: Mapping[str, Any] | None = None,
+) -> Estimator:
+    """`tf.compat.v1.keras.estimator.model_to_estimator`: checkpoints by variables' names."""
+    return model_to_estimator(
+        keras_model,
+        keras_model_path,
+        custom_objects,
+        model_dir,
+        config,
+        checkpoint_format,
+        metric_names_map=metric_names_map,
+        export_outputs=export_outputs,
+    )
+
+
+def model_to_estimator_v2(
+    keras_model: Any = None,
+    keras_model_path: str | None = None,
+    custom_objects: Mapping[str, Any] | None = None,
+    model_dir: str | os.PathLike[str] | None = None,
+    config: RunConfig | None = None,
+    checkpoint_format: str = "checkpoint",
+    metric_names_map: Mapping[str, str] | None = None,
+    export_outputs: Mapping[str, Any] | None = None,
+) -> Estimator:
+    """`tf.keras.estimator.model_to_estimator` of TensorFlow 2: object-based checkpoints."""
+    return model_to_estimator(
+        keras_model,
+        keras_model_path,
+        custom_objects,
+        model_dir,
+        config,
+        checkpoint_format,
+        use_v2_estimator=True,
+        metric_names_map=metric_names_map,
+        export_outputs=export_outputs,
+    )
+
+
+def _check_model(model: Any, custom_objects: Mapping[str, Any] | None) -> None:
+    if any(base.__module__.startswith("keras.src.") for base in type(model).__mro__):
+        raise TypeError(
+            "model_to_estimator takes models of Keras 2; "
+            f"{type(model).__name__} is one of Keras 3. Build it with tf_keras, `tf.keras` "
+            "under tpu_estimator_compat.v1 and in scripts that `run` starts; or train it with its "
+            "own `fit`; or call its layers in a model_fn."
+        )
+    if model._is_graph_network or isinstance(model, tf_keras.Sequential):
+        return
+    try:
+        with tf_keras.utils.CustomObjectScope(custom_objects or {}):
+            type(model).from_config(model.get_config())
+    except NotImplementedError:
+        raise ValueError(
+            "Subclassed `Model`s passed to `model_to_estimator` must implement `Model.get_config` "
+            "and `Model.from_config`."
+        ) from None
+
+
+def _loaded(path: str | None, custom_objects: Mapping[str, Any] | None) -> Any:
+    if str(path).startswith("gs://") or "storage.googleapis.com" in str(path):
+        raise ValueError(
+            f"keras_model_path {path!r} is in Google's cloud storage. Copy the file to this "
+            "machine first, and give the path of the copy."
+        )
+    logging.info("Loading models from %s", path)
+    return tf_keras.models.load_model(path, custom_objects=custom_objects)
+
+
+def _is_object_based(checkpoint_format: str | None, model: Any) -> bool:
+    if checkpoint_format not in (None, *FORMATS):
+        raise ValueError(
+            f'Checkpoint format must be one of "checkpoint" or "saver". Got {checkpoint_format}'
+        )
+    if checkpoint_format == "saver":
+        return False
+    if not model._is_graph_network and not isinstance(model, tf_keras.Sequential):
+        raise ValueError(
+            "Object-based checkpoints are currently not supported with subclassed models. Pass "
+            "checkpoint_format='saver'."
+        )
+    return True
+
+
+def _first_checkpoint(
+    model: Any, custom_objects: Mapping[str, Any] | None, config: RunConfig, object_based: bool
+) -> str:
+    """The checkpoint of the model's own weights, written if it is not there yet.
+
+    In a session of TensorFlow's own: nothing is trained here.
+    """
+    folder = os.path.join(config.model_dir or "", "keras")  # never empty: see with_model_dir
+    if latest := tf.train.latest_checkpoint(folder):
+        return str(latest)
+    weights = model.get_weights() if _has_weights(model) else None
+    tf.io.gfile.makedirs(folder)
+    path = os.path.join(folder, "keras_model.ckpt")
+    with new_graph(config.tf_random_seed):
+        clone = keras_model_fn.clone(ModeKeys.TRAIN, model, custom_objects)
+        clone._make_train_function()  # makes the optimizer's variables
+        with tf.compat.v1.Session(config=config.session_config) as session:
+            if weights:
+                clone.set_weights(weights)
+            tf_keras.__internal__.backend.initialize_variables(session)
+            if object_based:
+                keras_model_fn.track_global_step(clone)
+                clone.save_weights(path)
+            else:
+                tf.compat.v1.train.Saver().save(session, path)
+    return path
+
+
+def _has_weights(model: Any) -> bool:
+    """Whether its weights are worth keeping: in a graph they have no values until a session."""
+    if tf.compat.v1.executing_eagerly_outside_functions():
+        return True
+    weights = [weight for layer in model.layers for weight in layer.weights]
+    return any(hasattr(weight, "_keras_initialized") for weight in weights)
