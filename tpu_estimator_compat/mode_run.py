@@ -19,7 +19,13 @@ from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
 from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
+from tpu_estimator_compat.spec import (
+    EstimatorSpec,
+    ModeKeys,
+    TPUEstimatorSpec,
+    WarmStartSettings,
+    check_checkpoint_exists,
+)
 from tpu_estimator_compat.step_session import StepSession
 from tpu_estimator_compat.topology import Topology
 
@@ -88,6 +94,7 @@ class ModeRun:
 
     def warm_start(self, settings: WarmStartSettings) -> None:
         """Takes first values of variables from elsewhere; call it inside `in_graph()`."""
+        check_checkpoint_exists(settings)
         logging.info("Warm-starting with WarmStartSettings: %s", settings)
         tf.compat.v1.train.warm_start(*settings)
 

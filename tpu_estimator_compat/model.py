@@ -14,10 +14,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat import live_modes
+from tpu_estimator_compat import live_modes, variable_table
 from tpu_estimator_compat.adopted_variable import AdoptedVariable
+from tpu_estimator_compat.arguments import as_list
 from tpu_estimator_compat.callbacks.preemption import Preemption, PreemptionCallback
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config import RunConfig, check_positive_integer
 from tpu_estimator_compat.graph_metric import GraphMetric
 from tpu_estimator_compat.live_modes import LiveModes
 from tpu_estimator_compat.program import eager
@@ -77,7 +78,8 @@ class ModelFnModel(keras.Model):
           **kwargs: must hold no optimizer, loss or metrics.
 
         Raises:
-          ValueError: an optimizer, loss or metrics were given.
+          ValueError: an optimizer, loss or metrics were given, or no positive number of steps.
+          TypeError: `steps_per_execution` is no int.
         """
         own = sorted(k for k, v in kwargs.items() if v is not None and k in _MODEL_FN_BRINGS)
         if own:
@@ -85,6 +87,8 @@ class ModelFnModel(keras.Model):
                 f"compile() got {own}, but optimizer, loss and metrics come from the model_fn. "
                 "Change them there, or rewrite the model as a native keras.Model."
             )
+        if steps_per_execution != "auto":  # Keras tries out how many
+            check_positive_integer(steps_per_execution, "steps_per_execution")
         super().compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 
     @property
@@ -175,6 +179,55 @@ class ModelFnModel(keras.Model):
             if path not in missing:
                 variable.assign(store[_key(path)])
 
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Any = None,
+        print_fn: Callable[[str], Any] | None = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Any = None,
+    ) -> None:
+        """Prints the variables by scope, with shapes and counts; there are no layers to show.
+
+        Args:
+          line_length: width; None for as wide as the names are.
+          positions: as for `keras.Model.summary`; without effect here.
+          print_fn: takes the whole text; None prints it.
+          expand_nested: without effect: every scope is shown.
+          show_trainable: whether to say of each variable if it is trained.
+          layer_range: without effect.
+        """
+        del positions, expand_nested, layer_range
+        variables = [v for v in self.variables if isinstance(v, AdoptedVariable)]
+        text = variable_table.as_text(
+            self.name, variables, width=line_length, show_trainable=show_trainable
+        )
+        (print_fn or print)(text)
+
+    def save_weights(self, *args: Any, **kwargs: Any) -> None:
+        """Saves as `keras.Model.save_weights` does.
+
+        Raises:
+          ValueError: there are no variables yet.
+        """
+        self._variables_by_path()  # Keras would leave an empty file
+        super().save_weights(*args, **kwargs)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Not supported; raises NotImplementedError, which says what to use."""
+        del args, kwargs
+        raise NotImplementedError(_NOT_SAVED.format("save()"))
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Not supported; raises NotImplementedError, which says what to use."""
+        del args, kwargs
+        raise NotImplementedError(_NOT_SAVED.format("export()"))
+
+    def get_config(self) -> dict[str, Any]:
+        """Not supported; raises NotImplementedError, which says what to use."""
+        raise NotImplementedError(_NOT_SAVED.format("get_config(), which cloning and saving need,"))
+
     def _variables_by_path(self) -> dict[str, AdoptedVariable]:
         found = {v.path: v for v in self.variables if isinstance(v, AdoptedVariable)}
         if not found:
@@ -224,7 +277,12 @@ class ModelFnModel(keras.Model):
 
         Returns:
           The history.
+
+        Raises:
+          ValueError: there is no data.
+          TypeError: a callback is none.
         """
+        _check_data("fit", args, kwargs)
         self._live.follow_checkpoint()
         with Preemption(listen=self._alone) as preemption:
             with _Clamp(self) as clamp, self._live.ending_early(lambda: preemption.came):
@@ -242,6 +300,7 @@ class ModelFnModel(keras.Model):
                 if isinstance(callback, _Clamp):
                     callback.in_fit(kwargs.get("steps"))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
+        _check_data("evaluate", args, kwargs)
         self._live.follow_checkpoint()
         with _Clamp(self) as clamp:
             results = super().evaluate(*args, callbacks=_with(callbacks, [clamp]), **kwargs)
@@ -261,8 +320,17 @@ class ModelFnModel(keras.Model):
                 "order. Use Estimator.predict with per_host_input_for_training="
                 "InputPipelineConfig.BROADCAST, or a TPU with one host."
             )
+        _check_data("predict", args, kwargs)
         self._live.follow_checkpoint()
         return super().predict(*args, **kwargs)
+
+
+_NOT_SAVED = (
+    "{} does not work for this model: it is made of a model_fn, which is code and has no "
+    "configuration. For serving, write a SavedModel with estimator.export_saved_model(directory, "
+    "serving_input_receiver_fn). To go on later, save_weights('name.weights.h5') keeps the "
+    "variables; and fit() ends with a checkpoint in model_dir."
+)
 
 
 def _key(path: str) -> str:
@@ -280,7 +348,22 @@ def _with(callbacks: Any, own: Sequence[keras.callbacks.Callback]) -> Any:
         return callbacks
     if isinstance(callbacks, keras.callbacks.Callback):
         callbacks = [callbacks]
-    return [*own, *(callbacks or [])]
+    given = as_list(callbacks, "callbacks", "keras.callbacks.Callback")
+    for callback in given:
+        if not isinstance(callback, keras.callbacks.Callback):
+            raise TypeError(
+                f"callbacks must be keras.callbacks.Callback, given: {callback!r}. Session hooks "
+                "are for the estimator's own train, evaluate and predict."
+            )
+    return [*own, *given]
+
+
+def _check_data(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if (args[0] if args else kwargs.get("x")) is None:
+        raise ValueError(
+            f"{method}() got no data, x=None. Give a tf.data.Dataset, such as that of the input_fn,"
+            " or arrays."
+        )
 
 
 class _Clamp(keras.callbacks.Callback):

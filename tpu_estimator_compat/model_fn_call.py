@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from tensorflow.compat.v1 import logging
 # The original read arguments with this function, so wrappers and partials count the same.
 from tensorflow.python.util import function_utils
 
+from tpu_estimator_compat.arguments import check_callable, check_input_fn
+from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
 
 _MODEL_FN_ARGUMENTS = frozenset({"features", "labels", "mode", "params", "self", "config"})
@@ -30,11 +33,13 @@ def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> Callable
       model_fn.
 
     Raises:
+      TypeError: model_fn is not callable.
       ValueError: no model_fn; `features` is missing; `params` was given and is not taken; an
         argument has a name that nobody fills.
     """
     if model_fn is None:
         raise ValueError("model_fn must be provided to Estimator.")
+    check_callable(model_fn, "model_fn", "Give a function of features, labels, mode and params.")
     declared = set(function_utils.fn_args(model_fn))
     if "features" not in declared:
         raise ValueError(f"model_fn ({model_fn}) must include features argument.")
@@ -63,6 +68,26 @@ def declared_arguments(function: Callable[..., Any], offered: dict[str, Any]) ->
     return {name: value for name, value in offered.items() if name in declared}
 
 
+def input_arguments(input_fn: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
+    """Those of `offered` that an input_fn declares.
+
+    Raises:
+      TypeError: it is not callable, or needs others.
+    """
+    check_input_fn(input_fn)
+    arguments = declared_arguments(input_fn, offered)
+    try:
+        inspect.signature(input_fn).bind(**arguments)
+    except ValueError:  # some callables have no signature to look at
+        pass
+    except TypeError as error:
+        raise TypeError(
+            f"input_fn ({input_fn}) cannot be called: {error}. It may take {', '.join(offered)}; "
+            "bind others with functools.partial."
+        ) from None
+    return arguments
+
+
 def call_model_fn(
     model_fn: Callable[..., Any],
     features: Any,
@@ -84,6 +109,7 @@ def call_model_fn(
 
     Raises:
       ValueError: there are labels and model_fn does not take them; no spec came back.
+      RuntimeError: model_fn uses a variable or tensor that was made outside of it.
     """
     kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
     if "labels" not in kwargs and labels is not None:
@@ -91,7 +117,8 @@ def call_model_fn(
     logging.info("Calling model_fn.")
     if remark:
         logging.info(remark)
-    spec = model_fn(features=features, **kwargs)
+    with eager.foreign_tensors_explained("model_fn"):
+        spec = model_fn(features=features, **kwargs)
     logging.info("Done calling model_fn.")
     if not isinstance(spec, (EstimatorSpec, TPUEstimatorSpec)):
         raise ValueError(

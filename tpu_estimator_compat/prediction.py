@@ -224,6 +224,11 @@ def _examples(batch: Any) -> Iterator[Any]:
     if not isinstance(batch, dict):
         yield from batch
         return
+    if scalars := [name for name, value in batch.items() if not np.shape(value)]:
+        raise ValueError(
+            f"Predictions must have the examples along axis 0, but these are scalars: {scalars}. "
+            "Leave them out with predict_keys, or pass yield_single_examples=False."
+        )
     lengths = {name: np.shape(value)[0] for name, value in batch.items()}
     if len(set(lengths.values())) > 1:
         name = next(n for n, size in lengths.items() if size != next(iter(lengths.values())))

@@ -29,7 +29,7 @@ from tpu_estimator_compat.program import machines, prune
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
-from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings
+from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings, validation
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys
@@ -152,6 +152,7 @@ def scaffold_of(run: ModeRun) -> tf.compat.v1.train.Scaffold:
 
     Raises:
       ValueError: a scaffold_fn that returned None.
+      TypeError: one that returned no Scaffold.
     """
     if isinstance(run.spec, EstimatorSpec):
         return run.spec.scaffold or tf.compat.v1.train.Scaffold()
@@ -160,7 +161,7 @@ def scaffold_of(run: ModeRun) -> tf.compat.v1.train.Scaffold:
     scaffold = run.spec.scaffold_fn()
     if scaffold is None:
         raise ValueError("TPUEstimatorSpec.scaffold_fn returns None, which is not allowed")
-    return scaffold
+    return validation.checked_scaffold(scaffold)
 
 
 def with_metrics_initialized(

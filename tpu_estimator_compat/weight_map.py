@@ -34,6 +34,11 @@ def read_variables(path: str) -> dict[str, np.ndarray]:
         if newest is None:
             raise ValueError(f"No checkpoint and no SavedModel in {path}. Train or export first.")
         path = newest
+    elif not tf.compat.v1.train.checkpoint_exists(path):
+        raise ValueError(
+            f"No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "
+            "model_dir, or a SavedModel's directory."
+        )
     reader = tf.train.load_checkpoint(path)
     return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
 

@@ -82,10 +82,15 @@ def _unreadable(error: tf.errors.OpError, path: str) -> tf.errors.DataLossError:
 
 
 def _what_happened(path: str) -> str:
-    if not tf.compat.v1.train.checkpoint_exists(path):
+    if not tf.io.gfile.isdir(path) and not tf.compat.v1.train.checkpoint_exists(path):
         return (
             "It is not there, or was removed while it was being read. If the training that wrote "
             "it removed it, let that keep more with RunConfig(keep_checkpoint_max=...)."
+        )
+    if tf.io.gfile.isdir(path):
+        return (
+            "It is a directory. Pass the checkpoint in it, which tf.train.latest_checkpoint(...) "
+            "names."
         )
     return (
         "It may be damaged or half written. Name an older one in the file `checkpoint` beside it, "

@@ -11,6 +11,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import os
 import pathlib
 from typing import Any
 
@@ -44,14 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
         values = weight_map.read_variables(arguments.checkpoint)
         if arguments.mapping is None:
             return _draft(weight_map.propose(values, model), arguments.draft)
-        mapping = json.loads(pathlib.Path(arguments.mapping).read_text())
+        mapping = _mapping(arguments.mapping)
         unused = weight_map.assign(values, model, mapping)
         print(f"Copied {len(mapping)} variables.")
         if unused:
             print(f"Not copied from the checkpoint: {', '.join(unused)}")
         if arguments.saved_model and not _outputs_agree(model, arguments):
             return 1
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise SystemExit(f"{NAME}: {error}") from error
     if arguments.out:
         model.save_weights(arguments.out)
@@ -86,6 +87,27 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.out and not arguments.out.endswith(".weights.h5"):
         raise SystemExit(f"--out must end with .weights.h5. Got {arguments.out}.")
+    place, _, function = arguments.model.rpartition(":")
+    if not place or not function:
+        raise SystemExit(
+            f"The model must be module:function or file.py:function. Got {arguments.model}."
+        )
+    for path in (place if place.endswith(".py") else None, arguments.mapping, arguments.inputs):
+        if path is not None and not pathlib.Path(path).is_file():
+            raise SystemExit(f"{NAME}: there is no file {path!r} in {os.getcwd()!r}.")
+
+
+def _mapping(path: str) -> Any:
+    try:
+        mapping = json.loads(pathlib.Path(path).read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"--mapping {path} is not JSON: {error}") from None
+    if not isinstance(mapping, dict):
+        raise ValueError(
+            f"--mapping {path} must hold a JSON object, from names in the checkpoint to paths in "
+            f"the Keras model. Got {type(mapping).__name__}."
+        )
+    return mapping
 
 
 def _draft(mapping: dict[str, str], path: str | None) -> int:
@@ -101,8 +123,6 @@ def _draft(mapping: dict[str, str], path: str | None) -> int:
 def _model(name: str) -> Any:
     """The Keras model that `place:function` returns."""
     place, _, function = name.rpartition(":")
-    if not place:
-        raise SystemExit(f"The model must be module:function or file.py:function. Got {name}.")
     if place.endswith(".py"):
         spec = importlib.util.spec_from_file_location(pathlib.Path(place).stem, place)
         assert spec is not None
@@ -110,5 +130,15 @@ def _model(name: str) -> Any:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     else:
-        module = importlib.import_module(place)
-    return getattr(module, function)()
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not place.startswith(error.name):
+                raise
+            raise SystemExit(f"{NAME}: there is no module {place!r} to import.") from None
+    if not callable(make := getattr(module, function, None)):
+        raise SystemExit(f"{NAME}: {place} has no function {function!r}.")
+    model = make()
+    if not hasattr(model, "weights"):
+        raise SystemExit(f"{NAME}: {name} must return a keras.Model. Got {model!r}.")
+    return model

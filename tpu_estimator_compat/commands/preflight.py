@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.commands.run import add_script_arguments, run_script
+from tpu_estimator_compat.commands.run import add_script_arguments, run_script, script_is_there
 
 NAME = "preflight"
 _UNKNOWN = 2
@@ -63,6 +63,8 @@ class _Reached(SystemExit):
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the reports; returns 0, 1 or 2 as the module says."""
+    if not script_is_there(arguments, NAME):
+        return _UNKNOWN
     from tpu_estimator_compat.estimator import interception
     from tpu_estimator_compat.preflight import topologies
 

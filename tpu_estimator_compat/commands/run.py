@@ -14,6 +14,8 @@ import sys
 import traceback
 import types
 
+from tpu_estimator_compat.legacy import locating
+
 NAME = "run"
 
 
@@ -21,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument(
         "--logical-cpus",
-        type=int,
+        type=_count,
         default=0,
         metavar="N",
         help="split the CPU into N devices, which are N replicas under use_tpu=True",
@@ -59,11 +61,34 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
 
 
+def _count(text: str) -> int:
+    """A number of devices; argparse shows the error's words."""
+    try:
+        count = int(text)
+    except ValueError:
+        count = -1
+    if count < 0:
+        raise argparse.ArgumentTypeError(f"expected a number of devices, got {text!r}")
+    return count
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Runs the script; returns its exit status, 1 after printing its traceback, 2 without one."""
+    if not script_is_there(arguments, NAME):
+        return 2
     if arguments.logical_cpus:
         _split_cpu(arguments.logical_cpus)
     return run_script(arguments, NAME)
+
+
+def script_is_there(arguments: argparse.Namespace, command: str) -> bool:
+    """Whether there is what `add_script_arguments` names; says so at once where there is not."""
+    try:
+        locating.check(arguments.script, module=arguments.module)
+    except locating.NoScriptError as error:
+        print(f"python -m tpu_estimator_compat {command}: error: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def run_script(arguments: argparse.Namespace, command: str) -> int:
@@ -87,7 +112,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
             numpy_legacy=arguments.numpy_legacy,
             behavior=arguments.behavior,
         )
-    except script.NoScriptError as error:
+    except locating.NoScriptError as error:
         print(f"python -m tpu_estimator_compat {command}: error: {error}", file=sys.stderr)
         return 2
     except SystemExit:

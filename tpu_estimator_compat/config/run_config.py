@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import tensorflow as tf
 
+from tpu_estimator_compat.arguments import check_path
 from tpu_estimator_compat.config.run_config_checks import check_properties, check_strategies
 from tpu_estimator_compat.config.run_config_properties import RunConfigProperties
 from tpu_estimator_compat.config.session_config import distributed_session_config
@@ -71,7 +72,7 @@ class RunConfig(RunConfigProperties):
     Raises:
       ValueError: a value is out of its range, both `save_checkpoints_*` are given, a strategy
         cannot work here, or TF_CONFIG contradicts itself or `model_dir`.
-      TypeError: TF_CONFIG's `service` is not a dict.
+      TypeError: a value is of another type, or TF_CONFIG's `service` is not a dict.
     """
 
     def __init__(
@@ -135,6 +136,12 @@ class RunConfig(RunConfigProperties):
         given = self._experimental_distribute
         if not given:
             return
+        if not hasattr(given, "train_distribute") and not hasattr(given, "eval_distribute"):
+            raise TypeError(
+                "experimental_distribute must be an object with train_distribute and"
+                f" eval_distribute, got {type(given)}: {given!r}. A strategy is given as"
+                " train_distribute=..."
+            )
         if getattr(given, "remote_cluster", None):
             raise ValueError(
                 "`experimental_distribute.remote_cluster` is not supported: there is no standalone"
@@ -233,6 +240,8 @@ def _resolve_model_dir(
     tf_config: dict[str, Any], model_dir: str | os.PathLike[str] | None
 ) -> str | None:
     """`model_dir`, or TF_CONFIG's when that is None; they must agree when both are given."""
+    if model_dir is not None:
+        check_path(model_dir, "model_dir")
     given = None if model_dir is None else tf.compat.as_str_any(os.fspath(model_dir))
     if given == "":
         raise ValueError("model_dir should be non-empty. Pass None to leave the choice open.")

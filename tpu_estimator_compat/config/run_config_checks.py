@@ -65,10 +65,17 @@ def check_properties(config: Any) -> None:
 
     Raises:
       ValueError: with the original's words, and the value.
+      TypeError: what should be a number is none.
     """
     for name, is_fine, message in _CHECKS:
         value = getattr(config, name)
-        if value is not None and not is_fine(value):
+        if value is None:
+            continue
+        try:
+            fine = is_fine(value)
+        except TypeError as error:  # a number compared with what is none
+            raise TypeError(f"{message} (got {value!r}: {error})") from None
+        if not fine:
             raise ValueError(f"{message} (got {value!r})")
 
 
@@ -77,6 +84,7 @@ def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
 
     Raises:
       ValueError: one is a TF2 `ParameterServerStrategy`.
+      TypeError: one is no strategy.
     """
     for strategy in strategies:
         if type(strategy) is tf.distribute.experimental.ParameterServerStrategy:
@@ -86,3 +94,13 @@ def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
                 " ClusterCoordinator to hand out its steps; a model_fn has none."
                 " MirroredStrategy and MultiWorkerMirroredStrategy work without one."
             )
+        if strategy is not None and (isinstance(strategy, type) or not _is_strategy(strategy)):
+            raise TypeError(
+                "train_distribute and eval_distribute must be a tf.distribute.Strategy, got"
+                f" {type(strategy)}: {strategy!r}. Give an object such as"
+                " tf.distribute.MirroredStrategy()."
+            )
+
+
+def _is_strategy(value: Any) -> bool:
+    return hasattr(value, "extended")  # so have those of TF1, and what stands for them

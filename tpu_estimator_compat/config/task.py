@@ -45,8 +45,30 @@ def read_tf_config() -> dict[str, Any]:
 
     Raises:
       json.JSONDecodeError (a ValueError): TF_CONFIG is set and is not JSON.
+      TypeError: it is JSON, but no object, or its `task` is none.
     """
-    return json.loads(os.environ.get("TF_CONFIG", "{}"))
+    text = os.environ.get("TF_CONFIG", "{}")
+    try:
+        tf_config = json.loads(text)
+    except json.JSONDecodeError as error:
+        advice = f"The environment variable TF_CONFIG is not JSON. Got {text!r}; {_TF_CONFIG}"
+        raise json.JSONDecodeError(f"{advice}. {error.msg}", error.doc, error.pos) from None
+    if not isinstance(tf_config, dict):
+        raise TypeError(
+            "The environment variable TF_CONFIG must be a JSON object. "
+            f"Got {tf_config!r}; {_TF_CONFIG}."
+        )
+    if not isinstance(tf_config.get("task", {}), dict):
+        raise TypeError(
+            f'"task" in TF_CONFIG must be a JSON object. Got {tf_config["task"]!r}; {_TF_CONFIG}.'
+        )
+    return tf_config
+
+
+_TF_CONFIG = (
+    'unset it, or write {"cluster": {"chief": ["host:port"]}, "task": {"type": "chief", "index": 0}'
+    "}"
+)
 
 
 def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = False) -> Task:
@@ -103,7 +125,7 @@ def _checked_service(service: Any) -> dict[str, Any] | None:
 
 def _local_task(tf_config: dict[str, Any], service: dict[str, Any] | None) -> Task:
     task = tf_config.get("task", {})
-    task_type, task_id = task.get("type", TaskType.WORKER), int(task.get("index", 0))
+    task_type, task_id = task.get("type", TaskType.WORKER), _index(task.get("index", 0))
     if task_type != TaskType.WORKER:
         raise ValueError(
             'If "cluster" is not set in TF_CONFIG, task type must be WORKER.'
@@ -180,12 +202,21 @@ def _checked_task(cluster_spec: tf.train.ClusterSpec, task: dict[str, Any]) -> t
             'If "cluster" is set in TF_CONFIG, task index must be set.'
             f" Got the task {task!r}; give it an index, counting from 0."
         )
-    task_id = int(task_id)
+    task_id = _index(task_id)
     if task_id < 0:
         raise ValueError(f"Task index must be non-negative number. Got {task_id}.")
     if task_type != TaskType.EVALUATOR:
         _check_task_is_in_cluster(cluster_spec, task_type, task_id)
     return task_type, task_id
+
+
+def _index(given: Any) -> int:
+    try:
+        return int(given)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"The task index in TF_CONFIG must be a number, counted from 0. Got {given!r}: {error}"
+        ) from None
 
 
 def _check_task_is_in_cluster(

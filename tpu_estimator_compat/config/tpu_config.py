@@ -26,6 +26,9 @@ class InputPipelineConfig:
     SLICED = 5
 
 
+_INPUT_MODES = {value: name for name, value in vars(InputPipelineConfig).items() if name.isupper()}
+
+
 class _TPUConfigFields(NamedTuple):
     iterations_per_loop: Any
     num_shards: Any
@@ -62,7 +65,8 @@ class TPUConfig(_TPUConfigFields):
       experimental_feed_hook: a class that took the place of the infeed/outfeed session hook.
 
     Raises:
-      TypeError: `num_shards` or `initial_infeed_sleep_secs` is not an int.
+      TypeError: `num_shards`, `initial_infeed_sleep_secs` or
+        `experimental_host_call_every_n_steps` is not an int.
       ValueError: a value is out of its range, or two of them contradict each other.
     """
 
@@ -89,6 +93,9 @@ class TPUConfig(_TPUConfigFields):
             )
         _check_cores(num_cores_per_replica)
         _check_eval_input(eval_training_input_configuration)
+        check_positive_integer(
+            experimental_host_call_every_n_steps, "TPUConfig experimental_host_call_every_n_steps"
+        )
         if initial_infeed_sleep_secs:
             check_positive_integer(initial_infeed_sleep_secs, "TPUConfig initial_infeed_sleep_secs")
         return super().__new__(
@@ -108,6 +115,10 @@ class TPUConfig(_TPUConfigFields):
 
 
 def _check_partition(dims: Any, input_mode: bool | int, cores_per_replica: int | None) -> None:
+    if not hasattr(dims, "__len__"):
+        raise TypeError(
+            f"input_partition_dims must be a list/tuple with one or two elements. Got {dims!r}."
+        )
     if len(dims) not in (1, 2):
         raise ValueError(
             "input_partition_dims must be a list/tuple with one or two elements."
@@ -145,6 +156,13 @@ def _input_mode(per_host_input_for_training: bool | int) -> int:
         return InputPipelineConfig.PER_SHARD_V1
     if per_host_input_for_training is True:
         return InputPipelineConfig.PER_HOST_V1
+    # The original took None for the default, too.
+    if per_host_input_for_training is not None and per_host_input_for_training not in _INPUT_MODES:
+        raise ValueError(
+            "per_host_input_for_training must be True, False or a value of InputPipelineConfig:"
+            f" {', '.join(f'{name} ({value})' for value, name in _INPUT_MODES.items())}."
+            f" Got {per_host_input_for_training!r}."
+        )
     return per_host_input_for_training
 
 

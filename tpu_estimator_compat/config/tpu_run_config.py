@@ -4,6 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.arguments import check_type
 from tpu_estimator_compat.config import run_config
 from tpu_estimator_compat.config.task import TaskType
 from tpu_estimator_compat.config.tpu_config import TPUConfig
@@ -20,6 +21,7 @@ class RunConfig(run_config.RunConfig):
       **kwargs: the arguments of the plain `RunConfig`, `jit_compile` among them.
 
     Raises:
+      TypeError: `tpu_config`, `cluster` or a master is of another type.
       ValueError: both `master` and `cluster` are given, or `cluster` and a `session_config` that
         has a `cluster_def` already; and what the plain `RunConfig` raises.
     """
@@ -33,8 +35,16 @@ class RunConfig(run_config.RunConfig):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._tpu_config = tpu_config or TPUConfig()
+        self._tpu_config = TPUConfig() if tpu_config is None else _checked(tpu_config)
         self._cluster = cluster
+        if cluster is not None and not hasattr(cluster, "cluster_spec"):
+            raise TypeError(
+                "cluster must be a cluster resolver, such as TPUClusterResolver(...), got"
+                f" {type(cluster)}: {cluster!r}. An address is given as master=..."
+            )
+        for name, address in (("master", master), ("evaluation_master", evaluation_master)):
+            if address is not None:
+                check_type(address, name, (str, bytes), "the address of a worker (str)")
         self._set_masters(master, evaluation_master)
         if cluster:
             self._join_cluster(cluster.cluster_spec())
@@ -86,7 +96,17 @@ class RunConfig(run_config.RunConfig):
         """A copy with other values, as the plain `RunConfig.replace`; also takes `tpu_config`."""
         if "tpu_config" not in kwargs:
             return super().replace(**kwargs)
-        tpu_config = kwargs.pop("tpu_config")
+        tpu_config = _checked(kwargs.pop("tpu_config"))
         new = super().replace(**kwargs)
         new._tpu_config = tpu_config
         return new
+
+
+def _checked(tpu_config: Any) -> Any:
+    """`tpu_config`; a vendored copy of the original's class will do."""
+    if isinstance(tpu_config, type) or not hasattr(tpu_config, "iterations_per_loop"):
+        raise TypeError(
+            f"tpu_config must be a TPUConfig, got {type(tpu_config)}: {tpu_config!r}. Give"
+            " tpu_config=TPUConfig(iterations_per_loop=...), or None for defaults."
+        )
+    return tpu_config

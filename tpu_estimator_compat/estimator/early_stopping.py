@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.arguments import check_number, check_steps, check_type
 from tpu_estimator_compat.callbacks.early_stopping import (
     StopAtCheckpointStepHook,
     StopOnPredicateHook,
@@ -43,13 +44,14 @@ def make_early_stopping_hook(
       A hook for `train` or `TrainSpec`.
 
     Raises:
-      TypeError: `estimator` is none, or `should_stop_fn` is not callable.
-      ValueError: not exactly one of seconds and steps.
+      TypeError: `estimator` is none, `should_stop_fn` is not callable, or a number is none.
+      ValueError: not exactly one of seconds and steps, or a negative number.
     """
-    if not isinstance(estimator, Estimator):
-        raise TypeError(
-            f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}"
-        )
+    _check_estimator(estimator)
+    if run_every_secs is not None:
+        check_number(run_every_secs, "run_every_secs", least=0)
+    if run_every_steps is not None:
+        check_number(run_every_steps, "run_every_steps", least=0)
     if run_every_secs is not None and run_every_steps is not None:
         raise ValueError(
             "Only one of `run_every_secs` and `run_every_steps` must be set. Got "
@@ -173,11 +175,24 @@ def make_stop_at_checkpoint_step_hook(
 
     Returns:
       A hook for `train` or `TrainSpec`.
+
+    Raises:
+      TypeError: `estimator` is none, or `last_step` is no whole number.
+      ValueError: `last_step` is None, or not positive.
     """
+    _check_estimator(estimator)
+    check_steps(last_step, "last_step")
     if estimator.config.is_chief:
         return tf.compat.v1.train.StopAtStepHook(last_step=last_step)
     checkpoint_step = functools.partial(global_step_in, estimator.model_dir)
     return StopAtCheckpointStepHook(checkpoint_step, last_step, wait_after_file_check_secs)
+
+
+def _check_estimator(estimator: Any) -> None:
+    if not isinstance(estimator, Estimator):
+        raise TypeError(
+            f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}"
+        )
 
 
 def _watching(
@@ -188,6 +203,9 @@ def _watching(
     min_steps: int,
 ) -> Callable[[], bool]:
     """`should_stop` of the metric's values by global step, as the events have them now."""
+    _check_estimator(estimator)
+    check_type(metric_name, "metric_name", str, "a name of a metric (str)")
+    check_number(min_steps, "min_steps")
     directory = estimator.eval_dir() if eval_dir is None else eval_dir
 
     def now() -> bool:
@@ -209,6 +227,8 @@ def _watching(
 def _crosses(
     metric_name: str, threshold: float, is_beyond: Callable[[float, float], bool], words: str
 ) -> Callable[[Values], bool]:
+    check_number(threshold, "threshold")
+
     def crosses(values: Values) -> bool:
         for step, value in values.items():
             if is_beyond(value, threshold):
@@ -230,6 +250,8 @@ def _crosses(
 def _stalls(
     metric_name: str, max_steps: int, is_better: Callable[[float, float], bool], word: str
 ) -> Callable[[Values], bool]:
+    check_number(max_steps, f"max_steps_without_{word}", least=0)
+
     def stalls(values: Values) -> bool:
         best = best_step = None
         for step, value in values.items():

@@ -6,7 +6,7 @@ import copy
 import functools
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,13 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import evaluation, inputs, mode_run, prediction, topology, training
+from tpu_estimator_compat.arguments import (
+    as_list,
+    check_params,
+    check_path,
+    check_steps,
+    check_type,
+)
 from tpu_estimator_compat.callbacks import HOOK_TYPES
 from tpu_estimator_compat.checkpoint import check_available, latest
 from tpu_estimator_compat.config import (
@@ -26,7 +33,7 @@ from tpu_estimator_compat.estimator import finishing, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.inputs.calling import warn_if_endless
 from tpu_estimator_compat.model import ModelFnModel
-from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, declared_arguments
+from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, input_arguments
 from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import (
@@ -58,6 +65,7 @@ class Estimator(Exporting):
     Raises:
       ValueError: model_fn has arguments that nobody fills, the config is of another type,
         model_dir contradicts the config's, or a subclass overrides members.
+      TypeError: model_fn is not callable, `params` is no dict, or `model_dir` is no path.
       NotImplementedError: a subclass overrides what was internal to the original.
     """
 
@@ -78,6 +86,7 @@ class Estimator(Exporting):
             logging.warning(
                 "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
             )
+        check_params(params, settable=False)
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
         self._element_specs: dict[str, Any] = {}
@@ -130,12 +139,17 @@ class Estimator(Exporting):
 
         Raises:
           ValueError: there is no checkpoint.
+          TypeError: `name` is no string.
+          tf.errors.NotFoundError: the checkpoint has no such variable.
         """
         check_available(self._model_dir)
+        check_type(name, "`name`", str, "string")
         return tf.train.load_variable(latest(self._model_dir), name)
 
     def eval_dir(self, name: str | None = None) -> str:
         """Directory of evaluation events: `eval`, or `eval_<name>`."""
+        if name:
+            check_type(name, "`name`", str, "string")
         return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
 
     @finishing.marks("training_loop")
@@ -161,7 +175,8 @@ class Estimator(Exporting):
 
         Raises:
           ValueError: both or senseless limits, or a bad model_fn or input.
-          TypeError: a hook or listener of another type.
+          TypeError: a hook or listener of another type, steps with a fraction, or an input_fn that
+            cannot be called.
         """
         if self._config.task_type in (TaskType.EVALUATOR, TaskType.PS):
             raise ValueError(
@@ -253,6 +268,8 @@ class Estimator(Exporting):
         """
         request_hooks = _checked_hooks(hooks)
         path = self._checkpoint_for("predict", checkpoint_path)
+        if predict_keys is not None:
+            check_type(predict_keys, "predict_keys", Collection, "a list of names")
         with eager.eager_mode():
             where = self._topology(ModeKeys.PREDICT)
             run, feed = self._prepare(input_fn, ModeKeys.PREDICT, where)
@@ -318,14 +335,11 @@ class Estimator(Exporting):
     def _check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
         if steps is not None and max_steps is not None:
             raise ValueError("Can not provide both steps and max_steps.")
-        if steps is not None and steps <= 0:
-            raise ValueError(f"Must specify steps > 0, given: {steps}")
-        if max_steps is not None and max_steps <= 0:
-            raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+        check_steps(steps, "steps")
+        check_steps(max_steps, "max_steps")
 
     def _check_eval_steps(self, steps: int | None) -> None:
-        if steps is not None and steps <= 0:
-            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        check_steps(steps, "steps")
 
     def _topology(self, mode: str) -> Topology:
         return topology.resolve(self._config, mode, tpu_semantics=False)
@@ -349,7 +363,7 @@ class Estimator(Exporting):
                 "config": self.config,
                 "input_context": inputs.context(where, call.host),
             }
-            arguments = declared_arguments(input_fn, offered)
+            arguments = input_arguments(input_fn, offered)
             make = functools.partial(input_fn, **arguments)
             datasets.append(inputs.call_input_fn(make, seed=self._config.tf_random_seed))
         if mode == ModeKeys.PREDICT:
@@ -419,6 +433,8 @@ class Estimator(Exporting):
         )
 
     def _checkpoint_for(self, action: str, checkpoint_path: str | None) -> str | None:
+        if checkpoint_path is not None:
+            check_path(checkpoint_path, "checkpoint_path")
         path = checkpoint_path or latest(self._model_dir)
         if not path:
             logging.info(
@@ -439,6 +455,7 @@ def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] |
     if config.session_config is None:
         config = config.replace(session_config=default_session_config())
     if model_dir is not None:
+        check_path(model_dir, "model_dir")
         model_dir = os.fspath(model_dir)
         if config.model_dir is not None and config.model_dir != model_dir:
             raise ValueError(
@@ -455,7 +472,7 @@ def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] |
 
 
 def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
-    hooks = list(hooks or [])
+    hooks = as_list(hooks, "hooks", "SessionRunHook")
     for hook in hooks:
         if not isinstance(hook, HOOK_TYPES):
             raise TypeError(f"Hooks must be a SessionRunHook, given: {hook}")
@@ -463,7 +480,7 @@ def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
 
 
 def _checked_listeners(listeners):
-    listeners = list(listeners or [])
+    listeners = as_list(listeners, "saving_listeners", "CheckpointSaverListener")
     for listener in listeners:
         if not isinstance(listener, tf.compat.v1.train.CheckpointSaverListener):
             raise TypeError(

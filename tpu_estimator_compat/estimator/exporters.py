@@ -8,9 +8,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.util import function_utils
+
+from tpu_estimator_compat.arguments import check_callable, check_type
 
 InputReceiverFn = Callable[[], Any]
 Results = dict[str, Any]
@@ -65,6 +68,9 @@ class _SavedModelExporter(Exporter):
         assets_extra: dict[str, str] | None = None,
         as_text: bool = False,
     ):
+        if serving_input_receiver_fn is not None:  # of None the export itself complains
+            advice = "Give a function that takes nothing and returns a ServingInputReceiver."
+            check_callable(serving_input_receiver_fn, "serving_input_receiver_fn", advice)
         self._name = name
         self._serving_input_receiver_fn = serving_input_receiver_fn
         self._assets_extra = assets_extra
@@ -93,6 +99,9 @@ class FinalExporter(_SavedModelExporter):
       serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
       assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
       as_text: whether to write the graph as text.
+
+    Raises:
+      TypeError: `serving_input_receiver_fn` is not callable.
     """
 
     def export(
@@ -122,6 +131,7 @@ class LatestExporter(_SavedModelExporter):
 
     Raises:
       ValueError: `exports_to_keep` is not positive.
+      TypeError: it is no int, or `serving_input_receiver_fn` is not callable.
     """
 
     def __init__(
@@ -133,7 +143,7 @@ class LatestExporter(_SavedModelExporter):
         exports_to_keep: int | None = 5,
     ):
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
-        self._exports_to_keep = _checked_number(exports_to_keep)
+        self._exports_to_keep = _checked_number(exports_to_keep, "positive number")
 
     def export(
         self,
@@ -176,6 +186,7 @@ class BestExporter(_SavedModelExporter):
 
     Raises:
       ValueError: no `compare_fn`, or one with other arguments; `exports_to_keep` is not positive.
+      TypeError: a function that is not callable; `exports_to_keep` is no int.
     """
 
     def __init__(
@@ -191,7 +202,7 @@ class BestExporter(_SavedModelExporter):
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
         self._compare_fn = _checked_compare_fn(compare_fn)
         self._event_file_pattern = event_file_pattern
-        self._exports_to_keep = _checked_number(exports_to_keep)
+        self._exports_to_keep = _checked_number(exports_to_keep, "a positive number")
         self._model_dir: str | None = None
         self._best: Results | None = None
         self._has_exported = False
@@ -237,6 +248,7 @@ class BestExporter(_SavedModelExporter):
 def _checked_compare_fn(compare_fn: Callable[..., bool]) -> Callable[..., bool]:
     if compare_fn is None:
         raise ValueError("`compare_fn` must not be None.")
+    check_callable(compare_fn, "compare_fn", "Give a function of the best and the current result.")
     expected = ("best_eval_result", "current_eval_result")
     arguments = set(function_utils.fn_args(compare_fn))
     for name in expected:
@@ -247,11 +259,12 @@ def _checked_compare_fn(compare_fn: Callable[..., bool]) -> Callable[..., bool]:
     return compare_fn
 
 
-def _checked_number(exports_to_keep: int | None) -> int | None:
-    if exports_to_keep is not None and exports_to_keep <= 0:
-        raise ValueError(
-            f"`exports_to_keep`, if provided, must be positive number. Got {exports_to_keep}"
-        )
+def _checked_number(exports_to_keep: int | None, wanted: str) -> int | None:
+    if exports_to_keep is None:
+        return None
+    check_type(exports_to_keep, "exports_to_keep", (int, np.integer), "int")
+    if exports_to_keep <= 0:
+        raise ValueError(f"`exports_to_keep`, if provided, must be {wanted}. Got {exports_to_keep}")
     return exports_to_keep
 
 

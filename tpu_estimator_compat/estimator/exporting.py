@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.saved_model.model_utils.export_utils import EXPORT_TAG_MAP
 from tensorflow.python.util import deprecation
 
+from tpu_estimator_compat.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.export import saved_model
 from tpu_estimator_compat.export.saved_model import GraphPlan
@@ -58,6 +59,7 @@ class Exporting:
         Raises:
           ValueError: there is no receiver function or checkpoint, the checkpoint does not fit, or a
             bad model_fn or receiver.
+          TypeError: an argument of another type.
           tf.errors.OpError: `export_dir_base` cannot be written.
         """
         _check_receiver_fn(serving_input_receiver_fn)
@@ -146,6 +148,8 @@ class Exporting:
         checkpoint_path: str | None,
         strip_default_attrs: bool = True,
     ) -> bytes:
+        _check_paths(base, checkpoint_path, assets_extra)
+        check_type(receiver_fns, "input_receiver_fn_map", Mapping, "a dict of mode to function")
         checkpoint_path = checkpoint_path or self._checkpoint_to_export()
         # TRAIN first: it writes the variables, and it has all that a checkpoint has.
         modes = [
@@ -153,9 +157,11 @@ class Exporting:
         ]
         if not modes:
             raise ValueError(
-                f"No valid modes for exporting found. Got {list(receiver_fns)}. Give input "
+                f"No valid modes for exporting found. Got {receiver_fns.keys()}. Give input "
                 f"receiver functions for {ModeKeys.TRAIN}, {ModeKeys.EVAL} or {ModeKeys.PREDICT}."
             )
+        for mode in modes:
+            _check_receiver_fn(receiver_fns[mode])
         plans = [plan for mode in modes for plan in self._graph_plans(mode, receiver_fns[mode])]
         if not plans:
             raise ValueError(
@@ -205,3 +211,14 @@ def _check_receiver_fn(receiver_fn: ReceiverFn | None) -> None:
             f"An input_receiver_fn must be defined. Got {receiver_fn}; give a function that "
             "returns a ServingInputReceiver."
         )
+    advice = "Give a function that takes nothing and returns a ServingInputReceiver."
+    check_callable(receiver_fn, "serving_input_receiver_fn", advice)
+
+
+def _check_paths(base: Any, checkpoint_path: Any, assets_extra: Any) -> None:
+    check_path(base, "export_dir_base")
+    if checkpoint_path is not None:
+        check_path(checkpoint_path, "checkpoint_path")
+    if assets_extra is not None:
+        wanted = "a dict of the path below assets.extra to the file"
+        check_type(assets_extra, "assets_extra", Mapping, wanted)

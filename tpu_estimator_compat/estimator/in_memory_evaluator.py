@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.arguments import check_input_fn, check_type
 from tpu_estimator_compat.estimator.estimator import Estimator, InputFn
 from tpu_estimator_compat.evaluation import Evaluation
 from tpu_estimator_compat.program import eager
@@ -32,6 +34,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         finished first.
 
     Raises:
+      TypeError: an argument of another type.
       ValueError: `every_n_iter` or `steps` is not positive, the estimator trains on several
         machines, or (in training) the model brings a saver, an init_fn or saveables of its own.
     """
@@ -45,8 +48,16 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         name: str | None = None,
         every_n_iter: int | None = 100,
     ):
-        if every_n_iter is None or every_n_iter <= 0:
-            raise ValueError(f"invalid every_n_iter={every_n_iter}.")
+        if not hasattr(estimator, "config"):
+            raise TypeError(
+                f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}"
+            )
+        check_input_fn(input_fn)
+        if every_n_iter is None:
+            raise ValueError("invalid every_n_iter=None. Give a number of steps.")
+        check_type(every_n_iter, "every_n_iter", (int, np.integer), "int")
+        if every_n_iter <= 0:
+            raise ValueError(f"invalid every_n_iter={every_n_iter}. It must be positive.")
         config = estimator.config
         if config.num_ps_replicas > 0 or config.num_worker_replicas > 1:
             raise ValueError(

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpu_estimator_compat.arguments import as_list, check_callable, check_input_fn, check_number
 from tpu_estimator_compat.mode_run import ModeRun
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.spec import ModeKeys
@@ -58,11 +59,19 @@ class Preflighting:
         Raises:
           RuntimeError: it is tensorflow-tpu that is installed, which has no XLA for the CPU.
           ValueError: a topology, mode or depth that does not exist.
+          TypeError: an argument of another type.
         """
         from tpu_estimator_compat.preflight.check import Options, check
         from tpu_estimator_compat.preflight.report import Depth
         from tpu_estimator_compat.preflight.result import Preflight
 
+        check_input_fn(input_fn)
+        check_number(time_limit, "time_limit", least=0)
+        if progress is not None:
+            check_callable(progress, "progress", "It is given a text and a number of seconds.")
+        wanted = [topology] if isinstance(topology, str) else as_list(topology, "topology", "str")
+        if not wanted:
+            raise ValueError('topology must name one at least, such as "v5e:2x2"; got none.')
         if mode not in _FIELDS:
             raise ValueError(f"mode must be one of {list(_FIELDS)}, got {mode!r}.")
         names = {d.name.lower(): d for d in Depth}
@@ -70,7 +79,6 @@ class Preflighting:
             raise ValueError(f"depth must be one of {list(names)}, got {depth!r}.")
         options = Options(names[depth], largest_batch, time_limit, progress or (lambda *_: None))
         subject = _Mode(self, input_fn, mode)  # type: ignore[arg-type]
-        wanted = [topology] if isinstance(topology, str) else list(topology)
         return Preflight(check(subject, wanted, options))
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tpu_estimator_compat.arguments import as_list, check_input_fn, check_number, check_steps
 from tpu_estimator_compat.callbacks import HOOK_TYPES
 from tpu_estimator_compat.estimator.exporters import Exporter
 
@@ -41,9 +42,8 @@ class TrainSpec(_TrainSpecFields):
         hooks: Iterable[Any] | None = None,
         saving_listeners: Iterable[Any] | None = None,
     ) -> TrainSpec:
-        _check_input_fn(input_fn)
-        if max_steps is not None and max_steps <= 0:
-            raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+        check_input_fn(input_fn)
+        check_steps(max_steps, "max_steps")
         return super().__new__(
             cls,
             input_fn=input_fn,
@@ -91,17 +91,14 @@ class EvalSpec(_EvalSpecFields):
         start_delay_secs: float = 120,
         throttle_secs: float = 600,
     ) -> EvalSpec:
-        _check_input_fn(input_fn)
-        if steps is not None and steps <= 0:
-            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        check_input_fn(input_fn)
+        check_steps(steps, "steps")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"`name` must be string, given: {name}")
         checked_hooks = _checked_hooks(hooks)
         checked_exporters = _checked_exporters(exporters)
-        if start_delay_secs < 0:
-            raise ValueError(f"Must specify start_delay_secs >= 0, given: {start_delay_secs}")
-        if throttle_secs < 0:
-            raise ValueError(f"Must specify throttle_secs >= 0, given: {throttle_secs}")
+        check_number(start_delay_secs, "start_delay_secs", least=0)
+        check_number(throttle_secs, "throttle_secs", least=0)
         return super().__new__(
             cls,
             input_fn=input_fn,
@@ -114,13 +111,8 @@ class EvalSpec(_EvalSpecFields):
         )
 
 
-def _check_input_fn(input_fn: Any) -> None:
-    if not callable(input_fn):
-        raise TypeError(f"`input_fn` must be callable, given: {input_fn}")
-
-
 def _checked_hooks(hooks: Iterable[Any] | None) -> tuple[Any, ...]:
-    checked = tuple(hooks or [])
+    checked = tuple(as_list(hooks, "hooks", "SessionRunHook"))
     for hook in checked:
         if not isinstance(hook, HOOK_TYPES):
             raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook}")
@@ -128,7 +120,7 @@ def _checked_hooks(hooks: Iterable[Any] | None) -> tuple[Any, ...]:
 
 
 def _checked_listeners(listeners: Iterable[Any] | None) -> tuple[Any, ...]:
-    checked = tuple(listeners or [])
+    checked = tuple(as_list(listeners, "saving_listeners", "CheckpointSaverListener"))
     for listener in checked:
         if not isinstance(listener, tf.compat.v1.train.CheckpointSaverListener):
             raise TypeError(

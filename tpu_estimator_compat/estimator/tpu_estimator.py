@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import inputs, mode_run, topology
+from tpu_estimator_compat.arguments import check_number, check_params, check_type
 from tpu_estimator_compat.config import (
     InputPipelineConfig,
     IterationsPerLoopCounter,
@@ -32,6 +33,7 @@ from tpu_estimator_compat.model_fn_call import (
     call_model_fn,
     check_model_fn,
     declared_arguments,
+    input_arguments,
     set_param,
 )
 from tpu_estimator_compat.program.variables import VariableStore
@@ -76,7 +78,7 @@ class TPUEstimator(Preflighting, Estimator):
 
     Raises:
       ValueError: no config, reserved params, no or senseless batch sizes, a bad model_fn.
-      TypeError: a batch size that is no int.
+      TypeError: a batch size that is no int, `params` that is no dict, text for `use_tpu`.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class TPUEstimator(Preflighting, Estimator):
                 "`config` must be provided with type `tpu_config.RunConfig`, that is "
                 f"tpu_estimator_compat.RunConfig. Got {type(config).__name__}."
             )
-        _check_params(params)
+        _check_arguments(params, use_tpu, batch_axis)
         if config.tpu_config.experimental_feed_hook is not None:
             logging.warning(
                 "experimental_feed_hook=%s has no effect: there is no infeed queue to hook into. "
@@ -114,12 +116,19 @@ class TPUEstimator(Preflighting, Estimator):
         if use_tpu:
             _check_batch_sizes(train_batch_size, eval_batch_size, predict_batch_size)
             _check_input_mode(config)
+        for mode, size in zip(
+            ("train", "eval", "predict"),
+            (train_batch_size, eval_batch_size, predict_batch_size),
+            strict=True,
+        ):
+            if size is not None:
+                check_number(size, f"{mode}_batch_size")
         if embedding_config_spec is not None:
             raise NotImplementedError(
                 "embedding_config_spec: TPUEmbedding tables live in TPU memory and cannot be run "
                 "here. Look the embeddings up in model_fn with tf.nn.embedding_lookup."
             )
-        check_model_fn(model_fn, params)
+        _check_takes_params(check_model_fn(model_fn, params))
         self._wants_tpu = use_tpu
         super().__init__(
             model_fn,
@@ -217,7 +226,7 @@ class TPUEstimator(Preflighting, Estimator):
             "mode": mode,
             "input_context": inputs.context(where, call.host),
         }
-        arguments = declared_arguments(input_fn, offered)
+        arguments = input_arguments(input_fn, offered)
         if "params" not in arguments:
             raise ValueError(
                 f"input_fn ({input_fn}) does not include params argument, required by TPUEstimator "
@@ -285,11 +294,6 @@ class TPUEstimator(Preflighting, Estimator):
         self, features: Any, labels: Any, mode: str, params: Any, remark: str | None = None
     ) -> EstimatorSpec | TPUEstimatorSpec:
         offered = {"mode": mode, "params": params, "config": self.config}
-        if "params" not in declared_arguments(self._model_fn, offered):
-            raise ValueError(
-                f"model_fn ({self._model_fn}) does not include params argument, required by "
-                "TPUEstimator to pass batch size as params['batch_size']"
-            )
         return call_model_fn(self._model_fn, features, labels, offered, remark)
 
     def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
@@ -351,7 +355,12 @@ def export_estimator_savedmodel(
 
     Returns:
       The path of the SavedModel, as bytes.
+
+    Raises:
+      TypeError: `estimator` is none.
+      What `export_saved_model` raises.
     """
+    check_type(estimator, "estimator", Estimator, "a tf.estimator.Estimator")
     on_tpu = TPUEstimator(
         estimator._model_fn,
         config=TPURunConfig(model_dir=estimator.model_dir),
@@ -368,7 +377,24 @@ def _as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:
     return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 
-def _check_params(params: Any) -> None:
+def _check_takes_params(model_fn: ModelFn) -> None:
+    if not declared_arguments(model_fn, {"params": None}):
+        raise ValueError(
+            f"model_fn ({model_fn}) does not include params argument, required by "
+            "TPUEstimator to pass batch size as params['batch_size']"
+        )
+
+
+def _check_arguments(params: Any, use_tpu: Any, batch_axis: Any) -> None:
+    check_params(params, settable=True)
+    if isinstance(use_tpu, str | bytes):  # "False" would count as true
+        raise TypeError(f"use_tpu must be True or False, got {type(use_tpu)}: {use_tpu!r}")
+    if batch_axis is not None:
+        wanted = "a list of ints, one per tensor"
+        check_type(batch_axis, "batch_axis", (list, tuple), wanted)
+        for axis in batch_axis:
+            if axis is not None and not hasattr(axis, "__index__"):
+                raise TypeError(f"batch_axis must be {wanted}, got {batch_axis!r}")
     if params is not None and any(k in params for k in RESERVED_PARAMS_KEYS):
         raise ValueError(
             f"{list(RESERVED_PARAMS_KEYS)} are reserved keys but existed in params {params}."

@@ -8,7 +8,7 @@ pruned graph again for every element.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -55,13 +55,16 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
 
     Raises:
       RuntimeError: the input pipeline is made of queue runners.
-      ValueError: input_fn returned a tuple of another length than two.
+      ValueError: input_fn returned a tuple of another length than two, or a Dataset that was made
+        outside of it.
+      TypeError: it returned a text, a function, an iterator or other things that are no tensors.
     """
     graph = tf.Graph()
     store = VariableStore(tf.distribute.get_strategy())
     with eager.capture_semantics(), graph.as_default(), tf.device("/cpu:0"):
         tf.compat.v1.set_random_seed(seed)
-        result = call()
+        with eager.foreign_tensors_explained("input_fn"):
+            result = call()
         _check(result, graph)
         session = GraphSession(graph, store)
         initializers = [
@@ -142,11 +145,30 @@ def _check(result: Any, graph: tf.Graph) -> None:
             "input_fn returned None: model_fn is called with features=None. If that is not meant, "
             "return a tf.data.Dataset, features, or (features, labels)."
         )
+    if isinstance(result, tf.compat.v1.data.Iterator):
+        raise TypeError(f"input_fn returned an iterator, {result!r}. Return its get_next().")
+    if isinstance(result, (str, bytes, Generator)) or callable(result):
+        raise TypeError(
+            f"input_fn returned {type(result).__name__}: {result!r}. Return a tf.data.Dataset, "
+            "features (a tensor or a dict of them), or (features, labels)."
+        )
+    if isinstance(result, tf.data.Dataset) and _graph_of(result) is not graph:
+        raise ValueError(
+            f"The dataset {result!r} was created in another graph. If you are using the Estimator "
+            "API, make sure that no part of the dataset returned by the `input_fn` function is "
+            "defined outside the `input_fn` function."
+        )
     if isinstance(result, (list, tuple)) and not hasattr(result, "_fields") and len(result) != 2:
         raise ValueError(
             "input_fn should return (features, labels) as a len 2 tuple. "
             f"Got {len(result)} elements."
         )
+
+
+def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
+    """The graph that a dataset was made in; None for one that was made eagerly."""
+    variant = dataset._variant_tensor
+    return None if hasattr(variant, "numpy") else variant.graph
 
 
 def _from_dataset(
@@ -195,4 +217,9 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
 def _as_tensor(value: Any) -> tf.Tensor:
     if isinstance(value, (tf.SparseTensor, tf.RaggedTensor)):
         return value
-    return tf.convert_to_tensor(value)
+    try:
+        return tf.convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"input_fn returned {value!r} among its features or labels, which is no tensor: {error}"
+        ) from None

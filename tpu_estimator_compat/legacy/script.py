@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import importlib.machinery
-import importlib.util
 import os
 import sys
 import threading
@@ -15,29 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from absl import flags
 
 from tpu_estimator_compat.legacy import behavior as behaviors
+from tpu_estimator_compat.legacy import locating
 from tpu_estimator_compat.legacy.dialect import Dialect, dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
 _one_at_a_time = threading.RLock()  # a script owns sys.argv, __main__ and the flags of its process
 _BEHAVIORS = {"auto": None, "v1": Dialect.V1, "v2": Dialect.V2}
-
-
-class NoScriptError(Exception):
-    """There is nothing to run under the name; the message says why."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Script:
-    """What is run.
-
-    Args:
-      path: of the file.
-      spec: of the module, if it was found by its name.
-    """
-
-    path: str
-    spec: importlib.machinery.ModuleSpec | None = None
 
 
 def run(
@@ -75,7 +56,7 @@ def run(
     packages = {*legacy_packages, *([name.partition(".")[0]] if module else [])}
     imports = LegacyImports([folder], packages, numpy_legacy, PythonPath())
     with _one_at_a_time, _owning(folder, imports):
-        script = _module(name) if module else _file(name)
+        script = locating.module(name) if module else locating.file(name)
         with open(script.path, "rb") as file:
             code, tree = imports.compiled(file.read(), script.path)
         main = _main(script)
@@ -86,29 +67,7 @@ def run(
             exec(code, main.__dict__)
 
 
-def _file(path: str) -> _Script:
-    if os.path.isdir(path):
-        raise NoScriptError(f"{path!r} is a directory; name the script in it.")
-    if not os.path.exists(path):
-        raise NoScriptError(f"there is no script {path!r} in {os.getcwd()!r}.")
-    return _Script(path)
-
-
-def _module(name: str) -> _Script:
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        spec = None
-    if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
-        raise NoScriptError(f"there is no module {name!r} with Python source to run.")
-    return _Script(str(spec.origin), spec)
-
-
-def _main(script: _Script) -> types.ModuleType:
+def _main(script: locating.Script) -> types.ModuleType:
     """The module, not yet run."""
     main = types.ModuleType("__main__")
     package = script.spec.parent if script.spec else None

@@ -158,6 +158,32 @@ def register_functions(graph_def: Any) -> None:
 
 
 @contextlib.contextmanager
+def foreign_tensors_explained(function: str) -> Iterator[None]:
+    """Says where a tensor or variable comes from that a graph cannot take in.
+
+    Args:
+      function: what builds the graph, `model_fn` or `input_fn`.
+
+    Raises:
+      RuntimeError: TensorFlow's, with what to do.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if _FOREIGN not in str(error):
+            raise
+        raise RuntimeError(
+            f"{error}\n{function} uses a variable, tensor or layer that was made outside of it. "
+            "Its graph is built anew for every call, so make them within: variables with "
+            "tf.compat.v1.get_variable(...), layers and constants in the function itself. NumPy "
+            "arrays may come from outside."
+        ) from error
+
+
+_FOREIGN = "Attempting to capture an EagerTensor without building a function"
+
+
+@contextlib.contextmanager
 def seeded_initializers(seed: int | None) -> Iterator[None]:
     """Lets a graph-level seed reach Keras initializers, which draw theirs from Python's random.
 

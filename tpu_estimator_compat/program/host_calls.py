@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tpu_estimator_compat.program.capture import CapturedGraph
-from tpu_estimator_compat.spec.tpu_estimator_spec import call_on_host
+from tpu_estimator_compat.spec.tpu_estimator_spec import call_on_host, check_host_call
 
 
 def call_over_replicas(captured: CapturedGraph, replicas: int, name: str, host_call: tuple) -> Any:
@@ -24,8 +24,14 @@ def call_over_replicas(captured: CapturedGraph, replicas: int, name: str, host_c
 
     Raises:
       RuntimeError: one of the tensors is a scalar.
+      TypeError: one of them is no tensor.
+      What `check_host_call` raises.
     """
+    check_host_call(name, host_call)  # a spec's _replace does not
     function, tensors = host_call
+    for tensor in tensors.values() if isinstance(tensors, dict) else tensors:
+        if not hasattr(tensor, "shape"):
+            raise TypeError(f"{name}[1] must hold tensors, given: {tensor!r}. Convert it to one.")
     stand_ins: Any
     if isinstance(tensors, dict):
         stand_ins = {k: captured.stand_in(t, replicas) for k, t in tensors.items()}

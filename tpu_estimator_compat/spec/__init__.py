@@ -8,6 +8,7 @@ from tpu_estimator_compat.spec.tpu_estimator_spec import TPUEstimatorSpec
 from tpu_estimator_compat.spec.warm_start import (
     VocabInfo,
     WarmStartSettings,
+    check_checkpoint_exists,
     default_warm_start_settings,
 )
 
@@ -18,6 +19,7 @@ __all__ = [
     "TPUEstimatorSpec",
     "VocabInfo",
     "WarmStartSettings",
+    "check_checkpoint_exists",
     "default_warm_start_settings",
     "is_keras_metric",
     "keras_metric_pair",

@@ -42,8 +42,8 @@ class EstimatorSpec(_EstimatorSpecFields):
 
     Raises:
       TypeError: a field is of the wrong type.
-      ValueError: a field the mode needs is missing, `loss` is not a scalar, or a tensor is not
-        from the default graph.
+      ValueError: no such mode, a field the mode needs is missing, `loss` is not a scalar, or a
+        tensor is not from the default graph.
     """
 
     def __new__(
@@ -60,6 +60,7 @@ class EstimatorSpec(_EstimatorSpecFields):
         evaluation_hooks: Iterable[Any] | None = None,
         prediction_hooks: Iterable[Any] | None = None,
     ) -> "EstimatorSpec":
+        validation.check_mode(mode)
         # In the original's order: of two mistakes, the same one is reported.
         train_op = validation.checked_train_op(train_op, mode)
         loss = validation.checked_loss(loss, mode)

@@ -8,6 +8,7 @@ import tensorflow as tf
 # The original read arguments with these functions, so wrappers and partials count the same.
 from tensorflow.python.util import function_utils, tf_inspect
 
+from tpu_estimator_compat.arguments import check_callable
 from tpu_estimator_compat.spec import validation
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
 from tpu_estimator_compat.spec.host_call_hook import HostCallHook
@@ -69,6 +70,10 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
         evaluation_hooks: Iterable[Any] | None = None,
         prediction_hooks: Iterable[Any] | None = None,
     ) -> "TPUEstimatorSpec":
+        validation.check_mode(mode)
+        if scaffold_fn is not None:
+            advice = "Give a function that takes nothing and returns a Scaffold."
+            check_callable(scaffold_fn, "scaffold_fn", advice)
         # In the original's order: of two mistakes, the same one is reported.
         check_host_call("eval_metrics", eval_metrics)
         check_host_call("host_call", host_call)

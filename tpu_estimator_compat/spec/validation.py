@@ -8,6 +8,7 @@ import tensorflow as tf
 # Fills in the default signature of a SavedModel; the original used this function too.
 from tensorflow.python.saved_model.model_utils.export_utils import get_export_outputs
 
+from tpu_estimator_compat.arguments import as_list
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
 from tpu_estimator_compat.spec.mode_keys import ModeKeys
 
@@ -20,6 +21,20 @@ _ABOUT_KERAS = (
     "tf.compat.v1.assign_add(tf.compat.v1.train.get_global_step(), 1), or take an optimizer of "
     "tf_keras.optimizers.legacy, whose `iterations` can be set to the global step."
 )
+
+
+def check_mode(mode: Any) -> None:
+    """Refuses a mode that does not exist.
+
+    Raises:
+      ValueError: none of the `ModeKeys`.
+    """
+    modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT)
+    if mode not in modes:
+        raise ValueError(
+            f"mode must be one of {modes}, the ModeKeys; got {mode!r}. Pass on the mode that "
+            "model_fn is called with."
+        )
 
 
 def checked_train_op(train_op: Any, mode: str) -> tf.Operation | tf.Tensor | None:
@@ -47,7 +62,7 @@ def checked_loss(loss: Any, mode: str) -> tf.Tensor | None:
     """Returns `loss` as a scalar tensor; one of shape `[1]` is reshaped.
 
     Raises:
-      TypeError: not a tensor.
+      TypeError: not a tensor of numbers.
       ValueError: missing in TRAIN or EVAL mode, not a scalar, or from another graph.
     """
     if loss is None:
@@ -62,6 +77,8 @@ def checked_loss(loss: Any, mode: str) -> tf.Tensor | None:
     if not shape.is_compatible_with(tf.TensorShape([])):
         loss = tf.reshape(loss, [])
     _check_graph(loss, "loss")
+    if not (loss.dtype.is_floating or loss.dtype.is_integer):
+        raise TypeError(f"loss must be a number, given: {loss} of dtype {loss.dtype.name}")
     return loss
 
 
@@ -104,9 +121,9 @@ def checked_hooks(hooks: Iterable[Any] | None) -> tuple[tf.compat.v1.train.Sessi
     """Returns `hooks` as a tuple.
 
     Raises:
-      TypeError: one is not a `SessionRunHook`.
+      TypeError: they are no list, or one is not a `SessionRunHook`.
     """
-    checked = tuple(hooks or [])
+    checked = tuple(as_list(hooks, "hooks", "SessionRunHook"))
     for hook in checked:
         if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
             raise TypeError(f"All hooks must be SessionRunHook instances, given: {hook}")
@@ -129,13 +146,16 @@ def checked_eval_metric_ops(eval_metric_ops: Any) -> dict[str, tuple[Any, Any]]:
     """Returns a new dict of `(value, update_op)` pairs; Keras metrics become pairs.
 
     Raises:
-      TypeError: not a dict, or a value is neither a pair nor a metric.
+      TypeError: not a dict, a key is no string, or a value is neither a pair nor a metric.
       ValueError: a tensor is from another graph, or a metric was never updated.
     """
     if eval_metric_ops is None:
         return {}
     if not isinstance(eval_metric_ops, dict):
         raise TypeError(f"eval_metric_ops must be a dict, given: {eval_metric_ops}")
+    for key in eval_metric_ops:
+        if not isinstance(key, str):
+            raise TypeError(f"Keys of eval_metric_ops must be strings, given: {key!r}")
     return {key: _metric_pair(key, value) for key, value in eval_metric_ops.items()}
 
 

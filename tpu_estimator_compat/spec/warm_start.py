@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tpu_estimator_compat.arguments import check_path, check_type
+
 VocabInfo: Any = tf.compat.v1.train.VocabInfo
 
 
@@ -28,6 +30,7 @@ class WarmStartSettings(_WarmStartFields):
 
     Raises:
       ValueError: `ckpt_to_initialize_from` is empty.
+      TypeError: it is no path, or a dict is none.
     """
 
     def __new__(
@@ -42,6 +45,10 @@ class WarmStartSettings(_WarmStartFields):
                 "`ckpt_to_initialize_from` MUST be set in WarmStartSettings"
                 f" to a checkpoint or a directory of checkpoints. Got {ckpt_to_initialize_from!r}."
             )
+        check_path(ckpt_to_initialize_from, "`ckpt_to_initialize_from`")
+        names = "a dict with names of variables as keys"
+        check_type(var_name_to_vocab_info or {}, "var_name_to_vocab_info", dict, names)
+        check_type(var_name_to_prev_var_name or {}, "var_name_to_prev_var_name", dict, names)
         return super().__new__(
             cls,
             ckpt_to_initialize_from,
@@ -80,3 +87,24 @@ def default_warm_start_settings(
         tf.compat.v1.logging.info("Warm-starting from a SavedModel")
         return WarmStartSettings(saved_model_variables)
     return WarmStartSettings(path)
+
+
+def check_checkpoint_exists(settings: WarmStartSettings) -> None:
+    """Refuses settings that name no checkpoint.
+
+    Raises:
+      tf.errors.NotFoundError: there is none, as the original said in a reader's words.
+    """
+    path = settings.ckpt_to_initialize_from
+    if tf.io.gfile.isdir(path):
+        found, reason = tf.train.latest_checkpoint(path), "The directory holds no checkpoint"
+    else:
+        found, reason = path, f"Failed to find any matching files for {path}"
+    if not found or not tf.compat.v1.train.checkpoint_exists(found):
+        raise tf.errors.NotFoundError(
+            None,
+            None,
+            f"warm_start_from: there is no checkpoint at {path!r}. {reason}. Give the prefix of a "
+            "checkpoint, such as /path/model.ckpt-1000, a directory of checkpoints, or that of a "
+            "SavedModel.",
+        )

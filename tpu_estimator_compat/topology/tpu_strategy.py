@@ -26,6 +26,7 @@ class TPUStrategy:
 
     Raises:
       ValueError: `steps_per_run` is not positive.
+      TypeError: `tpu_cluster_resolver` is none.
       RuntimeError: the TPU cannot be reached.
     """
 
@@ -41,6 +42,11 @@ class TPUStrategy:
         if isinstance(tpu_cluster_resolver, LocalResolver):
             tpu_cluster_resolver = None
         resolver = tpu_cluster_resolver or tpu_system.in_environment()
+        if resolver is not None and not hasattr(resolver, "cluster_spec"):
+            raise TypeError(
+                "tpu_cluster_resolver must be a TPUClusterResolver, got "
+                f"{type(resolver)}: {resolver!r}. An address is given as TPUClusterResolver(tpu=..)"
+            )
         self._resolver = resolver
         if resolver is None:
             self._strategy = local.strategy()

@@ -1,0 +1,85 @@
+"""Finds the script that is to run, by its path or by the name of its module.
+
+Imports no TensorFlow: that takes seconds, and who mistyped a name should not wait for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+
+class NoScriptError(Exception):
+    """There is nothing to run under the name; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """What is run.
+
+    Args:
+      path: of the file.
+      spec: of the module, if it was found by its name.
+    """
+
+    path: str
+    spec: importlib.machinery.ModuleSpec | None = None
+
+
+def check(name: str, *, module: bool) -> None:
+    """Refuses, without importing anything, what cannot be there.
+
+    Args:
+      name: path of a script, or with `module` the name of a module.
+      module: as Python's `-m`.
+
+    Raises:
+      NoScriptError: there is no such file, or no such package or module at the top level.
+    """
+    if not module:
+        file(name)
+        return
+    top = name.partition(".")[0]
+    if top in sys.builtin_module_names or not top.isidentifier():
+        raise _no_module(name)
+    if importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path]) is None:
+        raise _no_module(name)
+
+
+def file(path: str) -> Script:
+    """The script at `path`.
+
+    Raises:
+      NoScriptError: there is none.
+    """
+    if os.path.isdir(path):
+        raise NoScriptError(f"{path!r} is a directory; name the script in it.")
+    if not os.path.exists(path):
+        raise NoScriptError(f"there is no script {path!r} in {os.getcwd()!r}.")
+    return Script(path)
+
+
+def module(name: str) -> Script:
+    """The script that `python -m NAME` would run; imports the packages around it.
+
+    Raises:
+      NoScriptError: there is none.
+    """
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        spec = None
+    if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
+        raise _no_module(name)
+    return Script(str(spec.origin), spec)
+
+
+def _no_module(name: str) -> NoScriptError:
+    return NoScriptError(f"there is no module {name!r} with Python source to run.")
