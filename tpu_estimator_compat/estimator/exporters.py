@@ -133,7 +133,7 @@ class LatestExporter(_SavedModelExporter):
         exports_to_keep: int | None = 5,
     ):
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
-        self._exports_to_keep = _checked_number(exports_to_keep)
+        self._exports_to_keep = _checked_number(exports_to_keep, "positive number")
 
     def export(
         self,
@@ -191,7 +191,7 @@ class BestExporter(_SavedModelExporter):
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
         self._compare_fn = _checked_compare_fn(compare_fn)
         self._event_file_pattern = event_file_pattern
-        self._exports_to_keep = _checked_number(exports_to_keep)
+        self._exports_to_keep = _checked_number(exports_to_keep, "a positive number")
         self._model_dir: str | None = None
         self._best: Results | None = None
         self._has_exported = False
@@ -247,10 +247,10 @@ def _checked_compare_fn(compare_fn: Callable[..., bool]) -> Callable[..., bool]:
     return compare_fn
 
 
-def _checked_number(exports_to_keep: int | None) -> int | None:
+def _checked_number(exports_to_keep: int | None, wanted: str) -> int | None:
     if exports_to_keep is not None and exports_to_keep <= 0:
         raise ValueError(
-            f"`exports_to_keep`, if provided, must be positive number. Got {exports_to_keep}"
+            f"`exports_to_keep`, if provided, must be {wanted}. Got {exports_to_keep}"
         )
     return exports_to_keep
 
