@@ -249,9 +249,7 @@ def _checked_compare_fn(compare_fn: Callable[..., bool]) -> Callable[..., bool]:
 
 def _checked_number(exports_to_keep: int | None, wanted: str) -> int | None:
     if exports_to_keep is not None and exports_to_keep <= 0:
-        raise ValueError(
-            f"`exports_to_keep`, if provided, must be {wanted}. Got {exports_to_keep}"
-        )
+        raise ValueError(f"`exports_to_keep`, if provided, must be {wanted}. Got {exports_to_keep}")
     return exports_to_keep
 
 
