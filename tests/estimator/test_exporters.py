@@ -133,7 +133,7 @@ BAD = {
     ),
     "latest keeps none": (
         lambda: namespace.LatestExporter("a", receiver_fn, exports_to_keep=-1),
-        "must be a positive number. Got -1",
+        "must be positive number. Got -1",
     ),
 }
 
