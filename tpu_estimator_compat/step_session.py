@@ -277,6 +277,8 @@ class StepSession(GraphSession):
     def _before_step(self, fetches: Sequence[tf.Tensor]) -> dict[Key, Any]:
         """Values of those fetches that look at nothing but variables, such as a summary of one."""
         read = self._plain_reads(fetches)
+        if not self.reads_before_last_step:
+            return read
         alone = [t for t in fetches if key(t) not in read and self._looks_at_variables_alone(t)]
         if alone:
             read.update(zip(map(key, alone), super()._evaluate(alone, [], []), strict=True))

@@ -88,8 +88,8 @@ def test_the_original_ran_its_scenarios(observed):
 
 def test_differences_are_found():
     """The comparison sees types, digits, places in lists, and what is missing."""
-    same = {"a": [1, 2.0, "x 0.5"], "b": {"c": None}}
-    assert comparing.differences(same, {"a": [1, 2.000001, "x 0.500001"], "b": {"c": None}}) == []
+    same = {"a": [1, 2.0, "x 0.333333"], "b": {"c": None}}
+    assert comparing.differences(same, {"a": [1, 2.000001, "x 0.3333334"], "b": {"c": None}}) == []
     assert comparing.differences({"a": 1}, {"a": 1.0}) == ["a: 1 -> 1.0"]
     assert comparing.differences({"a": 1}, {"a": True}) == ["a: 1 -> True"]
     assert comparing.differences({"a": [1, 2, 3]}, {"a": [1, 3, 4]}) == ["a: -2", "a: +4"]

@@ -392,7 +392,7 @@ def summary_saver_hook(model_dir, record):
 
     class Saves(tf.train.SummarySaverHook):
         def begin(self):
-            self._summary_op = tf.summary.scalar("own", tf.trainable_variables()[0])
+            self._summary_op = tf.summary.scalar("own", tf.trainable_variables()[0], collections=[])
             super().begin()
 
     hook = Saves(save_steps=2, output_dir=model_dir + "/own", summary_op=tf.no_op)
