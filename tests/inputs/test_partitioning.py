@@ -1,4 +1,4 @@
-"""`input_partition_dims`: checks, fallback, and what a TPU is asked (against a recorded fake)."""
+"""`input_partition_dims`: checks, and what becomes of it without a TPU."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import tensorflow as tf
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.inputs import partition_dims
-from tpu_estimator_compat.program import partition
 
 IMAGES = tf.TensorSpec([8, 6, 6, 3])
 LABELS = tf.TensorSpec([8], tf.int32)
@@ -53,7 +52,8 @@ def estimator(directory, dims):
         weight = tf.compat.v1.get_variable("weight", [], initializer=tf.zeros_initializer())
         loss += weight**2
         step = tf.compat.v1.train.get_global_step()
-        train_op = tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+        optimizer = tpu.CrossShardOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1))
+        train_op = optimizer.minimize(loss, step)
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
     tpu_config = tpu.TPUConfig(
@@ -82,15 +82,3 @@ def test_without_a_tpu_each_replica_computes_whole_tensors(tmp_path, caplog):
 def test_the_structure_is_checked_before_training(tmp_path):
     with pytest.raises(ValueError, match=r"num_cores_per_replica = 2"):
         estimator(tmp_path, [[1, 3, 1, 1]]).train(input_fn, max_steps=3)
-
-
-def test_what_a_tpu_is_asked():
-    class Recorder:
-        def experimental_split_to_logical_devices(self, value, dims):
-            return "split", value, dims
-
-        def experimental_replicate_to_logical_devices(self, value):
-            return "replicated", value
-
-    found = partition.place(["images", "labels"], [[1, 2, 1, 1], None], Recorder())
-    assert found == [("split", "images", [1, 2, 1, 1]), ("replicated", "labels")]

@@ -44,7 +44,9 @@ CONFIGURATIONS = {
     "one core": Configuration((1, 1, 1, 1), scenarios=(*SHORT, "branches_and_loops")),
     "four chips of one core": Configuration((2, 2, 1, 1), scenarios=("plain", "keras_model")),
     "two cores a replica": Configuration(
-        (2, 2, 1, 2), cores_per_replica=2, scenarios=("plain", "host_call", "keras_model")
+        (2, 2, 1, 2),
+        cores_per_replica=2,
+        scenarios=("plain", "host_call", "keras_model", "split_input"),
     ),
     "eight cores a replica": Configuration((2, 2, 1, 2), cores_per_replica=8, scenarios=("plain",)),
     "two chips a replica": Configuration(
@@ -66,6 +68,9 @@ CONFIGURATIONS = {
     ),
     "two hosts elsewhere": Configuration(
         (1, 2, 1, 2), hosts=2, remote=True, scenarios=("plain", "host_call")
+    ),
+    "replicas over two hosts each": Configuration(
+        (1, 4, 1, 1), hosts=4, cores_per_replica=2, scenarios=("only_training",)
     ),
     "a replica over two hosts": Configuration(
         (1, 2, 1, 2), hosts=2, cores_per_replica=4, scenarios=("plain",)

@@ -42,10 +42,13 @@ def eval_input(params: dict[str, Any]) -> tf2.data.Dataset:
 def _share_of_host(examples: tf2.data.Dataset, params: dict[str, Any]) -> tf2.data.Dataset:
     """What a host is to read, so that all hosts together read what one would."""
     context = params.get("context")
-    if context is None or context.num_hosts == 1 or params["batch_size"] == BATCH:
+    readers = 1 if context is None else min(context.num_hosts, context.num_replicas)
+    if readers == 1 or params["batch_size"] == BATCH:
         return examples
-    blocks = examples.batch(BATCH // context.num_hosts, drop_remainder=True)
-    return blocks.shard(context.num_hosts, context.current_host).unbatch()
+    # Where a replica spans hosts, that of its first core reads.
+    reader = context.current_host * readers // context.num_hosts
+    blocks = examples.batch(BATCH // readers, drop_remainder=True)
+    return blocks.shard(readers, reader).unbatch()
 
 
 def predict_input(params: dict[str, Any]) -> tf2.data.Dataset:
@@ -204,7 +207,9 @@ class Run:
 
     def see_predictions(self, estimator: tpu.TPUEstimator) -> None:
         """Notes the predictions of 50 examples."""
-        if self.on_tpu and self.hosts > 1:  # the only mode in which a pod predicts
+        if (
+            self.on_tpu and self.hosts > 1 and not self.cores_per_replica
+        ):  # the only mode in which a pod predicts
             broadcast = tpu.InputPipelineConfig.BROADCAST
             estimator = self.estimator(
                 self._model, tpu_config={"per_host_input_for_training": broadcast}

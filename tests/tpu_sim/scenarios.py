@@ -182,6 +182,24 @@ def training_per_host_v1(run: Run) -> None:
 
 
 @scenario
+def only_training(run: Run) -> None:
+    hosts = []
+
+    def input_fn(params):
+        hosts.append(params["context"].current_host)
+        return train_input(params)
+
+    estimator = run.estimator()
+    estimator.train(input_fn, max_steps=10)
+    run.see_variables(estimator)
+    if run.cores_per_replica:
+        assert hosts == [0, 2]  # those of the replicas' first cores
+        broadcast = {"per_host_input_for_training": Modes.BROADCAST}
+        with pytest.raises(ValueError, match="Except the PER_HOST_V2 mode, the num of cores"):
+            run.estimator(tpu_config=broadcast).train(input_fn, max_steps=20)
+
+
+@scenario
 def training_per_shard(run: Run) -> None:
     def input_fn(params):  # every core reads all
         return dataset().repeat().batch(params["batch_size"], drop_remainder=True)
@@ -266,6 +284,13 @@ def strings_are_refused(run: Run) -> None:
             run.estimator().train(input_fn, max_steps=5)
     else:
         run.estimator().train(input_fn, max_steps=5)
+
+
+@scenario
+def split_input(run: Run) -> None:
+    """A replica's cores split its input; the simulation computes whole tensors."""
+    dims = {"input_partition_dims": [{"x": [2, 1], "id": None}, None]}
+    run.train_evaluate_predict(run.estimator(tpu_config=dims if run.cores_per_replica else None))
 
 
 # Hooks and host calls.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -255,16 +256,22 @@ def _splitter(
     if topology_lib.is_broadcast(mode, tpu_config) and not sliced:
         if replicas == 1:
             return lambda dataset: dataset
-        return lambda dataset: dataset.flat_map(
-            lambda *element: tf.data.Dataset.from_tensors(_single(element)).repeat(replicas)
-        )
+        return lambda dataset: dataset.flat_map(functools.partial(_copies, replicas))
     parts = topology.num_replicas if sliced else replicas  # slices go to all hosts
     first = host * replicas if sliced else 0
     if parts == 1:
         return lambda dataset: dataset
-    return lambda dataset: dataset.flat_map(
-        lambda *element: _slices(_single(element), parts, batch_axis).skip(first).take(replicas)
-    )
+
+    @tf.autograph.experimental.do_not_convert
+    def slices(*element: Any) -> tf.data.Dataset:
+        return _slices(_single(element), parts, batch_axis).skip(first).take(replicas)
+
+    return lambda dataset: dataset.flat_map(slices)
+
+
+@tf.autograph.experimental.do_not_convert
+def _copies(count: int, *element: Any) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensors(_single(element)).repeat(count)
 
 
 @tf.autograph.experimental.do_not_convert

@@ -60,12 +60,14 @@ class BatchSizes:
 
         Raises:
           ValueError: no size, or one that is not divisible by the number of replicas or hosts; a
-            wrong `num_shards`; an input mode that several hosts cannot evaluate or predict with.
+            wrong `num_shards`; an input mode that several hosts cannot evaluate or predict with, or
+            that cannot feed replicas that span hosts.
         """
         if not topology.tpu_semantics:
             return
         self._check_size(mode, topology, tpu_config)
         _check_num_shards(topology, tpu_config)
+        _check_cores_of_host(topology, tpu_config)
         if mode != ModeKeys.TRAIN and topology.num_hosts != 1:
             _check_several_hosts(mode, topology, tpu_config)
 
@@ -94,6 +96,19 @@ def _check_num_shards(topology: Topology, tpu_config: TPUConfig) -> None:
             "the system. For model-parallelism, the total number of TPU cores should be "
             "num_cores_per_replica * num_replicas. Please set it accordingly or leave it as "
             "`None`"
+        )
+
+
+def _check_cores_of_host(topology: Topology, tpu_config: TPUConfig) -> None:
+    cores = tpu_config.num_cores_per_replica
+    if not cores or is_per_host_v2(tpu_config):
+        return
+    of_host = cores * topology.num_replicas // topology.num_hosts
+    if cores > of_host:
+        raise ValueError(
+            "Except the PER_HOST_V2 mode, the num of cores required by model parallelism specified "
+            "by TPUConfig.num_cores_per_replica should be less than or equal to the "
+            f"num_cores_per_host. num_cores_per_replica: {cores}, num_cores_per_host: {of_host}"
         )
 
 

@@ -37,9 +37,11 @@ def invocations(mode: str, topology: Topology, tpu_config: TPUConfig | None) -> 
     if is_per_core(mode, tpu_config):
         share = topology.replicas_per_host
         return [Invocation(host, host * share + i) for host in topology.hosts for i in range(share)]
+    if topology.this_host is not None:
+        return [Invocation(topology.this_host, topology.this_host)]
     # Where a replica spans hosts, only the host of its first core calls input_fn.
-    callers = min(topology.num_hosts, topology.num_replicas)
-    return [Invocation(host, host) for host in topology.hosts if host < callers]
+    callers = topology.hosts[: min(topology.num_hosts, topology.num_replicas)]
+    return [Invocation(host, index) for index, host in enumerate(callers)]
 
 
 def is_per_core(mode: str, tpu_config: TPUConfig) -> bool:

@@ -43,8 +43,16 @@ class Topology:
 
     @property
     def hosts(self) -> list[int]:
-        """0-based indices of the hosts that this process feeds."""
-        return list(range(self.num_hosts)) if self.this_host is None else [self.this_host]
+        """0-based indices of the hosts that this process feeds.
+
+        Where replicas of a TPU span hosts, each is fed by the host of its first core.
+        """
+        if self.this_host is not None:
+            return [self.this_host]
+        if isinstance(self.strategy, tf.distribute.TPUStrategy):
+            first_cores = map(tf.DeviceSpec.from_string, self.strategy.extended.worker_devices)
+            return list(dict.fromkeys(core.task or 0 for core in first_cores))
+        return list(range(self.num_hosts))
 
     @property
     def num_replicas(self) -> int:

@@ -28,6 +28,43 @@ def _noted(record, *name):
     return note
 
 
+def called_once_per_step(model_dir, record):
+    """The call sees the step before the train_op raises it: 0 .. N-1."""
+
+    def function(step):
+        return tf.py_func(_noted(record), [step], tf.int32)
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(), steps=4)
+
+
+def called_with_a_dict(model_dir, record):
+    """Tensors in a dict are passed by name."""
+
+    def function(loss, step):
+        return tf.py_func(_noted(record), [loss, step], tf.int32)
+
+    def tensors(spec):
+        step = tf.reshape(tf.train.get_global_step(), [1])
+        return {"step": step, "loss": tf.reshape(spec.loss, [1])}
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function, tensors))
+    estimator.train(models.tpu_batches(), steps=3)
+
+
+def called_in_an_evaluation(model_dir, record):
+    """A host_call of an EVAL spec."""
+
+    def function(step):
+        return tf.py_func(_noted(record), [step], tf.int32)
+
+    fn = _with_host_call(function, modes=("train", "eval"))
+    estimator = models.tpu_estimator(model_dir, fn)
+    estimator.train(models.tpu_batches(), steps=2)
+    record("evaluation")
+    return estimator.evaluate(models.tpu_batches(), steps=3)
+
+
 def called_in_a_prediction(model_dir, record):
     """A host_call of a PREDICT spec."""
 
@@ -54,6 +91,19 @@ def _step_and_loss(spec):
     return [tf.reshape(tf.train.get_global_step(), [1]), tf.reshape(spec.loss, [1])]
 
 
+def writes_summaries(model_dir, record):
+    """Summaries of every step arrive, though the writer's queue is long."""
+    fn = _with_host_call(_writes(model_dir), _step_and_loss)
+    models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=5)
+
+
+def writes_summaries_in_two_calls(model_dir, record):
+    fn = _with_host_call(_writes(model_dir), _step_and_loss)
+    estimator = models.tpu_estimator(model_dir, fn)
+    estimator.train(models.tpu_batches(), steps=2)
+    estimator.train(models.tpu_batches(), steps=2)
+
+
 def writes_summaries_in_an_evaluation(model_dir, record):
     """An EVAL host_call that writes."""
     fn = _with_host_call(_writes(model_dir + "/eval_host"), _step_and_loss, ("eval",))
@@ -63,6 +113,16 @@ def writes_summaries_in_an_evaluation(model_dir, record):
 def writes_nothing_if_so_told(model_dir, record):
     fn = _with_host_call(_writes(model_dir, condition=False), _step_and_loss)
     models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=3)
+
+
+def writes_every_second_step(model_dir, record):
+    """record_if(tensor): the summary is in a branch."""
+
+    def function(step, loss):
+        return _writes(model_dir, tf.equal(step[0] % 2, 0))(step, loss)
+
+    fn = _with_host_call(function, _step_and_loss)
+    models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=5)
 
 
 def writer_in_the_model_fn(model_dir, record):
@@ -80,6 +140,88 @@ def writer_in_the_model_fn(model_dir, record):
     models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=4)
 
 
+def writer_with_an_explicit_init(model_dir, record):
+    """A host_call that makes its writer's init op itself."""
+
+    def function(step, loss):
+        summary = tf.compat.v2.summary
+        writer = summary.create_file_writer(model_dir + "/v2")
+        with writer.as_default(), summary.record_if(True):
+            summary.scalar("loss_on_host", loss[0], step=step[0])
+        with tf.control_dependencies([writer.init()]):
+            return tf.group(tf.summary.all_v2_summary_ops())
+
+    fn = _with_host_call(function, _step_and_loss)
+    models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=4)
+
+
+def effects_in_a_branch(model_dir, record):
+    """A tf.cond in the call: the branch that is taken has its effects, in each call."""
+
+    def function(step):
+        def branch(name):
+            return lambda: tf.py_func(_noted(record, name), [step], tf.int32)
+
+        return tf.cond(step[0] > 1, branch("late"), branch("early"))
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(), steps=4)
+
+
+def effects_in_a_branch_without_a_value(model_dir, record):
+    """A tf.cond of which only the operation is returned."""
+
+    def function(step):
+        def late():
+            with tf.control_dependencies([tf.py_func(_noted(record, "late"), [step], tf.int32)]):
+                return tf.no_op()
+
+        return tf.cond(step[0] > 1, late, tf.no_op)
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(), steps=4)
+
+
+def effects_in_a_loop(model_dir, record):
+    """A tf.while_loop in the call."""
+
+    def function(step):
+        def body(i):
+            with tf.control_dependencies([tf.py_func(_noted(record), [step, i], tf.int32)]):
+                return i + 1
+
+        return tf.while_loop(lambda i: i < 2, body, [0], parallel_iterations=1)
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(), steps=2)
+
+
+def variables_of_a_call(model_dir, record):
+    """A local variable counts the calls; it is not in checkpoints."""
+
+    def function(step):
+        count = tf.get_local_variable("count", [], tf.int32, tf.zeros_initializer())
+        with tf.control_dependencies([tf.assign_add(count, 1)]):
+            return tf.py_func(_noted(record), [step, count.read_value()], tf.int32)
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(), steps=3)
+    estimator.train(models.tpu_batches(), steps=2)
+
+
+def several_results(model_dir, record):
+    """A call may return a list of tensors and operations; all of them run."""
+
+    def function(step):
+        first = tf.py_func(_noted(record, "first"), [step], tf.int32)
+        with tf.control_dependencies([first]):
+            second = tf.py_func(_noted(record, "second"), [step], tf.int32)
+        return [first, tf.group(second)]
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(), steps=2)
+
+
 def nothing_returned(model_dir, record):
     """A call that returns None."""
 
@@ -88,6 +230,56 @@ def nothing_returned(model_dir, record):
 
     estimator = models.tpu_estimator(model_dir, _with_host_call(function))
     estimator.train(models.tpu_batches(), steps=2)
+
+
+def prints_in_a_call(model_dir, record):
+    """tf.print in the call, in order."""
+
+    def function(step):
+        with tf.control_dependencies([tf.print("host", step, output_stream="file://print.txt")]):
+            return tf.identity(step)
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(), steps=3)
+    with open("print.txt") as file:
+        return file.read()
+
+
+def a_call_that_fails(model_dir, record):
+    """An error in the call ends training."""
+
+    def fails(step):
+        record(step.tolist())
+        raise ValueError("the call fails")
+
+    def function(step):
+        return tf.py_func(fails, [step], tf.int32)
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    try:
+        estimator.train(models.tpu_batches(), steps=3)
+    except Exception as error:
+        return type(error).__name__, "the call fails" in str(error)
+
+
+def a_call_until_the_data_ends(model_dir, record):
+    """Calls are as many as steps where the data ends."""
+
+    def function(step):
+        return tf.py_func(_noted(record), [step], tf.int32)
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator.train(models.tpu_batches(3))
+
+
+def a_call_of_the_wrong_shape(model_dir, record):
+    """A scalar in a host_call: off TPU it passes."""
+
+    def function(step):
+        return tf.py_func(_noted(record), [step], tf.int32)
+
+    fn = _with_host_call(function, lambda spec: [tf.train.get_global_step()])
+    models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=2)
 
 
 def a_call_with_the_wrong_number(model_dir, record):
@@ -118,3 +310,28 @@ def a_call_whose_function_is_none(model_dir, record):
         )
 
     models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=1)
+
+
+def host_call_with_train_summaries(model_dir, record):
+    """tf.summary of TF1 beside a host_call."""
+
+    def function(step):
+        return tf.py_func(_noted(record), [step], tf.int32)
+
+    def tensors(spec):
+        tf.summary.scalar("in_model_fn", spec.loss)
+        return [tf.reshape(tf.train.get_global_step(), [1])]
+
+    estimator = models.tpu_estimator(model_dir, _with_host_call(function, tensors))
+    estimator.train(models.tpu_batches(), steps=4)
+
+
+def host_call_beside_hooks(model_dir, record):
+    """Calls, hooks and listeners in their order."""
+
+    def function(step):
+        return tf.py_func(_noted(record, "call"), [step], tf.int32)
+
+    models.tpu_estimator(model_dir, _with_host_call(function)).train(
+        models.tpu_batches(), steps=2, hooks=[models.Recording(record)]
+    )

@@ -205,6 +205,25 @@ def an_initializable_iterator(model_dir, record):
     _through(model_dir, record, input_fn)
 
 
+def no_features(model_dir, record):
+    """({}, None): a model without input; the step trains."""
+    _through(model_dir, record, lambda: ({}, None), modes=("train",))
+
+
+def nothing(model_dir, record):
+    """None, and (None, None)."""
+    _through(model_dir, record, lambda: None, modes=("train",))
+    _through(model_dir + "_pair", record, lambda: (None, None), modes=("train",))
+
+
+def an_empty_dict(model_dir, record):
+    _through(model_dir, record, lambda: {}, modes=("train",))
+
+
+def labels_only(model_dir, record):
+    _through(model_dir, record, lambda: (None, tf.ones([2])), modes=("train",))
+
+
 def arrays_of_numpy(model_dir, record):
     """Arrays instead of tensors: a sum of them is what it is."""
 
@@ -325,6 +344,16 @@ def control_dependency_on_an_input(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(count, step))
 
     models.estimator(model_dir, model_fn).train(models.batches(3))
+
+
+def input_that_nobody_reads(model_dir, record):
+    """Training whose graph does not depend on the input: `steps` ends it."""
+
+    def model_fn(features, labels, mode):
+        loss = tf.square(models.weight() - 1.0)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    models.estimator(model_dir, model_fn).train(models.batches(1), steps=3)
 
 
 def hash_table_in_the_input_fn(model_dir, record):

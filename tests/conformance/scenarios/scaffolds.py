@@ -88,6 +88,18 @@ def local_init_op_in_an_evaluation(model_dir, record):
     )
 
 
+def default_local_init_op_in_an_evaluation(model_dir, record):
+    """The same, grouped with Scaffold.default_local_init_op."""
+
+    def make(spec):
+        default = tf.train.Scaffold.default_local_init_op()
+        return tf.train.Scaffold(local_init_op=tf.group(default, _noted(record, "local")))
+
+    return models.estimator(model_dir, _scaffold(make, ("eval",))).evaluate(
+        models.batches(), steps=2
+    )
+
+
 def local_init_op_in_a_prediction(model_dir, record):
     def make(spec):
         return tf.train.Scaffold(local_init_op=_noted(record, "local"))
@@ -292,3 +304,12 @@ def tables_are_initialized(model_dir, record):
     estimator = models.estimator(model_dir, model_fn)
     estimator.train(models.batches(), steps=1)
     return estimator.evaluate(models.batches(), steps=1)
+
+
+def variables_not_initialized(model_dir, record):
+    """An init_op that leaves a variable out: which error."""
+
+    def make(spec):
+        return tf.train.Scaffold(init_op=tf.train.get_global_step().initializer)
+
+    models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)

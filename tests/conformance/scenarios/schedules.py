@@ -241,6 +241,18 @@ def early_stopping_refuses(model_dir, record):
             record(error)
 
 
+def read_eval_metrics(model_dir, record):
+    """early_stopping's reader of events, as scripts use it."""
+    estimator = models.trained(model_dir)
+    estimator.evaluate(models.batches(), steps=2)
+    estimator.train(models.batches(), steps=1)
+    estimator.evaluate(models.batches(), steps=2)
+    from tensorflow_estimator.python.estimator import early_stopping
+
+    metrics = early_stopping.read_eval_metrics(estimator.eval_dir())
+    return [[step, dict(values)] for step, values in metrics.items()]
+
+
 def in_memory_evaluation(model_dir, record):
     """InMemoryEvaluatorHook: at the start, every n steps, at the end."""
     estimator = models.estimator(model_dir)
@@ -248,3 +260,66 @@ def in_memory_evaluation(model_dir, record):
         estimator, models.batches(), steps=2, every_n_iter=2, name="memory"
     )
     estimator.train(models.batches(), hooks=[hook], steps=5)
+
+
+def in_memory_evaluation_with_hooks(model_dir, record):
+    estimator = models.estimator(model_dir)
+    hook = tf.estimator.experimental.InMemoryEvaluatorHook(
+        estimator, models.batches(2), hooks=[models.Recording(record)], every_n_iter=3
+    )
+    estimator.train(models.batches(), hooks=[hook], steps=4)
+
+
+def in_memory_evaluation_refuses(model_dir, record):
+    estimator = models.estimator(model_dir)
+    hook = tf.estimator.experimental.InMemoryEvaluatorHook
+    for arguments in ({"every_n_iter": 0}, {"every_n_iter": -3}):
+        try:
+            hook(estimator, models.batches(), **arguments)
+        except ValueError as error:
+            record(error)
+
+
+def stop_at_checkpoint_step(model_dir, record):
+    """make_stop_at_checkpoint_step_hook: on a chief, and off it."""
+    estimator = models.estimator(model_dir)
+    make = tf.estimator.experimental.make_stop_at_checkpoint_step_hook
+    hook = make(estimator, last_step=3)
+    record(type(hook).__name__)
+    estimator.train(models.batches(), hooks=[hook])
+
+
+def train_and_evaluate_a_tpu_estimator(model_dir, record):
+    config = models.tpu_config(model_dir, save_checkpoints_steps=2)
+    estimator = models.tpu_estimator(model_dir, config=config)
+    train_spec = tf.estimator.TrainSpec(models.tpu_batches(), max_steps=4)
+    eval_spec = tf.estimator.EvalSpec(models.tpu_batches(), steps=2, throttle_secs=0)
+    return tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+
+
+def an_error_in_the_schedule(model_dir, record):
+    """An error in the evaluation passes through train_and_evaluate."""
+
+    def model_fn(features, labels, mode):
+        if mode == "eval":
+            raise KeyError("no evaluation")
+        return models.model_fn(features, labels, mode)
+
+    estimator = models.estimator(model_dir, model_fn, save_checkpoints_steps=2)
+    train_spec = tf.estimator.TrainSpec(models.batches(), max_steps=4)
+    tf.estimator.train_and_evaluate(estimator, train_spec, _eval_spec())
+
+
+def eval_dir_with_a_name(model_dir, record):
+    """Early stopping with an eval_dir of its own."""
+    estimator = models.estimator(model_dir, save_checkpoints_steps=2)
+    hook = tf.estimator.experimental.stop_if_lower_hook(
+        estimator,
+        "loss",
+        0.5,
+        eval_dir=estimator.eval_dir("x"),
+        run_every_secs=None,
+        run_every_steps=1,
+    )
+    train_spec = tf.estimator.TrainSpec(models.batches(), max_steps=12, hooks=[hook])
+    return tf.estimator.train_and_evaluate(estimator, train_spec, _eval_spec(name="x"))

@@ -31,6 +31,50 @@ def _in_every_mode(model_dir, make):
     return len(list(estimator.predict(models.batches(2))))
 
 
+def py_func(model_dir, record):
+    """A py_func runs once per step."""
+    return _in_every_mode(
+        model_dir,
+        lambda features, mode: [tf.py_func(_noted(record, mode), [features["x"]], tf.int32)],
+    )
+
+
+def numpy_function_and_py_function(model_dir, record):
+    """Both run, the second eagerly."""
+
+    def eager(x):
+        record("eager", tf.executing_eagerly())
+        return 1
+
+    def make(features, mode):
+        first = tf.numpy_function(_noted(record, "numpy"), [features["x"]], tf.int32)
+        with tf.control_dependencies([first]):
+            return [tf.py_function(eager, [1], tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def print_to_a_file(model_dir, record):
+    """tf.print in order of control dependencies."""
+
+    def make(features, mode):
+        first = tf.print("first", features["x"], output_stream="file://printed.txt")
+        with tf.control_dependencies([first]):
+            return [tf.print("second", mode, output_stream="file://printed.txt")]
+
+    _in_every_mode(model_dir, make)
+    with open("printed.txt") as file:
+        return file.read()
+
+
+def print_to_standard_output(model_dir, record):
+    import sys
+
+    return _in_every_mode(
+        model_dir, lambda features, mode: [tf.print(mode, features["x"], output_stream=sys.stdout)]
+    )
+
+
 def the_old_print(model_dir, record):
     """tf.Print passes its tensor on."""
 
@@ -40,6 +84,50 @@ def the_old_print(model_dir, record):
 
     estimator = models.estimator(model_dir, model_fn)
     estimator.train(models.batches(2))
+
+
+def effects_in_a_branch(model_dir, record):
+    """Only the branch that is taken has effects."""
+
+    def make(features, mode):
+        def branch(name):
+            return lambda: tf.py_func(_noted(record, mode, name), [features["x"]], tf.int32)
+
+        return [tf.cond(features["x"][0] > 0.2, branch("above"), branch("below"))]
+
+    return _in_every_mode(model_dir, make)
+
+
+def effects_in_a_loop(model_dir, record):
+    def make(features, mode):
+        def body(i):
+            with tf.control_dependencies([tf.py_func(_noted(record, mode), [i], tf.int32)]):
+                return i + 1
+
+        return [tf.while_loop(lambda i: i < 3, body, [0], parallel_iterations=1)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def effects_in_a_map(model_dir, record):
+    """map_fn and scan."""
+
+    def make(features, mode):
+        mapped = tf.map_fn(lambda x: x * 2, features["x"])
+        added = tf.scan(lambda a, x: a + x, features["x"])
+        return [tf.py_func(_noted(record, mode), [mapped, added], tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def assertions_that_hold(model_dir, record):
+    def make(features, mode):
+        return [
+            tf.assert_less(features["x"], 100.0),
+            tf.debugging.assert_all_finite(features["x"], ""),
+        ]
+
+    return _in_every_mode(model_dir, make)
 
 
 def an_assertion_that_fails(model_dir, record):
@@ -75,6 +163,20 @@ def an_error_in_a_py_func(model_dir, record):
             record(type(error).__name__, "no key" in str(error))
 
 
+def counting_variables(model_dir, record):
+    """Local and global counters that are raised in each step."""
+
+    def make(features, mode):
+        kept = tf.get_variable("kept", [], tf.int32, tf.zeros_initializer(), trainable=False)
+        local = tf.get_local_variable("local", [], tf.int32, tf.zeros_initializer())
+        raised = [tf.assign_add(kept, 1), tf.assign_add(local, 1)]
+        with tf.control_dependencies(raised):
+            values = [kept.read_value(), local.read_value()]
+            return [tf.py_func(_noted(record, mode), values, tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
 def ops_that_nobody_asks_for(model_dir, record):
     """Ops that nothing depends on do not run."""
 
@@ -82,5 +184,89 @@ def ops_that_nobody_asks_for(model_dir, record):
         tf.py_func(_noted(record, "unasked"), [features["x"]], tf.int32)
         tf.print("unasked", output_stream="file://unasked.txt")
         return []
+
+    return _in_every_mode(model_dir, make)
+
+
+def writing_files(model_dir, record):
+    """tf.io.write_file in a step."""
+    return _in_every_mode(
+        model_dir,
+        lambda features, mode: [tf.io.write_file(f"{mode}.txt", tf.as_string(features["x"][0]))],
+    )
+
+
+def a_queue_of_the_model(model_dir, record):
+    """A FIFOQueue that the step itself fills and empties."""
+
+    def make(features, mode):
+        queue = tf.FIFOQueue(4, [tf.float32], [[]])
+        with tf.control_dependencies([queue.enqueue(features["x"][0])]):
+            taken = queue.dequeue()
+        return [tf.py_func(_noted(record, mode), [taken], tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def a_mutable_table(model_dir, record):
+    """A MutableHashTable keeps what steps insert, within a session."""
+
+    def make(features, mode):
+        table = tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, 0.0)
+        seen = table.lookup(tf.constant("sum"))
+        with tf.control_dependencies([table.insert(tf.constant("sum"), seen + features["x"][0])]):
+            return [tf.py_func(_noted(record, mode), [seen], tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def random_ops(model_dir, record):
+    """Random ops with op seeds are the same in each run of a session's start."""
+
+    def make(features, mode):
+        drawn = tf.random.uniform([2], seed=7)
+        return [tf.py_func(_noted(record, mode), [drawn], tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def dropout_by_the_seed(model_dir, record):
+    def make(features, mode):
+        kept = tf.nn.dropout(tf.ones([8]), rate=0.5)
+        return [tf.py_func(_noted(record, mode), [kept], tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def a_case_and_a_switch(model_dir, record):
+    def make(features, mode):
+        x = features["x"][0]
+        chosen = tf.case([(x < 0.2, lambda: 1.0), (x < 0.6, lambda: 2.0)], default=lambda: 3.0)
+        index = tf.switch_case(tf.cast(x * 2, tf.int32), [lambda: 10, lambda: 20])
+        return [tf.py_func(_noted(record, mode), [chosen, index], tf.int32)]
+
+    return _in_every_mode(model_dir, make)
+
+
+def a_tf_function(model_dir, record):
+    """A tf.function called in model_fn has its effects."""
+
+    @tf.function
+    def inside(x):
+        tf.print("inside", x, output_stream="file://inside.txt")
+        return x * 2
+
+    def make(features, mode):
+        return [inside(features["x"])]
+
+    _in_every_mode(model_dir, make)
+    with open("inside.txt") as file:
+        return file.read()
+
+
+def a_tensor_array(model_dir, record):
+    def make(features, mode):
+        array = tf.TensorArray(tf.float32, 2).write(0, features["x"][0]).write(1, 5.0)
+        return [tf.py_func(_noted(record, mode), [array.stack()], tf.int32)]
 
     return _in_every_mode(model_dir, make)

@@ -32,6 +32,20 @@ def what_training_needs(model_dir, record):
     )
 
 
+def what_an_evaluation_needs(model_dir, record):
+    Spec = tf.estimator.EstimatorSpec
+    _each(
+        record,
+        lambda: Spec("eval"),
+        lambda: Spec("eval", loss=_loss()),
+        lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": _loss()}),
+        lambda: Spec("eval", loss=_loss(), eval_metric_ops=[_loss()]),
+        lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": (_loss(), _loss(), _loss())}),
+        lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": (_loss(), tf.no_op())}),
+        lambda: Spec("eval", loss=_loss(), eval_metric_ops={"m": (tf.no_op(), tf.no_op())}),
+    )
+
+
 def what_a_prediction_needs(model_dir, record):
     Spec = tf.estimator.EstimatorSpec
     export = tf.estimator.export
@@ -119,5 +133,88 @@ def model_fn_returns_something_else(model_dir, record):
 def model_fn_returns_nothing(model_dir, record):
     def model_fn(features, labels, mode):
         models.loss_of(features, labels)
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=1)
+
+
+def model_fn_returns_the_spec_of_another_mode(model_dir, record):
+    """A spec of mode EVAL in training."""
+
+    def model_fn(features, labels, mode):
+        return models.model_fn(features, labels, "eval")
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=1)
+
+
+def model_fn_raises(model_dir, record):
+    def model_fn(features, labels, mode):
+        raise ArithmeticError("raised by the model_fn")
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=1)
+
+
+def model_fn_that_clears_the_global_step(model_dir, record):
+    """A step that a model_fn makes itself, beside the estimator's."""
+
+    def model_fn(features, labels, mode):
+        tf.train.create_global_step()
+        return models.model_fn(features, labels, mode)
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=1)
+
+
+def tpu_specs(model_dir, record):
+    """What a TPUEstimatorSpec demands."""
+    Spec = tf.estimator.tpu.TPUEstimatorSpec
+    loss = _loss
+    _each(
+        record,
+        lambda: Spec("train", loss=loss(), train_op=tf.no_op()),
+        lambda: Spec("eval", loss=loss(), eval_metrics=(models.mean_error, [loss(), loss()])),
+        lambda: Spec("eval", loss=loss(), eval_metrics=[1]),
+        lambda: Spec("eval", loss=loss(), eval_metrics=(1, [loss()])),
+        lambda: Spec("eval", loss=loss(), eval_metrics=(models.mean_error, loss())),
+        lambda: Spec("eval", loss=loss(), eval_metrics=(models.mean_error, [loss()])),
+        lambda: Spec("eval", loss=loss(), eval_metrics=(models.mean_error, {"other": loss()})),
+        lambda: Spec("train", loss=loss(), train_op=tf.no_op(), host_call=3),
+        lambda: Spec("train", loss=loss(), train_op=tf.no_op(), host_call=(lambda x: x, [3])),
+        lambda: Spec("eval", loss=loss(), evaluation_hooks=3),
+        lambda: Spec("eval", loss=loss(), training_hooks=[3]),
+        lambda: Spec("train", loss=loss(), train_op=tf.no_op(), scaffold_fn=3),
+    )
+
+
+def a_tpu_spec_as_an_estimator_spec(model_dir, record):
+    """as_estimator_spec: metrics are made, host_call is a hook, scaffold_fn is called."""
+    with tf.Graph().as_default():
+        tf.train.create_global_step()
+        tensor = tf.constant([1.0])
+        spec = tf.estimator.tpu.TPUEstimatorSpec(
+            "eval",
+            loss=_loss(),
+            eval_metrics=(models.mean_error, {"labels": tensor, "doubled": tensor}),
+            host_call=(lambda x: tf.identity(x), [tensor]),
+            scaffold_fn=lambda: record("scaffold_fn") or tf.train.Scaffold(),
+        ).as_estimator_spec()
+        record(type(spec).__name__, sorted(spec.eval_metric_ops), len(spec.evaluation_hooks))
+
+
+def an_estimator_spec_in_a_tpu_estimator(model_dir, record):
+    """A TPUEstimator off TPU takes an EstimatorSpec."""
+
+    def model_fn(features, labels, mode, params):
+        return models.model_fn(features, labels, mode)
+
+    estimator = models.tpu_estimator(model_dir, model_fn)
+    estimator.train(models.tpu_batches(), steps=1)
+    record(estimator.evaluate(models.tpu_batches(), steps=1))
+    return list(estimator.predict(models.tpu_batches(1)))
+
+
+def a_tpu_spec_in_an_estimator(model_dir, record):
+    """An Estimator does not take a TPUEstimatorSpec."""
+
+    def model_fn(features, labels, mode):
+        return models.tpu_model_fn(features, labels, mode, {})
 
     models.estimator(model_dir, model_fn).train(models.batches(), steps=1)

@@ -148,3 +148,119 @@ def v2_summaries_switched_off(model_dir, record):
     """record_if(False) writes nothing."""
     fn = _with_summaries(_v2_scalar(model_dir + "/v2", condition=False))
     models.estimator(model_dir, fn).train(models.batches(), steps=3)
+
+
+def v2_summaries_every_second_step(model_dir, record):
+    """record_if takes a tensor."""
+
+    def make(features, mode):
+        step = tf.train.get_or_create_global_step()
+        return _v2_scalar(model_dir + "/v2", condition=tf.equal(step % 2, 0))(features, mode)
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=6)
+
+
+def v2_summaries_initialized_by_hand(model_dir, record):
+    """A writer whose init() is in the local init op, flushed by a hook at the end."""
+
+    def model_fn(features, labels, mode):
+        summary = tf.compat.v2.summary
+        spec = models.model_fn(features, labels, mode)
+        writer = summary.create_file_writer(model_dir + "/v2")
+        with writer.as_default(), summary.record_if(True):
+            step = tf.train.get_or_create_global_step()
+            summary.scalar("by_hand", features["x"][0], step=step)
+        init, flush = writer.init(), writer.flush()
+
+        class Flushes(tf.train.SessionRunHook):
+            def after_create_session(self, session, coord):
+                session.run(init)
+
+            def end(self, session):
+                session.run(flush)
+
+        train_op = tf.group(spec.train_op, *tf.summary.all_v2_summary_ops())
+        return spec._replace(train_op=train_op, training_hooks=[Flushes()])
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=4)
+
+
+def text_of_v2_summaries(model_dir, record):
+    """Text, histograms and images of tf.compat.v2.summary."""
+
+    def make(features, mode):
+        summary = tf.compat.v2.summary
+        with summary.create_file_writer(model_dir + "/v2").as_default(), summary.record_if(True):
+            step = tf.train.get_or_create_global_step()
+            summary.text("text", "words", step=step)
+            summary.histogram("histogram", features["x"], step=step, buckets=3)
+            summary.image("image", tf.zeros([1, 2, 2, 1]), step=step)
+        return [tf.summary.all_v2_summary_ops()]
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=2)
+
+
+def events_of_an_evaluation(model_dir, record):
+    """Scalars of an evaluation, and the checkpoint that they are of."""
+    estimator = models.trained(model_dir)
+    estimator.evaluate(models.batches(), steps=2)
+    estimator.train(models.batches(), steps=1)
+    estimator.evaluate(models.batches(), steps=2)
+
+
+def session_log_of_checkpoints(model_dir, record):
+    """Each save leaves a session_log event."""
+    models.estimator(model_dir, save_checkpoints_steps=2).train(models.batches(), steps=5)
+
+
+def image_metric_is_written(model_dir, record):
+    """Metrics of serialized summaries and of arrays reach the event file of the evaluation."""
+
+    def more(spec):
+        none = tf.no_op()
+        summary = tf.summary.scalar("inside", 3.0, collections=[])
+        ops = {"serialized": (summary, none), "array": (tf.constant([1.0, 2.0]), none)}
+        return {"eval_metric_ops": ops}
+
+    estimator = models.estimator(model_dir, models.spec_of(evaluation=more))
+    return estimator.evaluate(models.batches(), steps=1)
+
+
+def summaries_in_a_prediction(model_dir, record):
+    """tf.summary in PREDICT is not written."""
+
+    def make(features, mode):
+        tf.summary.scalar("first", features["x"][0])
+
+    list(models.estimator(model_dir, _with_summaries(make)).predict(models.batches(1)))
+
+
+def file_writer_of_the_script(model_dir, record):
+    """A tf.summary.FileWriter beside the estimator."""
+    estimator = models.trained(model_dir, steps=1)
+    writer = tf.summary.FileWriter(model_dir + "/own")
+    for step in range(3):
+        value = tf.Summary.Value(tag="own", simple_value=step / 2)
+        writer.add_summary(tf.Summary(value=[value]), step)
+    writer.close()
+    return estimator.latest_checkpoint()
+
+
+def summary_family_and_description(model_dir, record):
+    """family= puts a prefix before the tag."""
+
+    def make(features, mode):
+        tf.summary.scalar("value", features["x"][0], family="family")
+        tf.summary.scalar("name with spaces", features["x"][0])
+
+    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=1)
+
+
+def summary_that_fails(model_dir, record):
+    """A summary whose value cannot be computed ends training, in the step that is written."""
+
+    def make(features, mode):
+        tf.summary.histogram("nan", features["x"] * float("nan"))
+
+    est = models.estimator(model_dir, _with_summaries(make), save_checkpoints_steps=1)
+    est.train(models.batches(), steps=3)

@@ -4,6 +4,35 @@ import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
+def batch_sizes_in_params(model_dir, record):
+    """params['batch_size'] is the batch size of the mode, for model_fn and input_fn."""
+
+    def model_fn(features, labels, mode, params):
+        record("model_fn", mode, {k: v for k, v in params.items() if k != "context"})
+        return models.tpu_model_fn(features, labels, mode, params)
+
+    def input_fn(params):
+        record("input_fn", {k: v for k, v in params.items() if k != "context"})
+        return models.tpu_batches(4)(params)
+
+    estimator = models.tpu_estimator(
+        model_dir, model_fn, {"own": 1}, train_batch_size=2, eval_batch_size=4, predict_batch_size=1
+    )
+    estimator.train(input_fn, steps=1)
+    record(estimator.evaluate(input_fn, steps=1))
+    return len(list(estimator.predict(input_fn)))
+
+
+def context_in_params(model_dir, record):
+    """params['context'] off TPU."""
+
+    def model_fn(features, labels, mode, params):
+        record("context" in params, sorted(params))
+        return models.tpu_model_fn(features, labels, mode, params)
+
+    models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=1)
+
+
 def reserved_params(model_dir, record):
     """params may not hold batch_size, nor context."""
     for name in ("batch_size", "context", "use_tpu"):
@@ -65,6 +94,182 @@ def eval_metrics_of_a_list(model_dir, record):
     return models.tpu_estimator(model_dir, model_fn).evaluate(models.tpu_batches(), steps=2)
 
 
+def calls_of_a_metric_fn(model_dir, record):
+    """metric_fn is called how often, with which shapes."""
+
+    def metric_fn(labels, doubled):
+        record("metric_fn", str(labels.shape), labels.op.type)
+        return models.mean_error(labels, doubled)
+
+    def model_fn(features, labels, mode, params):
+        spec = models.tpu_model_fn(features, labels, mode, params)
+        if mode != "eval":
+            return spec
+        return models.changed(spec, eval_metrics=(metric_fn, [labels, features["x"]]))
+
+    return models.tpu_estimator(model_dir, model_fn).evaluate(models.tpu_batches(3))
+
+
+def metric_fn_that_returns_no_dict(model_dir, record):
+    def model_fn(features, labels, mode, params):
+        spec = models.tpu_model_fn(features, labels, mode, params)
+        return models.changed(spec, eval_metrics=(lambda labels: labels, [labels]))
+
+    models.tpu_estimator(model_dir, model_fn).evaluate(models.tpu_batches(), steps=1)
+
+
 def evaluation_until_the_data_ends(model_dir, record):
     """Off TPU an evaluation may go to the end of the data."""
     return models.tpu_estimator(model_dir).evaluate(models.tpu_batches(3))
+
+
+def evaluation_of_a_tpu_estimator(model_dir, record):
+    """Its log lines, results and files."""
+    estimator = models.tpu_estimator(model_dir)
+    estimator.train(models.tpu_batches(), steps=3)
+    return estimator.evaluate(models.tpu_batches(), steps=2, name="named")
+
+
+def training_of_a_tpu_estimator(model_dir, record):
+    """Its log lines: examples/sec, and what else."""
+    estimator = models.tpu_estimator(model_dir)
+    estimator.train(models.tpu_batches(), steps=5)
+    estimator.train(models.tpu_batches(), max_steps=6)
+    estimator.train(models.tpu_batches(), max_steps=6)
+
+
+def hooks_of_a_tpu_estimator(model_dir, record):
+    """Hooks have their turn in every step off TPU, whatever iterations_per_loop says."""
+    config = models.tpu_config(model_dir, tpu_config=tf.estimator.tpu.TPUConfig(4))
+    estimator = models.tpu_estimator(model_dir, config=config)
+    estimator.train(models.tpu_batches(), hooks=[models.Recording(record)], steps=3)
+    estimator.evaluate(models.tpu_batches(), hooks=[models.Recording(record)], steps=2)
+    return len(list(estimator.predict(models.tpu_batches(2), hooks=[models.Recording(record)])))
+
+
+def hooks_of_a_tpu_spec(model_dir, record):
+    """training_hooks, evaluation_hooks and prediction_hooks of a TPUEstimatorSpec."""
+
+    def model_fn(features, labels, mode, params):
+        spec = models.tpu_model_fn(features, labels, mode, params)
+        name = {"train": "training", "eval": "evaluation", "infer": "prediction"}[mode]
+        return models.changed(spec, **{f"{name}_hooks": [models.Recording(record, name)]})
+
+    estimator = models.tpu_estimator(model_dir, model_fn)
+    estimator.train(models.tpu_batches(), steps=2)
+    estimator.evaluate(models.tpu_batches(), steps=2)
+    return len(list(estimator.predict(models.tpu_batches(1))))
+
+
+def predictions_of_a_tpu_estimator(model_dir, record):
+    estimator = models.tpu_estimator(model_dir)
+    record(list(estimator.predict(models.tpu_batches(2))))
+    return list(estimator.predict(models.tpu_batches(1), yield_single_examples=False))
+
+
+def cross_shard_optimizer(model_dir, record):
+    """CrossShardOptimizer off TPU: what it does, or which error it is."""
+
+    def model_fn(features, labels, mode, params):
+        loss = models.loss_of(features, labels)
+        optimizer = tf.tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.5))
+        train_op = optimizer.minimize(loss, tf.train.get_global_step())
+        return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=2)
+
+
+def input_fn_without_params(model_dir, record):
+    """An input_fn of a TPUEstimator must take params."""
+    models.tpu_estimator(model_dir).train(models.batches(), steps=1)
+
+
+def model_fn_without_params(model_dir, record):
+    """A model_fn of a TPUEstimator must take params, at least off TPU."""
+
+    def model_fn(features, labels, mode):
+        return models.model_fn(features, labels, mode)
+
+    models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=1)
+
+
+def params_that_are_no_dict(model_dir, record):
+    models.tpu_estimator(model_dir, params=3)
+
+
+def params_of_hparams(model_dir, record):
+    """params as an object with fields is refused, or taken."""
+
+    class HParams(dict):
+        pass
+
+    def model_fn(features, labels, mode, params):
+        record(type(params).__name__, sorted(params))
+        return models.tpu_model_fn(features, labels, mode, params)
+
+    params = HParams(a=1)
+    models.tpu_estimator(model_dir, model_fn, params).train(models.tpu_batches(), steps=1)
+
+
+def a_subclass_that_overrides(model_dir, record):
+    class Sub(tf.estimator.tpu.TPUEstimator):
+        def evaluate(self, *args, **kwargs):
+            return super().evaluate(*args, **kwargs)
+
+    Sub(models.tpu_model_fn, config=models.tpu_config(model_dir), use_tpu=False, train_batch_size=2)
+
+
+def summaries_of_a_tpu_estimator(model_dir, record):
+    """tf.summary in model_fn is written off TPU."""
+
+    def model_fn(features, labels, mode, params):
+        tf.summary.scalar("own", features["x"][0])
+        return models.tpu_model_fn(features, labels, mode, params)
+
+    models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=5)
+
+
+def properties_of_a_tpu_estimator(model_dir, record):
+    """eval_dir, params, config, model_fn, latest_checkpoint."""
+    estimator = models.tpu_estimator(model_dir, params={"a": 1})
+    record(estimator.eval_dir("x"), estimator.params, estimator.latest_checkpoint())
+    record(estimator.model_dir, type(estimator.config).__name__)
+    record(isinstance(estimator, tf.estimator.Estimator))
+
+
+def the_last_batch_of_a_tpu_estimator_is_smaller(model_dir, record):
+    """Off TPU shapes may be dynamic."""
+
+    def input_fn(params):
+        x = [1.0, 2.0, 3.0]
+        return tf.data.Dataset.from_tensor_slices(({"x": x}, x)).batch(params["batch_size"])
+
+    estimator = models.tpu_estimator(model_dir)
+    estimator.train(input_fn)
+    record(estimator.evaluate(input_fn))
+    return list(estimator.predict(input_fn))
+
+
+def steps_of_a_tpu_estimator(model_dir, record):
+    """steps of the wrong kind."""
+    estimator = models.tpu_estimator(model_dir)
+    for arguments in ({"steps": 0}, {"max_steps": -1}, {"steps": 1, "max_steps": 1}):
+        try:
+            estimator.train(models.tpu_batches(), **arguments)
+        except Exception as error:
+            record(arguments, error)
+    try:
+        estimator.evaluate(models.tpu_batches(), steps=0)
+    except Exception as error:
+        record(error)
+
+
+def tpu_shard_functions_off_tpu(model_dir, record):
+    """tf.tpu.cross_replica_sum's context off TPU; the number of shards in model_fn."""
+    from tensorflow.python.tpu import tpu_function
+
+    def model_fn(features, labels, mode, params):
+        record(tpu_function.get_tpu_context().number_of_shards)
+        return models.tpu_model_fn(features, labels, mode, params)
+
+    models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=1)

@@ -34,6 +34,11 @@ def train_until_the_data_ends(model_dir, record):
     return estimator.get_variable_value("global_step")
 
 
+def data_ends_before_steps(model_dir, record):
+    """Training stops before `steps` where the data ends."""
+    models.estimator(model_dir).train(models.batches(3), steps=10)
+
+
 def data_ends_before_max_steps(model_dir, record):
     models.estimator(model_dir).train(models.batches(3), max_steps=10)
 
@@ -181,6 +186,17 @@ def model_fn_is_an_object(model_dir, record):
 
     for i, fn in enumerate([Model(), functools.partial(Model().method, scale=3)]):
         models.estimator(f"{model_dir}{i}", fn).train(models.batches(), steps=1)
+
+
+def train_op_that_keeps_the_step(model_dir, record):
+    """A train_op that does not raise the global step, with `steps`: the data ends it."""
+
+    def model_fn(features, labels, mode):
+        loss = models.loss_of(features, labels)
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    models.estimator(model_dir, model_fn).train(models.batches(20), steps=4)
 
 
 def train_op_that_raises_the_step_by_two(model_dir, record):

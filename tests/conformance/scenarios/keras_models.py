@@ -1,0 +1,125 @@
+"""tf.keras.estimator.model_to_estimator."""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+
+def _input_fn():
+    x = np.arange(1, 9, dtype=np.float32).reshape(8, 1) / 8.0
+    return tf.data.Dataset.from_tensor_slices((x, 2 * x)).repeat().batch(2, drop_remainder=True)
+
+
+def _finite():
+    return _input_fn().take(3)
+
+
+def _sequential(optimizer="sgd", metrics=None):
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(1, kernel_initializer="ones", input_shape=(1,), name="dense")]
+    )
+    model.compile(optimizer, "mse", metrics=metrics)
+    return model
+
+
+def _config(**more):
+    return tf.estimator.RunConfig(tf_random_seed=1, save_summary_steps=2, **more)
+
+
+def _to_estimator(model, model_dir, **more):
+    return tf.keras.estimator.model_to_estimator(
+        model, model_dir=model_dir, config=_config(), **more
+    )
+
+
+def a_sequential_model(model_dir, record):
+    """Trains, evaluates and predicts."""
+    estimator = _to_estimator(_sequential(metrics=["mae"]), model_dir)
+    record(type(estimator).__name__)
+    estimator.train(_input_fn, steps=3)
+    record(estimator.evaluate(_finite))
+    return list(estimator.predict(_finite))
+
+
+def checkpoint_format_saver(model_dir, record):
+    """checkpoint_format='saver': checkpoints by name."""
+    estimator = _to_estimator(_sequential(), model_dir, checkpoint_format="saver")
+    estimator.train(_input_fn, steps=2)
+    return sorted(estimator.get_variable_names())
+
+
+def a_functional_model(model_dir, record):
+    """Two inputs by name, two outputs."""
+    a = tf.keras.Input((1,), name="a")
+    b = tf.keras.Input((1,), name="b")
+    dense = tf.keras.layers.Dense(1, kernel_initializer="ones", name="sum")
+    outputs = [dense(tf.keras.layers.add([a, b])), tf.keras.layers.subtract([a, b], name="less")]
+    model = tf.keras.Model([a, b], outputs)
+    model.compile("sgd", {"sum": "mse", "less": "mae"})
+
+    def input_fn():
+        x = np.arange(1, 9, dtype=np.float32).reshape(8, 1)
+        data = ({"a": x, "b": 2 * x}, {"sum": x, "less": x})
+        return tf.data.Dataset.from_tensor_slices(data).batch(2)
+
+    estimator = _to_estimator(model, model_dir)
+    estimator.train(input_fn)
+    record(estimator.evaluate(input_fn))
+    return next(estimator.predict(input_fn))
+
+
+def weights_of_the_model(model_dir, record):
+    """Weights of a trained model are where the estimator begins."""
+    model = _sequential()
+    model.set_weights([np.array([[3.0]], np.float32), np.array([1.0], np.float32)])
+    estimator = _to_estimator(model, model_dir)
+    return estimator.evaluate(_finite)
+
+
+def an_optimizer_of_tf_train(model_dir, record):
+    """compile with an optimizer of TF1."""
+    estimator = _to_estimator(_sequential(tf.train.AdamOptimizer(0.1)), model_dir)
+    estimator.train(_input_fn, steps=2)
+    return estimator.evaluate(_finite)
+
+
+def a_legacy_keras_optimizer(model_dir, record):
+    optimizer = tf.keras.optimizers.legacy.Adam(0.1)
+    estimator = _to_estimator(_sequential(optimizer), model_dir)
+    estimator.train(_input_fn, steps=2)
+    estimator.train(_input_fn, steps=1)
+
+
+def metric_names_map(model_dir, record):
+    """metric_names_map renames metrics."""
+    estimator = _to_estimator(
+        _sequential(metrics=["mae"]), model_dir, metric_names_map={"mae": "renamed"}
+    )
+    return estimator.evaluate(_finite)
+
+
+def a_model_that_is_not_compiled(model_dir, record):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+    _to_estimator(model, model_dir)
+
+
+def neither_model_nor_path(model_dir, record):
+    """keras_model and keras_model_path: one of them is needed."""
+    tf.keras.estimator.model_to_estimator(model_dir=model_dir)
+
+
+def a_checkpoint_format_that_is_unknown(model_dir, record):
+    _to_estimator(_sequential(), model_dir, checkpoint_format="zip")
+
+
+def updates_of_batch_normalization(model_dir, record):
+    """Moving averages are updated in training."""
+    model = tf.keras.Sequential(
+        [
+            tf.keras.layers.BatchNormalization(momentum=0.5, input_shape=(1,)),
+            tf.keras.layers.Dense(1, kernel_initializer="ones"),
+        ]
+    )
+    model.compile("sgd", "mse")
+    estimator = _to_estimator(model, model_dir, checkpoint_format="saver")
+    estimator.train(_input_fn, steps=3)
+    return estimator.evaluate(_finite)

@@ -1,0 +1,191 @@
+"""Gradient tapes, TF2 optimizers and object-based checkpoints in a model_fn."""
+
+import tensorflow.compat.v1 as tf
+from scenarios import models
+
+
+def _trained_by(model_dir, train_op_of, steps=3):
+    def model_fn(features, labels, mode):
+        loss, train_op = train_op_of(features, labels)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = models.estimator(model_dir, model_fn)
+    estimator.train(models.batches(), steps=steps)
+    return estimator
+
+
+def a_tape(model_dir, record):
+    """Gradients of a GradientTape, applied by an optimizer of tf.train."""
+
+    def train_op(features, labels):
+        with tf.GradientTape() as tape:
+            loss = models.loss_of(features, labels)
+        gradients = tape.gradient(loss, tf.trainable_variables())
+        optimizer = tf.train.GradientDescentOptimizer(0.5)
+        pairs = zip(gradients, tf.trainable_variables(), strict=True)
+        return loss, optimizer.apply_gradients(pairs, tf.train.get_global_step())
+
+    _trained_by(model_dir, train_op)
+
+
+def a_persistent_tape(model_dir, record):
+    """Two gradients of one tape, of a watched tensor."""
+
+    def train_op(features, labels):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(features["x"])
+            loss = models.loss_of(features, labels)
+        of_input = tape.gradient(loss, features["x"])
+        of_weight = tape.gradient(loss, tf.trainable_variables())
+        tf.summary.scalar("of_input", tf.reduce_sum(of_input))
+        optimizer = tf.train.GradientDescentOptimizer(0.5)
+        pairs = zip(of_weight, tf.trainable_variables(), strict=True)
+        return loss, optimizer.apply_gradients(pairs, tf.train.get_global_step())
+
+    _trained_by(model_dir, train_op)
+
+
+def nested_tapes(model_dir, record):
+    """A gradient of a gradient."""
+
+    def train_op(features, labels):
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                loss = models.loss_of(features, labels)
+            slope = inner.gradient(loss, tf.trainable_variables())[0]
+        curvature = outer.gradient(slope, tf.trainable_variables())[0]
+        w = tf.trainable_variables()[0]
+        with tf.control_dependencies([w.assign_sub(slope / curvature)]):
+            return loss, tf.assign_add(tf.train.get_global_step(), 1)
+
+    _trained_by(model_dir, train_op)
+
+
+def a_keras_optimizer(model_dir, record):
+    """An optimizer of tf.keras with its iterations set to the global step."""
+
+    def train_op(features, labels):
+        loss = models.loss_of(features, labels)
+        optimizer = tf.keras.optimizers.legacy.SGD(0.5, momentum=0.9)
+        optimizer.iterations = tf.train.get_or_create_global_step()
+        return loss, optimizer.get_updates(loss, tf.trainable_variables())[0]
+
+    _trained_by(model_dir, train_op)
+
+
+def a_keras_optimizer_by_minimize(model_dir, record):
+    """optimizer.minimize with a function of the loss."""
+
+    def train_op(features, labels):
+        losses = []
+
+        def loss_fn():
+            losses.append(models.loss_of(features, labels))
+            return losses[-1]
+
+        with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+            variable = models.weight()
+            optimizer = tf.keras.optimizers.legacy.Adam(0.1)
+            update = optimizer.minimize(loss_fn, [variable])
+        step = tf.assign_add(tf.train.get_global_step(), 1)
+        return losses[-1], tf.group(update, step)
+
+    _trained_by(model_dir, train_op)
+
+
+def a_keras_optimizer_with_a_tape(model_dir, record):
+    """optimizer.apply_gradients with the gradients of a tape."""
+
+    def train_op(features, labels):
+        with tf.GradientTape() as tape:
+            loss = models.loss_of(features, labels)
+        variables = tf.trainable_variables()
+        optimizer = tf.keras.optimizers.legacy.Adagrad(0.1)
+        optimizer.iterations = tf.train.get_global_step()
+        update = optimizer.apply_gradients(
+            zip(tape.gradient(loss, variables), variables, strict=True)
+        )
+        return loss, update
+
+    _trained_by(model_dir, train_op)
+
+
+def an_object_checkpoint(model_dir, record):
+    """tf.train.Checkpoint in Scaffold(saver=): keys are paths of objects."""
+
+    def model_fn(features, labels, mode):
+        w = models.weight()
+        loss = tf.reduce_mean(tf.square(w * features["x"] - labels))
+        checkpoint = tf.train.Checkpoint(weight=w, step=tf.train.get_global_step())
+        scaffold = tf.train.Scaffold(saver=checkpoint)
+        return tf.estimator.EstimatorSpec(
+            mode, loss=loss, train_op=models.descent(loss), scaffold=scaffold
+        )
+
+    estimator = models.estimator(model_dir, model_fn)
+    estimator.train(models.batches(), steps=2)
+    estimator.train(models.batches(), steps=1)
+    record(sorted(estimator.get_variable_names()))
+    return estimator.evaluate(models.batches(), steps=1)
+
+
+def keras_layers_in_a_model_fn(model_dir, record):
+    """Layers of tf.keras: names of variables, updates, losses."""
+
+    def train_op(features, labels):
+        x = tf.reshape(features["x"], [-1, 1])
+        layer = tf.keras.layers.Dense(
+            2, kernel_initializer="ones", kernel_regularizer=tf.keras.regularizers.l2(0.1)
+        )
+        out = tf.keras.layers.Dense(1, name="named", kernel_initializer="ones")(layer(x))
+        loss = tf.reduce_mean(tf.square(out[:, 0] - labels)) + tf.add_n(layer.losses)
+        return loss, models.descent(loss)
+
+    _trained_by(model_dir, train_op)
+
+
+def a_keras_model_in_a_model_fn(model_dir, record):
+    """A tf.keras.Sequential called in model_fn."""
+
+    def train_op(features, labels):
+        model = tf.keras.Sequential(
+            [tf.keras.layers.Dense(1, kernel_initializer="ones", input_shape=(1,))]
+        )
+        out = model(tf.reshape(features["x"], [-1, 1]), training=True)
+        loss = tf.reduce_mean(tf.square(out[:, 0] - labels))
+        return loss, models.descent(loss)
+
+    _trained_by(model_dir, train_op)
+
+
+def a_tape_in_a_prediction(model_dir, record):
+    """Gradients as predictions."""
+
+    def model_fn(features, labels, mode):
+        with tf.GradientTape() as tape:
+            tape.watch(features["x"])
+            squares = tf.square(features["x"])
+        return tf.estimator.EstimatorSpec(mode, predictions=tape.gradient(squares, features["x"]))
+
+    return list(models.estimator(model_dir, model_fn).predict(models.batches(1)))
+
+
+def stop_recording(model_dir, record):
+    """tape.stop_recording, stop_gradient and custom_gradient."""
+
+    @tf.custom_gradient
+    def halved(x):
+        return x, lambda upstream: upstream * 0.5
+
+    def train_op(features, labels):
+        with tf.GradientTape() as tape:
+            loss = halved(models.loss_of(features, labels))
+            with tape.stop_recording():
+                constant = tf.square(loss)
+            loss = loss + tf.stop_gradient(constant) * 0.0
+        variables = tf.trainable_variables()
+        optimizer = tf.train.GradientDescentOptimizer(0.5)
+        pairs = zip(tape.gradient(loss, variables), variables, strict=True)
+        return loss, optimizer.apply_gradients(pairs, tf.train.get_global_step())
+
+    _trained_by(model_dir, train_op)

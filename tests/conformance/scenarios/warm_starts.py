@@ -1,0 +1,169 @@
+"""warm_start_from, init_from_checkpoint and WarmStartSettings."""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from scenarios import models
+
+
+def _two_variables(features, labels, mode):
+    w = models.weight()
+    bias = tf.get_variable("head/bias", [], initializer=tf.zeros_initializer())
+    doubled = w * features["x"] + bias
+    if mode == "infer":
+        return tf.estimator.EstimatorSpec(mode, predictions=doubled)
+    loss = tf.reduce_mean(tf.square(doubled - labels))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+
+def _first(model_dir):
+    folder = model_dir + "_first"
+    models.estimator(folder, _two_variables).train(models.batches(), steps=3)
+    return folder
+
+
+def from_a_directory(model_dir, record):
+    """Weights come from the latest checkpoint there; the step begins at 0."""
+    folder = _first(model_dir)
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
+    estimator.train(models.batches(), steps=1)
+    estimator.train(models.batches(), steps=1)
+
+
+def from_a_checkpoint(model_dir, record):
+    path = _first(model_dir) + "/model.ckpt-3"
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=path)
+    estimator.train(models.batches(), steps=1)
+
+
+def of_some_variables(model_dir, record):
+    """vars_to_warm_start is a regular expression."""
+    settings = tf.estimator.WarmStartSettings(_first(model_dir), vars_to_warm_start="head.*")
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=settings)
+    estimator.train(models.batches(), steps=1)
+
+
+def of_a_list_of_variables(model_dir, record):
+    settings = tf.estimator.WarmStartSettings(
+        _first(model_dir), vars_to_warm_start=["head/bias", "global_step"]
+    )
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=settings)
+    estimator.train(models.batches(), steps=1)
+
+
+def by_other_names(model_dir, record):
+    """var_name_to_prev_var_name."""
+    folder = model_dir + "_first"
+    models.trained(folder, steps=2)
+    settings = tf.estimator.WarmStartSettings(
+        folder, vars_to_warm_start="head.*", var_name_to_prev_var_name={"head/bias": "w"}
+    )
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=settings)
+    estimator.train(models.batches(), steps=1)
+
+
+def a_missing_variable(model_dir, record):
+    """A variable that the other checkpoint lacks."""
+    folder = model_dir + "_first"
+    models.trained(folder, steps=2)
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
+    try:
+        estimator.train(models.batches(), steps=1)
+    except Exception as error:
+        record(type(error).__name__, "head/bias" in str(error))
+
+
+def a_missing_directory(model_dir, record):
+    """A path without a checkpoint."""
+    estimator = models.estimator(model_dir, warm_start_from=model_dir + "_nowhere")
+    try:
+        estimator.train(models.batches(), steps=1)
+    except Exception as error:
+        record(type(error).__name__)
+
+
+def not_where_there_is_a_checkpoint(model_dir, record):
+    """An own checkpoint goes before warm starting."""
+    folder = _first(model_dir)
+    models.estimator(model_dir, _two_variables).train(models.batches(), steps=1)
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
+    estimator.train(models.batches(), steps=1)
+
+
+def in_evaluation_and_prediction(model_dir, record):
+    """Without a checkpoint of its own, evaluate and predict are warm-started, too."""
+    folder = _first(model_dir)
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
+    record(list(estimator.predict(models.batches(1))))
+    return estimator.evaluate(models.batches(), steps=1)
+
+
+def of_the_wrong_type(model_dir, record):
+    models.estimator(model_dir, warm_start_from=3)
+
+
+def with_a_vocabulary(model_dir, record):
+    """VocabInfo: rows of an embedding follow their words."""
+    for name, words in (("old", "a\nb\nc\n"), ("new", "c\nd\na\n")):
+        with open(f"{name}.txt", "w") as file:
+            file.write(words)
+
+    def model_fn(features, labels, mode, params):
+        table = tf.get_variable("table", [3, 2], initializer=params["first"])
+        loss = tf.reduce_sum(table) * 0.0 + models.loss_of(features, labels)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    old = np.arange(6, dtype=np.float32).reshape(3, 2)
+    first = {"first": tf.constant_initializer(old)}
+    models.estimator(model_dir + "_old", model_fn, first).train(models.batches(), steps=1)
+    vocabulary = tf.estimator.VocabInfo(
+        new_vocab="new.txt",
+        new_vocab_size=3,
+        num_oov_buckets=0,
+        old_vocab="old.txt",
+        old_vocab_size=3,
+        backup_initializer=tf.constant_initializer(9.0),
+    )
+    settings = tf.estimator.WarmStartSettings(
+        model_dir + "_old", var_name_to_vocab_info={"table": vocabulary}
+    )
+    zeros = {"first": tf.zeros_initializer()}
+    models.estimator(model_dir, model_fn, zeros, settings).train(models.batches(), steps=1)
+
+
+def init_from_checkpoint(model_dir, record):
+    """tf.train.init_from_checkpoint in model_fn: by scope, by name, by variable."""
+    folder = _first(model_dir)
+    assignments = {
+        "all": {"/": "/"},
+        "scope": {"head/": "head/"},
+        "name": {"w": "w"},
+    }
+
+    def model_fn(features, labels, mode, params):
+        spec = _two_variables(features, labels, mode)
+        tf.train.init_from_checkpoint(folder, assignments[params["which"]])
+        return spec
+
+    for which in assignments:
+        estimator = models.estimator(f"{model_dir}_{which}", model_fn, {"which": which})
+        estimator.train(models.batches(), steps=1)
+
+
+def from_an_export(model_dir, record):
+    """A SavedModel is a place to start from."""
+    estimator = models.estimator(model_dir + "_first", _two_variables)
+    estimator.train(models.batches(), steps=3)
+
+    def receiver_fn():
+        x = tf.placeholder(tf.float32, [None])
+        return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
+
+    def exported(features, labels, mode):
+        spec = _two_variables(features, labels, mode)
+        return spec
+
+    source = models.estimator(model_dir + "_first", exported)
+    path = source.export_saved_model(model_dir + "_export", receiver_fn).decode()
+    estimator = models.estimator(model_dir, _two_variables, warm_start_from=path)
+    estimator.train(models.batches(), steps=1)
+    tf.gfile.DeleteRecursively(model_dir + "_export")
