@@ -33,7 +33,8 @@ class Topology:
         if several := machines.of(strategy):
             return cls(strategy, tpu_semantics, several.count, several.index)
         if isinstance(strategy, tf.distribute.TPUStrategy):
-            return cls(strategy, tpu_semantics, strategy.extended.num_hosts)
+            # Of all hosts; with a device assignment, `num_hosts` counts those of first cores.
+            return cls(strategy, tpu_semantics, strategy.extended._tpu_metadata.num_hosts)
         return cls(strategy, tpu_semantics)
 
     @property
