@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.inputs import Featureless, Feed
+from tpu_estimator_compat.inputs import Featureless, Feed, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.machines_session import MachinesSession
 from tpu_estimator_compat.program import eager
@@ -151,7 +151,8 @@ def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
         return features, _labels(labels)
     if mode == ModeKeys.PREDICT:
         return (element[0] if isinstance(element, (list, tuple)) else element), None
-    return split_element(element)
+    features, labels = split_element(element)
+    return feature_keys.original(features), labels
 
 
 def prepare(

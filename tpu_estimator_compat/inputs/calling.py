@@ -15,6 +15,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
+from tpu_estimator_compat.inputs import feature_keys
 from tpu_estimator_compat.program import eager, prune
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
@@ -188,6 +189,10 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
     if isinstance(element, tuple) and len(element) == 2 and element[1] is None:
         # A tuple alone would be taken for features and labels.
         element = (element[0], ()) if isinstance(element[0], (list, tuple)) else element[0]
+    if isinstance(element, tuple) and len(element) == 2:
+        element = (feature_keys.sortable(element[0]), element[1])
+    else:
+        element = feature_keys.sortable(element)
     if all(part is None for part in tf.nest.flatten(element)):
         features = element[0] if isinstance(element, tuple) else element
         features = () if features is None else features

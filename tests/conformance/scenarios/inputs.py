@@ -366,3 +366,19 @@ def hash_table_in_the_input_fn(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, predictions=features)
 
     return list(models.estimator(model_dir, model_fn).predict(input_fn))
+
+
+def keys_that_cannot_be_sorted(model_dir, record):
+    """Names beside numbers, in tensors that went through no dataset."""
+
+    def input_fn():
+        return {"a": tf.ones([2]), 1: tf.ones([2, 3])}, tf.zeros([2])
+
+    def model_fn(features, labels, mode):
+        record(mode, _described(features))
+        loss = models.weight() + tf.reduce_sum(features["a"]) + tf.reduce_sum(features[1])
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    estimator = models.estimator(model_dir, model_fn)
+    estimator.train(input_fn, steps=2)
+    record(estimator.evaluate(input_fn, steps=2))
