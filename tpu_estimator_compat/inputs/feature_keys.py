@@ -1,6 +1,6 @@
 """Features whose keys cannot be sorted, such as names beside numbers.
 
-TensorFlow sorts the keys of a dict that goes through a dataset. The tensors that an input_fn returned
+TensorFlow sorts the keys of a dict that goes through a dataset. Tensors that an input_fn returned
 never went through one before, so model_fn has to get them by the keys that they had.
 """
 
