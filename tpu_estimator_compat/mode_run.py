@@ -115,12 +115,12 @@ def split_element(element: Any) -> tuple[Any, Any]:
                 "input_fn should return (features, labels) as a len 2 tuple. "
                 f"Got {len(element)} elements."
             )
-        return element[0], _labels(element[1])
+        return element[0], _given(element[1])
     return element, None
 
 
-def _labels(given: Any) -> Any:
-    """Labels; an empty tuple stands for none."""
+def _given(given: Any) -> Any:
+    """Features or labels; an empty tuple stands for none."""
     return None if isinstance(given, tuple) and not given else given
 
 
@@ -148,11 +148,11 @@ def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
         features, labels = element.features, element.labels
         if type(features) is dict:
             features = PredictFeatures(features, element.is_padding)
-        return features, _labels(labels)
+        return features, _given(labels)
     if mode == ModeKeys.PREDICT:
         return (element[0] if isinstance(element, (list, tuple)) else element), None
     features, labels = split_element(element)
-    return feature_keys.original(features), labels
+    return feature_keys.original(_given(features)), labels
 
 
 def prepare(

@@ -27,13 +27,23 @@ class _SessionManager(session_manager.SessionManager):
         *,
         restore_input: bool,
         asks_variables: bool,
+        asks_global_variables: bool,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self._make_session = make_session
         self._asks_variables = asks_variables
+        self._asks_global_variables = asks_global_variables
         self._restore_input = restore_input
         self.restored: str | None = None
+
+    def _model_ready_for_local_init(self, sess):
+        ready, message = super()._model_ready_for_local_init(sess)
+        if ready and self._asks_global_variables:
+            of_graph = {v.op.name for v in tf.compat.v1.global_variables()}
+            if missing := [name for name in sess.uninitialized() if name in of_graph]:
+                return False, f"Variables not initialized: {', '.join(missing)}"
+        return ready, message
 
     def _model_ready(self, sess):
         ready, message = super()._model_ready(sess)
@@ -81,6 +91,10 @@ class _SessionManager(session_manager.SessionManager):
                 "starts anew.",
                 path,
             )
+
+
+def _is_default(ready_op: tf.Tensor) -> bool:
+    return ready_op.op.name.startswith(_ASKS_VARIABLES)
 
 
 class StepSessionCreator(monitored_session.ChiefSessionCreator):
@@ -143,7 +157,8 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
             self._session_manager = _SessionManager(
                 self._remembered,
                 restore_input=self._restore_input,
-                asks_variables=self._scaffold.ready_op.op.name.startswith(_ASKS_VARIABLES),
+                asks_variables=_is_default(self._scaffold.ready_op),
+                asks_global_variables=_is_default(self._scaffold.ready_for_local_init_op),
                 local_init_op=self._scaffold.local_init_op,
                 local_init_feed_dict=self._scaffold.local_init_feed_dict,
                 ready_op=self._scaffold.ready_op,

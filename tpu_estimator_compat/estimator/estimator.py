@@ -233,6 +233,7 @@ class Estimator(Exporting):
         Raises:
           ValueError: senseless `steps`, or a bad model_fn or input.
         """
+        self._check_eval_steps(steps)
         path = self._checkpoint_for("evaluate", checkpoint_path)
         fall_back_in = None if checkpoint_path else self._model_dir
         request = self._eval_request(steps, hooks, path, name, fall_back_in)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 import tf_keras
-from tensorflow.compat.v1 import logging
+from absl import logging  # as the original said it
 from tensorflow.python.checkpoint import checkpoint as object_checkpoint
 from tensorflow.python.checkpoint import graph_view
 from tf_keras.src.utils import losses_utils

@@ -190,7 +190,9 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
         # A tuple alone would be taken for features and labels.
         element = (element[0], ()) if isinstance(element[0], (list, tuple)) else element[0]
     if isinstance(element, tuple) and len(element) == 2:
-        element = (feature_keys.sortable(element[0]), element[1])
+        # No features beside labels: an empty tuple goes through a dataset, None does not.
+        without = element[0] is None and element[1] is not None
+        element = (() if without else feature_keys.sortable(element[0]), element[1])
     else:
         element = feature_keys.sortable(element)
     if all(part is None for part in tf.nest.flatten(element)):
