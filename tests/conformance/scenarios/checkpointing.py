@@ -182,15 +182,6 @@ def a_checkpoint_that_listeners_see(model_dir, record):
     )
 
 
-def checkpoints_iterator(model_dir, record):
-    """tf.train.checkpoints_iterator over the directory."""
-    models.trained(model_dir, steps=2)
-    return [
-        os.path.basename(p)
-        for p in tf.train.checkpoints_iterator(model_dir, timeout=0, timeout_fn=lambda: True)
-    ]
-
-
 def all_checkpoints_evaluated(model_dir, record):
     """Every checkpoint that the state file names can be evaluated."""
     estimator = models.trained(model_dir, steps=3, save_checkpoints_steps=1)

@@ -98,17 +98,6 @@ def effects_in_a_branch(model_dir, record):
     return _in_every_mode(model_dir, make)
 
 
-def effects_in_a_loop(model_dir, record):
-    def make(features, mode):
-        def body(i):
-            with tf.control_dependencies([tf.py_func(_noted(record, mode), [i], tf.int32)]):
-                return i + 1
-
-        return [tf.while_loop(lambda i: i < 3, body, [0], parallel_iterations=1)]
-
-    return _in_every_mode(model_dir, make)
-
-
 def effects_in_a_map(model_dir, record):
     """map_fn and scan."""
 
@@ -163,20 +152,6 @@ def an_error_in_a_py_func(model_dir, record):
             record(type(error).__name__, "no key" in str(error))
 
 
-def counting_variables(model_dir, record):
-    """Local and global counters that are raised in each step."""
-
-    def make(features, mode):
-        kept = tf.get_variable("kept", [], tf.int32, tf.zeros_initializer(), trainable=False)
-        local = tf.get_local_variable("local", [], tf.int32, tf.zeros_initializer())
-        raised = [tf.assign_add(kept, 1), tf.assign_add(local, 1)]
-        with tf.control_dependencies(raised):
-            values = [kept.read_value(), local.read_value()]
-            return [tf.py_func(_noted(record, mode), values, tf.int32)]
-
-    return _in_every_mode(model_dir, make)
-
-
 def ops_that_nobody_asks_for(model_dir, record):
     """Ops that nothing depends on do not run."""
 
@@ -216,24 +191,6 @@ def a_mutable_table(model_dir, record):
         seen = table.lookup(tf.constant("sum"))
         with tf.control_dependencies([table.insert(tf.constant("sum"), seen + features["x"][0])]):
             return [tf.py_func(_noted(record, mode), [seen], tf.int32)]
-
-    return _in_every_mode(model_dir, make)
-
-
-def random_ops(model_dir, record):
-    """Random ops with op seeds are the same in each run of a session's start."""
-
-    def make(features, mode):
-        drawn = tf.random.uniform([2], seed=7)
-        return [tf.py_func(_noted(record, mode), [drawn], tf.int32)]
-
-    return _in_every_mode(model_dir, make)
-
-
-def dropout_by_the_seed(model_dir, record):
-    def make(features, mode):
-        kept = tf.nn.dropout(tf.ones([8]), rate=0.5)
-        return [tf.py_func(_noted(record, mode), [kept], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 

@@ -137,15 +137,6 @@ def model_fn_returns_nothing(model_dir, record):
     models.estimator(model_dir, model_fn).train(models.batches(), steps=1)
 
 
-def model_fn_returns_the_spec_of_another_mode(model_dir, record):
-    """A spec of mode EVAL in training."""
-
-    def model_fn(features, labels, mode):
-        return models.model_fn(features, labels, "eval")
-
-    models.estimator(model_dir, model_fn).train(models.batches(), steps=1)
-
-
 def model_fn_raises(model_dir, record):
     def model_fn(features, labels, mode):
         raise ArithmeticError("raised by the model_fn")

@@ -185,21 +185,6 @@ def v2_summaries_initialized_by_hand(model_dir, record):
     models.estimator(model_dir, model_fn).train(models.batches(), steps=4)
 
 
-def text_of_v2_summaries(model_dir, record):
-    """Text, histograms and images of tf.compat.v2.summary."""
-
-    def make(features, mode):
-        summary = tf.compat.v2.summary
-        with summary.create_file_writer(model_dir + "/v2").as_default(), summary.record_if(True):
-            step = tf.train.get_or_create_global_step()
-            summary.text("text", "words", step=step)
-            summary.histogram("histogram", features["x"], step=step, buckets=3)
-            summary.image("image", tf.zeros([1, 2, 2, 1]), step=step)
-        return [tf.summary.all_v2_summary_ops()]
-
-    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=2)
-
-
 def events_of_an_evaluation(model_dir, record):
     """Scalars of an evaluation, and the checkpoint that they are of."""
     estimator = models.trained(model_dir)

@@ -73,26 +73,6 @@ def a_keras_optimizer(model_dir, record):
     _trained_by(model_dir, train_op)
 
 
-def a_keras_optimizer_by_minimize(model_dir, record):
-    """optimizer.minimize with a function of the loss."""
-
-    def train_op(features, labels):
-        losses = []
-
-        def loss_fn():
-            losses.append(models.loss_of(features, labels))
-            return losses[-1]
-
-        with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-            variable = models.weight()
-            optimizer = tf.keras.optimizers.legacy.Adam(0.1)
-            update = optimizer.minimize(loss_fn, [variable])
-        step = tf.assign_add(tf.train.get_global_step(), 1)
-        return losses[-1], tf.group(update, step)
-
-    _trained_by(model_dir, train_op)
-
-
 def a_keras_optimizer_with_a_tape(model_dir, record):
     """optimizer.apply_gradients with the gradients of a tape."""
 
@@ -168,24 +148,3 @@ def a_tape_in_a_prediction(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, predictions=tape.gradient(squares, features["x"]))
 
     return list(models.estimator(model_dir, model_fn).predict(models.batches(1)))
-
-
-def stop_recording(model_dir, record):
-    """tape.stop_recording, stop_gradient and custom_gradient."""
-
-    @tf.custom_gradient
-    def halved(x):
-        return x, lambda upstream: upstream * 0.5
-
-    def train_op(features, labels):
-        with tf.GradientTape() as tape:
-            loss = halved(models.loss_of(features, labels))
-            with tape.stop_recording():
-                constant = tf.square(loss)
-            loss = loss + tf.stop_gradient(constant) * 0.0
-        variables = tf.trainable_variables()
-        optimizer = tf.train.GradientDescentOptimizer(0.5)
-        pairs = zip(tape.gradient(loss, variables), variables, strict=True)
-        return loss, optimizer.apply_gradients(pairs, tf.train.get_global_step())
-
-    _trained_by(model_dir, train_op)

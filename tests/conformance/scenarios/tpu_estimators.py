@@ -94,30 +94,6 @@ def eval_metrics_of_a_list(model_dir, record):
     return models.tpu_estimator(model_dir, model_fn).evaluate(models.tpu_batches(), steps=2)
 
 
-def calls_of_a_metric_fn(model_dir, record):
-    """metric_fn is called how often, with which shapes."""
-
-    def metric_fn(labels, doubled):
-        record("metric_fn", str(labels.shape), labels.op.type)
-        return models.mean_error(labels, doubled)
-
-    def model_fn(features, labels, mode, params):
-        spec = models.tpu_model_fn(features, labels, mode, params)
-        if mode != "eval":
-            return spec
-        return models.changed(spec, eval_metrics=(metric_fn, [labels, features["x"]]))
-
-    return models.tpu_estimator(model_dir, model_fn).evaluate(models.tpu_batches(3))
-
-
-def metric_fn_that_returns_no_dict(model_dir, record):
-    def model_fn(features, labels, mode, params):
-        spec = models.tpu_model_fn(features, labels, mode, params)
-        return models.changed(spec, eval_metrics=(lambda labels: labels, [labels]))
-
-    models.tpu_estimator(model_dir, model_fn).evaluate(models.tpu_batches(), steps=1)
-
-
 def evaluation_until_the_data_ends(model_dir, record):
     """Off TPU an evaluation may go to the end of the data."""
     return models.tpu_estimator(model_dir).evaluate(models.tpu_batches(3))
@@ -136,15 +112,6 @@ def training_of_a_tpu_estimator(model_dir, record):
     estimator.train(models.tpu_batches(), steps=5)
     estimator.train(models.tpu_batches(), max_steps=6)
     estimator.train(models.tpu_batches(), max_steps=6)
-
-
-def hooks_of_a_tpu_estimator(model_dir, record):
-    """Hooks have their turn in every step off TPU, whatever iterations_per_loop says."""
-    config = models.tpu_config(model_dir, tpu_config=tf.estimator.tpu.TPUConfig(4))
-    estimator = models.tpu_estimator(model_dir, config=config)
-    estimator.train(models.tpu_batches(), hooks=[models.Recording(record)], steps=3)
-    estimator.evaluate(models.tpu_batches(), hooks=[models.Recording(record)], steps=2)
-    return len(list(estimator.predict(models.tpu_batches(2), hooks=[models.Recording(record)])))
 
 
 def hooks_of_a_tpu_spec(model_dir, record):

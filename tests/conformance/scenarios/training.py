@@ -188,31 +188,6 @@ def model_fn_is_an_object(model_dir, record):
         models.estimator(f"{model_dir}{i}", fn).train(models.batches(), steps=1)
 
 
-def train_op_that_keeps_the_step(model_dir, record):
-    """A train_op that does not raise the global step, with `steps`: the data ends it."""
-
-    def model_fn(features, labels, mode):
-        loss = models.loss_of(features, labels)
-        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    models.estimator(model_dir, model_fn).train(models.batches(20), steps=4)
-
-
-def train_op_that_raises_the_step_by_two(model_dir, record):
-    """The global step may grow by more than one in a step."""
-
-    def model_fn(features, labels, mode):
-        loss = models.loss_of(features, labels)
-        step = tf.train.get_global_step()
-        with tf.control_dependencies([tf.train.GradientDescentOptimizer(0.1).minimize(loss)]):
-            train_op = tf.assign_add(step, 2)
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    est = models.estimator(model_dir, model_fn, save_checkpoints_steps=3)
-    est.train(models.batches(), steps=5, hooks=[models.Recording(record)])
-
-
 def train_op_is_a_tensor(model_dir, record):
     """A train_op may be a tensor, or a group of several ops."""
 
