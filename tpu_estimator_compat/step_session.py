@@ -238,7 +238,8 @@ class StepSession(GraphSession):
                 return self._with_loss(fetches, ahead, {})
             self.steps_last_run = ahead.steps + result.steps
             return self._with_loss(fetches, result, before)
-        before = self._plain_reads(late) if steps == 1 else {}
+        # Otherwise after a loop, also one of a single step: two loops never show the same step.
+        before = self._plain_reads(late) if self.reads_before_last_step else {}
         return self._with_loss(fetches, self._run_loop(steps), before)
 
     def _reads_counter_alone(self, late: Sequence[tf.Tensor]) -> bool:

@@ -60,7 +60,7 @@ def receiver_fn(estimator):
     return serving_input_receiver_fn
 
 
-def linear(features, labels, mode, spec_class, **changes):
+def linear(features, labels, mode, spec_class, exchange=False, **changes):
     """The spec of a linear model, some of its fields changed; functions of them are called.
 
     Those of `replaced` are changed afterwards.
@@ -72,6 +72,8 @@ def linear(features, labels, mode, spec_class, **changes):
         loss = tf.reduce_mean((scores - labels) ** 2)
         step = v1.train.get_global_step()
         optimizer = v1.train.GradientDescentOptimizer(0.1)
+        if exchange:
+            optimizer = v1.tpu.CrossShardOptimizer(optimizer)
         fields.update(loss=loss, train_op=optimizer.minimize(loss, step))
     replaced = changes.pop("replaced", {})
     for name, value in changes.items():
@@ -103,8 +105,8 @@ def tools(estimator, tpu, root):
 
     def tpu_model_fn(**changes):
         def on_tpu(features, labels, mode, params):
-            del params
-            return linear(features, labels, mode, tpu.TPUEstimatorSpec, **changes)
+            exchange = params["use_tpu"]
+            return linear(features, labels, mode, tpu.TPUEstimatorSpec, exchange, **changes)
 
         return on_tpu
 

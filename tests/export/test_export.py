@@ -190,7 +190,7 @@ def test_exports_while_training_goes_on(cases, tmp_path):
 def test_no_receiver_function(trained, tmp_path):
     with pytest.raises(ValueError, match="An input_receiver_fn must be defined"):
         trained("plain").export_saved_model(str(tmp_path), None)
-    with pytest.raises(ValueError, match=r"No valid modes for exporting found\. Got \['x'\]"):
+    with pytest.raises(ValueError, match=r"No valid modes for exporting found\. Got dict_keys"):
         trained("plain").experimental_export_all_saved_models(str(tmp_path), {"x": lambda: None})
     assert os.listdir(tmp_path) == []
 

@@ -198,7 +198,7 @@ def test_eager_for_a_script_of_tensorflow_2(run):
         import tensorflow as tf
         assert tf.executing_eagerly()
         tf.keras.layers.Dense(3)(tf.zeros([1, 2]))
-        assert tf.keras.__name__.startswith("tf_keras"), tf.keras
+        assert tf.keras.layers.Dense.__module__.startswith("tf_keras"), tf.keras
         assert tf.estimator.Estimator is tf.compat.v1.estimator.Estimator
         @tf.function
         def double(x):

@@ -63,6 +63,7 @@ USES = [
     "x = ( {}\n      [0])",
     "@{}\ndef g(): pass",
 ]
+PACKAGE = "tpu_estimator_compat"
 PLAIN = [
     "",
     "# tf.contrib.tpu",
@@ -102,6 +103,14 @@ def modules(draw):
     return text + draw(st.sampled_from(["", newline]))
 
 
+SERVED = {
+    row.served_by.replace(":", "."): row.name.removeprefix("tf.")
+    for row in table.load().rows.values()
+    if row.name.startswith("tf.python.estimator.") and row.served_by.startswith(f"{PACKAGE}.")
+}
+"""Names of the original's modules by where they are served, which is outside of `tf`."""
+
+
 def meant(text):
     """What the chains of a module mean: the API, and the name where it is to be found today."""
     module = parse(text)
@@ -110,7 +119,9 @@ def meant(text):
         if reference.form is not Form.ATTRIBUTE:
             continue
         root, _, rest = reference.path.partition(".")
-        if root == "tpu_estimator_compat":
+        if reference.path in SERVED:  # a place of its own, outside of `tf`
+            api, name = Dialect.V1, SERVED[reference.path]
+        elif root == PACKAGE:
             api, name = meaning(f"tensorflow.{rest.partition('.')[2]}", Dialect.V1)
         elif root == "tensorflow_estimator":
             api, name = Dialect.V1, rest

@@ -119,6 +119,6 @@ def huge(features, labels, mode, params):
     """24 GiB of weights, and as much of slots."""
     table = tf.compat.v1.get_variable("table", [3 * 2**20, 2**11])
     loss = tf.reduce_mean(tf.tensordot(tf.one_hot(labels, 3 * 2**20), table, 1))
-    optimizer = tf.compat.v1.train.MomentumOptimizer(0.1, 0.9)
+    optimizer = tf.compat.v1.tpu.CrossShardOptimizer(tf.compat.v1.train.MomentumOptimizer(0.1, 0.9))
     step = tf.compat.v1.train.get_global_step()
     return tec.TPUEstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, step))

@@ -210,6 +210,14 @@ def test_replicas_that_exchange_nothing_are_told(tmp_path):
 
     assert report(model_fn, tmp_path, "v5e:1x1").findings == []
     [finding] = report(model_fn, tmp_path, "v5e:2x2").findings
+    assert finding.severity is Severity.FAILS  # training refuses it, as the original did
+    assert "CrossShardOptimizer must be used for model training on TPUs" in finding.message
+
+    def beside_the_step(features, labels, mode, params):
+        tf.compat.v1.tpu.cross_replica_sum(tf.zeros([]))  # which training takes for an exchange
+        return model_fn(features, labels, mode, params)
+
+    [finding] = report(beside_the_step, tmp_path, "v5e:2x2").findings
     assert finding.severity is Severity.MIGHT
     assert "CrossShardOptimizer" in finding.advice
 

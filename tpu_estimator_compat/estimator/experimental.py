@@ -3,7 +3,7 @@
 from tpu_estimator_compat.estimator.early_stopping import (
     make_early_stopping_hook,
     make_stop_at_checkpoint_step_hook,
-    read_eval_metrics,
+    read_eval_metrics,  # noqa: F401 (the original's module of early stopping has it)
     stop_if_higher_hook,
     stop_if_lower_hook,
     stop_if_no_decrease_hook,
@@ -17,7 +17,6 @@ __all__ = [
     "build_raw_supervised_input_receiver_fn",
     "make_early_stopping_hook",
     "make_stop_at_checkpoint_step_hook",
-    "read_eval_metrics",
     "stop_if_higher_hook",
     "stop_if_lower_hook",
     "stop_if_no_decrease_hook",

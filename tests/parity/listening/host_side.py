@@ -58,6 +58,12 @@ def estimator(side: Any, model_dir: str, model_fn: Any, **config: Any) -> Any:
     )
 
 
+def exchange_something(params: Any) -> None:
+    """What TPU rules demand of the graph of a training."""
+    if params["use_tpu"]:
+        tf.tpu.cross_replica_sum(tf.zeros([]))
+
+
 def minimized(side: Any, loss: Any, params: Any) -> Any:
     optimizer = tf.train.GradientDescentOptimizer(0.1)
     if params["use_tpu"]:
@@ -222,7 +228,8 @@ def summaries_of_a_failed_training(side: Any, model_dir: str, record: Any) -> An
             .take(1)
             .map(lambda t: tf.debugging.check_numerics(t * np.float32("nan"), "broken"))
         )
-        return endless(params).take(3).concatenate(broken)
+        # Not the last: on several replicas that could be taken for the end of the data.
+        return endless(params).take(3).concatenate(broken).concatenate(endless(params).take(2))
 
     est = estimator(side, model_dir, model(side, host_call))
     try:
@@ -239,6 +246,7 @@ def without_input(side: Any, model_dir: str, record: Any) -> Any:
         weight = tf.get_variable("w", [BATCH, 1], initializer=tf.ones_initializer())
         train_op = tf.assign_add(tf.train.get_global_step(), 1)
         loss = tf.reduce_sum(weight) * 0.25
+        exchange_something(params)
         if mode == "train":
             train_op = tf.group(train_op, tf.assign_add(weight, tf.ones([BATCH, 1])))
         return side.tpu.TPUEstimatorSpec(
@@ -272,6 +280,7 @@ def data_ends(side: Any, model_dir: str, record: Any) -> Any:
             )
             loss = tf.py_func(call, [], tf.float32)
             loss.set_shape([])
+        exchange_something(params)
         return side.tpu.TPUEstimatorSpec(
             mode, loss=loss, train_op=train_op, predictions={"y": tf.fill([BATCH, 1], loss)}
         )
