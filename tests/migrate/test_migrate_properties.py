@@ -111,6 +111,15 @@ SERVED = {
 """Names of the original's modules by where they are served, which is outside of `tf`."""
 
 
+def name_served_at(path):
+    """The name, in the original's modules, of what is at `path`; None outside of `SERVED`."""
+    places = [p for p in SERVED if path == p or path.startswith(f"{p}.")]
+    if not places:
+        return None
+    place = max(places, key=len)
+    return SERVED[place] + path.removeprefix(place)
+
+
 def meant(text):
     """What the chains of a module mean: the API, and the name where it is to be found today."""
     module = parse(text)
@@ -119,8 +128,8 @@ def meant(text):
         if reference.form is not Form.ATTRIBUTE:
             continue
         root, _, rest = reference.path.partition(".")
-        if reference.path in SERVED:  # a place of its own, outside of `tf`
-            api, name = Dialect.V1, SERVED[reference.path]
+        if served := name_served_at(reference.path):
+            api, name = Dialect.V1, served
         elif root == PACKAGE:
             api, name = meaning(f"tensorflow.{rest.partition('.')[2]}", Dialect.V1)
         elif root == "tensorflow_estimator":
