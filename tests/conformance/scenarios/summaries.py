@@ -217,7 +217,8 @@ def summaries_in_a_prediction(model_dir, record):
     def make(features, mode):
         tf.summary.scalar("first", features["x"][0])
 
-    list(models.estimator(model_dir, _with_summaries(make)).predict(models.batches(1)))
+    estimator = models.estimator(model_dir, _with_summaries(make))
+    return len(list(estimator.predict(models.batches(1))))
 
 
 def file_writer_of_the_script(model_dir, record):
