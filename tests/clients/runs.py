@@ -70,9 +70,10 @@ def numbers(path: pathlib.Path) -> dict[str, float]:
     return {name: float(value) for name, value in found}
 
 
-def losses(log: str) -> list[float]:
-    """The losses that training logged, in their order."""
-    return [float(x) for x in re.findall(r"INFO:tensorflow:loss = ([-+.\deE]+|nan)", log)]
+def final_loss(log: str) -> float:
+    """The loss of the last step, as the estimator logged it; the only one off TPU."""
+    [loss] = re.findall(r"INFO:tensorflow:Loss for final step: ([-+.\deE]+|nan)", log)
+    return float(loss.rstrip("."))
 
 
 COMMAND = ("tpu_estimator_compat", "run")
