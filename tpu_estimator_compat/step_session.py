@@ -94,6 +94,12 @@ class StepSession(GraphSession):
             tensors = [f for f in fetches if not isinstance(f, tf.Operation)]
             self._program = self._step_program(tensors, operations)
 
+    def continue_run(self, before: StepSession) -> None:
+        """Takes over what was planned for a run of `before`, which broke."""
+        self.steps_per_run = before.steps_per_run
+        self.reads_before_last_step = before.reads_before_last_step
+        self.host_calls_may_lag = before.host_calls_may_lag
+
     def close(self) -> None:
         """Frees the input and the steps, and writes the events that wait.
 

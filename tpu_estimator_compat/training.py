@@ -30,6 +30,7 @@ from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings, validation
+from tpu_estimator_compat.step_session import StepSession
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys
@@ -81,10 +82,17 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
         run.graph.add_to_collection(GraphKeys.LOSSES, loss)
         add_default_saver(run, scaffold)
         hooks = _all_hooks(run, request, scaffold)
-        creator = StepSessionCreator(
-            lambda: run.step_session(
+
+        def make_session() -> StepSession:
+            for hook in hooks:  # a session after one that broke goes on from what that one saved
+                if isinstance(hook, SaverHook):
+                    hook.wait()
+            return run.step_session(
                 feed, loss=loss, targets=targets, stop_on_nan=True, jit_compile=run.jit_compile
-            ),
+            )
+
+        creator = StepSessionCreator(
+            make_session,
             scaffold,
             # Other machines take over what the chief has restored.
             checkpoint_dir=run.config.model_dir if run.writes_files else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -169,3 +170,29 @@ def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
         assert estimator.get_variable_value("global_step") == count
         assert "made no steps" not in caplog.text
         assert "Loss for final step: None" not in caplog.text
+
+
+def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch):
+    """The save may still be on its way to disk, and the run goes on as it was planned."""
+
+    class Breaks(tf.train.SessionRunHook):
+        def begin(self):
+            self.step = tf.train.get_global_step()
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(self.step)
+
+        def after_run(self, run_context, run_values):
+            seen.append(int(run_values.results))
+            if len(seen) == 3:
+                raise tf.errors.AbortedError(None, None, "gone")
+
+    def save_slowly(*args, **kwargs):
+        time.sleep(0.5)
+        return save(*args, **kwargs)
+
+    save, seen = tf.train.Saver.save, []
+    monkeypatch.setattr(tf.train.Saver, "save", save_slowly)
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=2)
+    estimator.train(train_input_fn, hooks=[Breaks()], steps=5)
+    assert seen == [0, 1, 2, 2, 3, 4]

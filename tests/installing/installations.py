@@ -71,6 +71,9 @@ class Installation:
         env = {**os.environ, **WITHOUT_A_CHIP, "PYTHONPATH": os.pathsep.join(map(str, path))}
         # Set where this process has imported a libtpu, which is the compiler of `preflight`.
         env.pop("TPU_LIBRARY_PATH", None)
+        # A pytest in there is no worker of this one: workers share what runs have written.
+        for name in [name for name in env if name.startswith("PYTEST_")]:
+            del env[name]
         env |= options.pop("env", {})
         command = [str(self.home / "bin" / "python"), *arguments]
         given = {"capture_output": True, "text": True, "timeout": 1500, **options}

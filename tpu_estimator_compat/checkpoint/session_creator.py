@@ -149,7 +149,9 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
         return session
 
     def _remembered(self) -> StepSession:
-        self.session = self._make_session()
+        before, self.session = self.session, self._make_session()
+        if before is not None:  # it broke within a run that goes on with this one
+            self.session.continue_run(before)
         return self.session
 
     def _get_session_manager(self):
