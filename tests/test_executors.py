@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.executors import DEFAULT, SINGLE_THREADED, ExecutorChoice
-from tpu_estimator_compat.loop import DeviceLoop
+from tpu_estimator_compat.loop.device_loop import DeviceLoop
+from tpu_estimator_compat.runtime.executors import DEFAULT, SINGLE_THREADED, ExecutorChoice
 
 
 def run(choice, seconds, times=20, steps=100):

@@ -18,7 +18,7 @@ from legacy_models import (
     train_input_fn,
 )
 
-from tpu_estimator_compat.checkpoint import saver_hook
+from tpu_estimator_compat.hooks import saver_hook
 from tpu_estimator_compat.program import saved_files
 from tpu_estimator_compat.program.session import HostFunction
 

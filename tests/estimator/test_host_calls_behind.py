@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from legacy_models import adam, logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.checkpoint import SaverHook
+from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.program import host_queue
 
 LONG = 30.0  # seconds; nobody waits for so long where calls are made while steps run

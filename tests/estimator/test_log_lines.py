@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.callbacks.evaluation_events import shown
 from tpu_estimator_compat.checkpoint import latest
+from tpu_estimator_compat.hooks.evaluation_events import shown
 
 PROBE = pathlib.Path(__file__).with_name("log_probe.py")
 

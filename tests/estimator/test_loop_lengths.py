@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from legacy_models import logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.loop import DeviceLoop
+from tpu_estimator_compat.loop.device_loop import DeviceLoop
 
 
 class Loops(tf.train.SessionRunHook):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from legacy_models import make_estimator, train_input_fn
 
-from tpu_estimator_compat import variable_table
+from tpu_estimator_compat.keras_model import variable_table
 
 
 @dataclasses.dataclass

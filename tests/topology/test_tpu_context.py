@@ -4,8 +4,8 @@ import pytest
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import topology
+from tpu_estimator_compat.model_fn.context import TPUContext
 from tpu_estimator_compat.topology import Topology
-from tpu_estimator_compat.tpu_context import TPUContext
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
-"""TF1 checkpoints: saving and restoring a session, and what is in them."""
+"""TF1 checkpoints as files: which there are, what is in them, what cannot be read."""
 
-from tpu_estimator_compat.checkpoint.saver_hook import SaverHook
-from tpu_estimator_compat.checkpoint.session_creator import StepSessionCreator
 from tpu_estimator_compat.checkpoint.state import (
     check_available,
     global_step_in,
@@ -11,8 +9,6 @@ from tpu_estimator_compat.checkpoint.state import (
 )
 
 __all__ = [
-    "SaverHook",
-    "StepSessionCreator",
     "check_available",
     "global_step_in",
     "latest",

@@ -10,7 +10,7 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.trackable.base import OBJECT_GRAPH_PROTO_KEY
 from tensorflow.python.training.saver import object_graph_key_mapping
 
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 
 
 def candidates(model_dir: str | None) -> list[str]:

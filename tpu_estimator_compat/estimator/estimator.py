@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat import evaluation, inputs, mode_run, prediction, topology, training
+from tpu_estimator_compat import inputs, topology
 from tpu_estimator_compat.arguments import (
     as_list,
     check_params,
@@ -21,7 +21,6 @@ from tpu_estimator_compat.arguments import (
     check_steps,
     check_type,
 )
-from tpu_estimator_compat.callbacks import HOOK_TYPES
 from tpu_estimator_compat.checkpoint import check_available, latest
 from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
@@ -31,11 +30,13 @@ from tpu_estimator_compat.config import (
 )
 from tpu_estimator_compat.estimator import finishing, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
+from tpu_estimator_compat.hooks import HOOK_TYPES
 from tpu_estimator_compat.inputs.calling import warn_if_endless
-from tpu_estimator_compat.model import ModelFnModel
-from tpu_estimator_compat.model_fn_call import call_model_fn, check_model_fn, input_arguments
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.keras_model.model import ModelFnModel
+from tpu_estimator_compat.model_fn.calling import call_model_fn, check_model_fn, input_arguments
+from tpu_estimator_compat.modes import evaluation, mode_run, prediction, training
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,

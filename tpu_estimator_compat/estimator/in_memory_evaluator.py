@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.arguments import check_input_fn, check_type
 from tpu_estimator_compat.estimator.estimator import Estimator, InputFn
-from tpu_estimator_compat.evaluation import Evaluation
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.modes.evaluation import Evaluation
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook

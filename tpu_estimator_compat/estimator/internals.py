@@ -12,8 +12,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.training import device_setter
 
-from tpu_estimator_compat.callbacks import evaluation_events
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.hooks import evaluation_events
 
 TF_CONFIG_ENV = "TF_CONFIG"
 SERVICE_KEY = "service"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.arguments import as_list, check_callable, check_input_fn, check_number
-from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.modes.mode_run import ModeRun
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import BatchSizes

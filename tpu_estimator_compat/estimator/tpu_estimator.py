@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat import inputs, mode_run, topology
+from tpu_estimator_compat import inputs, topology
 from tpu_estimator_compat.arguments import check_number, check_params, check_type
 from tpu_estimator_compat.config import (
     InputPipelineConfig,
@@ -25,7 +25,7 @@ from tpu_estimator_compat.estimator.preflighting import Preflighting
 from tpu_estimator_compat.export import tpu_graph
 from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.inputs.calling import warn_if_endless
-from tpu_estimator_compat.model_fn_call import (
+from tpu_estimator_compat.model_fn.calling import (
     BATCH_SIZE_KEY,
     CONTEXT_KEY,
     RESERVED_PARAMS_KEYS,
@@ -36,10 +36,11 @@ from tpu_estimator_compat.model_fn_call import (
     input_arguments,
     set_param,
 )
+from tpu_estimator_compat.model_fn.context import TPUContext
+from tpu_estimator_compat.modes import mode_run
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 from tpu_estimator_compat.topology import BatchSizes, Topology
-from tpu_estimator_compat.tpu_context import TPUContext
 
 
 class ExportSavedModelApiVersion(enum.Enum):

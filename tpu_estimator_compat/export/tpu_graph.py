@@ -22,7 +22,7 @@ from tpu_estimator_compat.export.outputs import (
     PredictOutput,
     RegressionOutput,
 )
-from tpu_estimator_compat.model_fn_call import declared_arguments
+from tpu_estimator_compat.model_fn.calling import declared_arguments
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 Spec = EstimatorSpec | TPUEstimatorSpec

@@ -16,10 +16,11 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
 from tpu_estimator_compat.inputs import feature_keys
-from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 
 _QUEUE_RUNNERS = (

@@ -17,7 +17,7 @@ from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding
 from tpu_estimator_compat.inputs.calling import Featureless, reruns_graph, runs_python
-from tpu_estimator_compat.program import eager, machines
+from tpu_estimator_compat.runtime import eager, machines
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 

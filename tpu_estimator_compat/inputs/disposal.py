@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 
 _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth of that
 

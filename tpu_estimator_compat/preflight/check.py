@@ -18,7 +18,7 @@ from tpu_estimator_compat.preflight.report import Depth, Memory, Report, Verdict
 from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.preflight.topologies import TpuTopology
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 
 Progress = Callable[[str, float], None]

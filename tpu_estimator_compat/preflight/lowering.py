@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.untouched import Untouched
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 
 _NOT_CONSTANT = re.compile(
     r"Input \d+ to node `([^`]+)` with op \w+ must be a compile-time constant"

@@ -6,8 +6,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.mode_run import ModeRun
-from tpu_estimator_compat.mode_step import mode_step
+from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.mode_step import mode_step
 from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.preflight.topologies import TpuTopology
 from tpu_estimator_compat.program import prune

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.modes.mode_run import ModeRun
 from tpu_estimator_compat.preflight import sources
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step

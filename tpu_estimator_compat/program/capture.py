@@ -15,11 +15,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.tpu import tpu_function
 
-from tpu_estimator_compat.program import eager, outside_compilation
+from tpu_estimator_compat.program import outside_compilation
 from tpu_estimator_compat.program.keras_layers import generators_outside_checkpoints
 from tpu_estimator_compat.program.mirrored import exchanging_optimizers
 from tpu_estimator_compat.program.partition import Dims
 from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.runtime import eager
 
 Structure = Any
 

@@ -16,10 +16,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.executors import DEFAULT, ExecutorChoice
-from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime.executors import DEFAULT, ExecutorChoice
 
 _MOST_BYTES = 64 * 2**20  # of tensors that wait
 _MOST_CALLS = 1024

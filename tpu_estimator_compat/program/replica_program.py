@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 import tensorflow as tf
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
-from tpu_estimator_compat.program import eager, machines, prune, simplify, stages
+from tpu_estimator_compat.program import prune, simplify, stages
 from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.runtime import eager, machines
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
 

@@ -6,8 +6,8 @@ import contextlib
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.replica_program import HandleOf, ReplicaProgram
+from tpu_estimator_compat.runtime import eager
 
 
 class Resource:

@@ -18,13 +18,14 @@ from tensorflow.python.framework import stack
 from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY
 from tensorflow.python.util import compat
 
-from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.fetches import FetchHandlers
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
+from tpu_estimator_compat.runtime import eager
 
 Names = tuple[str, ...]
 _NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager, machines, partition, prune, simplify, string_ops
+from tpu_estimator_compat.program import partition, prune, simplify, string_ops
 from tpu_estimator_compat.program.capture import (
     CapturedGraph,
     Structure,
@@ -21,6 +21,7 @@ from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager, machines
 
 
 class StepProgram:

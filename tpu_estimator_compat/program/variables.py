@@ -16,9 +16,10 @@ import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.ops import resource_variable_ops
 
-from tpu_estimator_compat.program import eager, prune
-from tpu_estimator_compat.program.machines import Machines
+from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.resources import Resource
+from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime.machines import Machines
 
 
 class VariableStore:

@@ -11,7 +11,7 @@ from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 from tensorflow.python.eager import context
 
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.topology import rendezvous
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}

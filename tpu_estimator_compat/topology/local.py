@@ -6,7 +6,7 @@ import functools
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 
 
 @functools.cache

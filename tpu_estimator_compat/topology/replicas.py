@@ -6,8 +6,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import machines
-from tpu_estimator_compat.program.machines import Machines
+from tpu_estimator_compat.runtime import machines
+from tpu_estimator_compat.runtime.machines import Machines
 
 
 @dataclasses.dataclass(frozen=True)

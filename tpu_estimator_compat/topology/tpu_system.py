@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology.computation_shapes import computation_shape
 

@@ -18,18 +18,22 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.executors import ExecutorChoice
-from tpu_estimator_compat.loop import DeviceLoop
-from tpu_estimator_compat.mode_run import ModeRun
-from tpu_estimator_compat.mode_step import ModeStep, mode_step
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.loop.device_loop import DeviceLoop
+from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.mode_step import ModeStep, mode_step
+from tpu_estimator_compat.modes.training import (
+    add_default_saver,
+    scaffold_of,
+    with_metrics_initialized,
+)
 from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime.executors import ExecutorChoice
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
-from tpu_estimator_compat.training import add_default_saver, scaffold_of, with_metrics_initialized
 
 Capture = Callable[[str, Any, VariableStore], ModeRun]
 Build = Callable[[str, Any], None]

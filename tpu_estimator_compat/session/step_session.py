@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.collect_loop import CollectLoop
-from tpu_estimator_compat.executors import ExecutorChoice
 from tpu_estimator_compat.inputs import Disposal, Feed
-from tpu_estimator_compat.loop import DeviceLoop, LoopResult
-from tpu_estimator_compat.program import eager, prune
+from tpu_estimator_compat.loop.collect_loop import CollectLoop
+from tpu_estimator_compat.loop.device_loop import DeviceLoop, LoopResult
+from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.capture import CapturedGraph
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, Names, as_numpy
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime.executors import ExecutorChoice
 
 
 class StepSession(GraphSession):

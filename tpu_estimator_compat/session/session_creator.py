@@ -13,7 +13,7 @@ from tensorflow.python.training import monitored_session, session_manager
 
 from tpu_estimator_compat.checkpoint import diagnosis, input_state
 from tpu_estimator_compat.checkpoint.state import restore_newest
-from tpu_estimator_compat.step_session import StepSession
+from tpu_estimator_compat.session.step_session import StepSession
 
 _ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
 

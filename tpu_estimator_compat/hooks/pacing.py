@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from tpu_estimator_compat.callbacks import listeners
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.step_session import StepSession
+from tpu_estimator_compat.hooks import listeners
+from tpu_estimator_compat.session.step_session import StepSession
 
 # Without TPU semantics nobody promised how long a loop is: return often enough for Ctrl-C, for
 # hooks that go by the clock, and for progress that a person can watch.

@@ -22,7 +22,7 @@ import tensorflow as tf
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.ops import collective_ops
 
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 
 # TensorFlow counts its own groups from 1.
 _REPLICAS_GROUP = 1 << 20

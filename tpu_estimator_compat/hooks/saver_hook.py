@@ -20,7 +20,7 @@ from tpu_estimator_compat.checkpoint.available_memory import available_memory
 from tpu_estimator_compat.checkpoint.input_state import InputState
 from tpu_estimator_compat.program.saved_files import remove_unfinished
 from tpu_estimator_compat.program.snapshot import SaveFunctions, Snapshot
-from tpu_estimator_compat.step_session import StepSession
+from tpu_estimator_compat.session.step_session import StepSession
 
 _SHARE = 0.5  # of the available memory: what a checkpoint that is being written may hold
 

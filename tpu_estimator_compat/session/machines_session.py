@@ -10,15 +10,15 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.checkpoint import StepSessionCreator
-from tpu_estimator_compat.loop import MachinesLoop
-from tpu_estimator_compat.program import eager, machines
+from tpu_estimator_compat.loop.device_loop import MachinesLoop
 from tpu_estimator_compat.program.capture import CapturedGraph
-from tpu_estimator_compat.program.machines import State
 from tpu_estimator_compat.program.session import as_numpy
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.step_session import StepSession
+from tpu_estimator_compat.runtime import eager, machines
+from tpu_estimator_compat.runtime.machines import State
+from tpu_estimator_compat.session.session_creator import StepSessionCreator
+from tpu_estimator_compat.session.step_session import StepSession
 
 _AT_THE_START, _AT_THE_END = "at the start", "at the end"
 _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)

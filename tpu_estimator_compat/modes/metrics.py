@@ -6,11 +6,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.mode_run import ModeRun
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.modes.mode_run import ModeRun
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.variables import components
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import EstimatorSpec, is_keras_metric, keras_metric_pair
 
 GraphKeys = tf.compat.v1.GraphKeys

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.loop import Step
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.loop.device_loop import Step
+from tpu_estimator_compat.runtime import eager
 
 
 class CollectLoop:

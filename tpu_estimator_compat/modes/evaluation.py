@@ -11,21 +11,21 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.callbacks import Pacer, split_hooks
-from tpu_estimator_compat.callbacks.evaluation_events import write_results
-from tpu_estimator_compat.checkpoint import StepSessionCreator
 from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.hooks import Pacer, split_hooks
+from tpu_estimator_compat.hooks.evaluation_events import write_results
 from tpu_estimator_compat.inputs import Feed
-from tpu_estimator_compat.machines_session import leaving_together
-from tpu_estimator_compat.metrics import metric_pairs, sum_over_replicas
-from tpu_estimator_compat.mode_run import ModeRun
-from tpu_estimator_compat.spec import WarmStartSettings
-from tpu_estimator_compat.training import (
+from tpu_estimator_compat.modes.metrics import metric_pairs, sum_over_replicas
+from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.training import (
     host_call_targets,
     scaffold_of,
     with_metrics_initialized,
     writer_hooks,
 )
+from tpu_estimator_compat.session.machines_session import leaving_together
+from tpu_estimator_compat.session.session_creator import StepSessionCreator
+from tpu_estimator_compat.spec import WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 

@@ -6,11 +6,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.metrics import LOSS, metric_pairs
-from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.modes.metrics import LOSS, metric_pairs
+from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.training import host_call_targets, train_targets
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, ModeKeys
-from tpu_estimator_compat.training import host_call_targets, train_targets
 
 
 @dataclasses.dataclass

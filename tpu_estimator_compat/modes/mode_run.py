@@ -14,11 +14,12 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.inputs import Featureless, Feed, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
-from tpu_estimator_compat.machines_session import MachinesSession
-from tpu_estimator_compat.program import eager
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
 from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.session.machines_session import MachinesSession
+from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
@@ -26,7 +27,6 @@ from tpu_estimator_compat.spec import (
     WarmStartSettings,
     check_checkpoint_exists,
 )
-from tpu_estimator_compat.step_session import StepSession
 from tpu_estimator_compat.topology import Topology
 
 Spec = EstimatorSpec | TPUEstimatorSpec

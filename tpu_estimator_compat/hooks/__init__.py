@@ -1,6 +1,6 @@
 """The outer loop: who listens to training, and when each listener next needs control."""
 
-from tpu_estimator_compat.callbacks.keras_callbacks import HOOK_TYPES, split_hooks
-from tpu_estimator_compat.callbacks.pacing import Pacer
+from tpu_estimator_compat.hooks.keras_callbacks import HOOK_TYPES, split_hooks
+from tpu_estimator_compat.hooks.pacing import Pacer
 
 __all__ = ["HOOK_TYPES", "Pacer", "split_hooks"]

@@ -16,21 +16,24 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.callbacks import Pacer, split_hooks
-from tpu_estimator_compat.callbacks.preemption import Preemption
-from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook, StandingStepHook
-from tpu_estimator_compat.callbacks.progress_bar import progress_bar
-from tpu_estimator_compat.checkpoint import SaverHook, StepSessionCreator, global_step_in, latest
+from tpu_estimator_compat.checkpoint import global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.hooks import Pacer, split_hooks
+from tpu_estimator_compat.hooks.preemption import Preemption
+from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
+from tpu_estimator_compat.hooks.progress_bar import progress_bar
+from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.inputs import Feed
-from tpu_estimator_compat.machines_session import leaving_together
-from tpu_estimator_compat.mode_run import ModeRun
-from tpu_estimator_compat.program import machines, prune
+from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
+from tpu_estimator_compat.runtime import machines
+from tpu_estimator_compat.session.machines_session import leaving_together
+from tpu_estimator_compat.session.session_creator import StepSessionCreator
+from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings, validation
-from tpu_estimator_compat.step_session import StepSession
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys

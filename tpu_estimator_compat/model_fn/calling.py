@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.util import function_utils
 
 from tpu_estimator_compat.arguments import check_callable, check_input_fn
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
 
 _MODEL_FN_ARGUMENTS = frozenset({"features", "labels", "mode", "params", "self", "config"})

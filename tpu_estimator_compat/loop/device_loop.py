@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.executors import DEFAULT, ExecutorChoice
-from tpu_estimator_compat.program import eager, machines
 from tpu_estimator_compat.program.host_queue import HostCallQueue
-from tpu_estimator_compat.program.machines import Machines, State
+from tpu_estimator_compat.runtime import eager, machines
+from tpu_estimator_compat.runtime.executors import DEFAULT, ExecutorChoice
+from tpu_estimator_compat.runtime.machines import Machines, State
 
 Step = Callable[[Any], list[tf.Tensor]]
 # While the devices run, Python gets no signals: a loop of an hour would leave SIGTERM and Ctrl-C

@@ -14,14 +14,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat import live_modes, variable_table
-from tpu_estimator_compat.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.arguments import as_list
-from tpu_estimator_compat.callbacks.preemption import Preemption, PreemptionCallback
 from tpu_estimator_compat.config import RunConfig, check_positive_integer
-from tpu_estimator_compat.graph_metric import GraphMetric
-from tpu_estimator_compat.live_modes import LiveModes
-from tpu_estimator_compat.program import eager
+from tpu_estimator_compat.hooks.preemption import Preemption, PreemptionCallback
+from tpu_estimator_compat.keras_model import live_modes, variable_table
+from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
+from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
+from tpu_estimator_compat.keras_model.live_modes import LiveModes
+from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 

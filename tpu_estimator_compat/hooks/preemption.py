@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.step_session import StepSession
+from tpu_estimator_compat.session.step_session import StepSession
 
 EXIT_CODE = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
 

@@ -12,14 +12,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import summary_ops_v2  # lists a graph's summary writers
 
-from tpu_estimator_compat.callbacks import split_hooks
-from tpu_estimator_compat.checkpoint import StepSessionCreator
+from tpu_estimator_compat.hooks import split_hooks
 from tpu_estimator_compat.inputs import Feed
 from tpu_estimator_compat.inputs.padding import Padded
-from tpu_estimator_compat.mode_run import ModeRun
+from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.training import host_call_targets, scaffold_of, writer_hooks
+from tpu_estimator_compat.session.session_creator import StepSessionCreator
+from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
-from tpu_estimator_compat.step_session import StepSession
-from tpu_estimator_compat.training import host_call_targets, scaffold_of, writer_hooks
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 _MOST = 32  # batches to a call

@@ -12,9 +12,9 @@ from typing import Any
 
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
-from tpu_estimator_compat.callbacks.early_stopping import StopOnPredicateHook
-from tpu_estimator_compat.callbacks.progress import ExamplesPerSecondHook, StandingStepHook
-from tpu_estimator_compat.checkpoint import SaverHook
+from tpu_estimator_compat.hooks.early_stopping import StopOnPredicateHook
+from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
+from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.spec import HostCallHook
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook

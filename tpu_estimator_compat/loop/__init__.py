@@ -1,0 +1,1 @@
+"""n steps in one call on the devices."""

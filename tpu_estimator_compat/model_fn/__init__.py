@@ -1,0 +1,1 @@
+"""Calls a model_fn: its arguments, its context, what it returns."""

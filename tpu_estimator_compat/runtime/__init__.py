@@ -1,0 +1,1 @@
+"""How TensorFlow runs what we build: eager contexts, executors, other workers."""
