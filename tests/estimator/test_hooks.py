@@ -80,12 +80,12 @@ def test_a_placeholder_that_nobody_feeds_is_named(tmp_path):
         train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    class Feed(tf.train.SessionRunHook):
+    class DeployedInput(tf.train.SessionRunHook):
         def before_run(self, run_context):
             return tf.train.SessionRunArgs([], feed_dict={"rate:0": 0.1})
 
     estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(train_input_fn, hooks=[Feed()], steps=2)
+    estimator.train(train_input_fn, hooks=[DeployedInput()], steps=2)
     with pytest.raises(tf.errors.InvalidArgumentError, match="rate"):
         estimator.train(train_input_fn, steps=2)
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from legacy_models import make_estimator, make_model_fn, train_input_fn
 
-from tpu_estimator_compat.loop.device_loop import device_loop as loop
+from tpu_estimator_compat.loop import device_loop as loop
 
 STEPS = 3 * loop._SINGLE_RUNS
 

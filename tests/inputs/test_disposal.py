@@ -5,7 +5,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.inputs import Disposal, Feed
+from tpu_estimator_compat.inputs import DeployedInput, Disposal
 
 LONG = 30.0  # seconds; only a test that fails waits for so long
 
@@ -29,7 +29,9 @@ class Source:
 
     def feed(self, strategy):
         spec = tf.TensorSpec([], tf.float32)
-        return Feed([tf.data.Dataset.from_generator(self, output_signature=spec)], strategy)
+        return DeployedInput(
+            [tf.data.Dataset.from_generator(self, output_signature=spec)], strategy
+        )
 
 
 @pytest.fixture

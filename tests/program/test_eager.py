@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python import tf2
 
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 
 
 def test_threads_may_leave_a_graph_that_they_share_in_any_order(monkeypatch):
@@ -63,7 +63,7 @@ def test_a_function_of_an_iterator_is_traced_for_each_type_of_it():
         size = tf.cast(tf.size(x) if x.shape[0] is None else x.shape[0], tf.int64)
         return tf.reduce_sum(x), size * factor
 
-    function = eager.IteratorFunction(total, tf.int64)
+    function = functions.IteratorFunction(total, tf.int64)
     for size in (4, 4, 2, 7, 3):
         iterator = iter(tf.data.Dataset.from_tensors(tf.ones([size])).repeat(2))
         for factor in (1, 10):
@@ -74,7 +74,7 @@ def test_a_function_of_an_iterator_is_traced_for_each_type_of_it():
 
 
 def test_a_function_does_not_keep_its_iterator():
-    function = eager.IteratorFunction(lambda iterator: next(iterator))
+    function = functions.IteratorFunction(lambda iterator: next(iterator))
     iterator = iter(tf.data.Dataset.range(3))
     assert int(function(iterator)) == 0
     gone = weakref.ref(iterator)
@@ -93,8 +93,8 @@ class PlainIterator:
 
 
 def test_iterators_whose_handles_are_captured():
-    function = eager.IteratorFunction(lambda iterator, n: next(iterator) * n, tf.int64)
+    function = functions.IteratorFunction(lambda iterator, n: next(iterator) * n, tf.int64)
     for start in (1, 100):
         iterator = PlainIterator(tf.data.Dataset.range(start, start + 10))
-        assert not eager.handles_of(iterator)
+        assert not functions.handles_of(iterator)
         assert [int(function(iterator, n)) for n in (1, 10)] == [start, 10 * (start + 1)]

@@ -12,7 +12,7 @@ from tensorflow.python.ops import resource_variable_ops
 from tpu_estimator_compat.environment import has_xla_for_cpu
 from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.program import prune
-from tpu_estimator_compat.runtime.eager import register_functions
+from tpu_estimator_compat.runtime.functions import register_functions
 from tpu_sim.devices import tpu_name
 from tpu_sim.rewrite import (
     EXCHANGES,

@@ -34,7 +34,7 @@ from tpu_estimator_compat.hooks import HOOK_TYPES
 from tpu_estimator_compat.inputs.calling import warn_if_endless
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.model_fn.calling import call_model_fn, check_model_fn, input_arguments
-from tpu_estimator_compat.modes import evaluation, mode_run, prediction, training
+from tpu_estimator_compat.modes import captured_mode, evaluation, prediction, training
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import (
@@ -305,7 +305,9 @@ class Estimator(Exporting):
             spec = self._feed(input_fn, ModeKeys.TRAIN, where).element_spec
             self._element_specs[ModeKeys.TRAIN] = spec
 
-        def capture(mode: str, element_spec: Any, store: VariableStore) -> mode_run.ModeRun:
+        def capture(
+            mode: str, element_spec: Any, store: VariableStore
+        ) -> captured_mode.CapturedMode:
             # Keras makes last batches of other sizes: static shapes are a TPU's own demand.
             on_tpu = isinstance(where.strategy, tf.distribute.TPUStrategy)
             return self._capture(mode, where, element_spec, store, check_shapes=on_tpu)
@@ -356,7 +358,7 @@ class Estimator(Exporting):
         del mode
         return None
 
-    def _feed(self, input_fn: InputFn, mode: str, where: Topology) -> inputs.Feed:
+    def _feed(self, input_fn: InputFn, mode: str, where: Topology) -> inputs.DeployedInput:
         datasets = []
         for call in topology.invocations(mode, where, None):
             offered = {
@@ -390,11 +392,11 @@ class Estimator(Exporting):
 
     def _prepare(
         self, input_fn: InputFn, mode: str, where: Topology
-    ) -> tuple[mode_run.ModeRun, inputs.Feed]:
+    ) -> tuple[captured_mode.CapturedMode, inputs.DeployedInput]:
         feed = self._feed(input_fn, mode, where)
         self._element_specs[mode] = feed.element_spec
         run = self._capture(mode, where, feed.element_spec)
-        run.captured.first_replica_speaks = feed.same_for_all
+        run.captured.same_on_all_replicas = feed.same_for_all
         return run, feed
 
     def _capture(
@@ -404,8 +406,8 @@ class Estimator(Exporting):
         element_spec: Any,
         store: VariableStore | None = None,
         check_shapes: bool = True,
-    ) -> mode_run.ModeRun:
-        return mode_run.prepare(
+    ) -> captured_mode.CapturedMode:
+        return captured_mode.prepare(
             lambda features, labels: self._call_model_fn(
                 features, labels, mode, where, check_shapes=check_shapes
             ),

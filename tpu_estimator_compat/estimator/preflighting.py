@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.arguments import as_list, check_callable, check_input_fn, check_number
-from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import BatchSizes
@@ -124,7 +124,7 @@ class _Mode:
     def element_spec(self, where: PlannedTopology, share: int | None) -> Any:
         return self._placed(where, share)._feed(self._input_fn, self.mode, where).element_spec
 
-    def capture(self, where: PlannedTopology, element_spec: Any, share: int | None) -> ModeRun:
+    def capture(self, where: PlannedTopology, element_spec: Any, share: int | None) -> CapturedMode:
         return self._placed(where, share)._capture(
             self.mode, where, element_spec, check_shapes=False
         )

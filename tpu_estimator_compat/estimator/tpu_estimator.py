@@ -37,7 +37,7 @@ from tpu_estimator_compat.model_fn.calling import (
     set_param,
 )
 from tpu_estimator_compat.model_fn.context import TPUContext
-from tpu_estimator_compat.modes import mode_run
+from tpu_estimator_compat.modes import captured_mode
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 from tpu_estimator_compat.topology import BatchSizes, Topology
@@ -192,7 +192,7 @@ class TPUEstimator(Preflighting, Estimator):
     def _batch_size_for_log(self, mode: str) -> int | None:
         return self._batch_sizes.of(mode)
 
-    def _feed(self, input_fn: InputFn, mode: str, where: Topology) -> inputs.Feed:
+    def _feed(self, input_fn: InputFn, mode: str, where: Topology) -> inputs.DeployedInput:
         if not where.tpu_semantics and topology.is_sliced(mode, self._tpu_config):
             raise ValueError(
                 "Invalid TPUConfig `eval_training_input_configuration` value. SLICED mode only "
@@ -251,7 +251,7 @@ class TPUEstimator(Preflighting, Estimator):
         element_spec: Any,
         store: VariableStore | None = None,
         check_shapes: bool = True,
-    ) -> mode_run.ModeRun:
+    ) -> captured_mode.CapturedMode:
         partition = self._partition(mode, where, element_spec)
         run = super()._capture(mode, where, element_spec, store, check_shapes)
         run.captured.partition = partition
@@ -262,7 +262,7 @@ class TPUEstimator(Preflighting, Estimator):
         dims = self._tpu_config.input_partition_dims
         if not where.tpu_semantics or dims is None:
             return None
-        features, labels = mode_run.model_arguments(element_spec, mode)
+        features, labels = captured_mode.model_arguments(element_spec, mode)
         cores = self._tpu_config.num_cores_per_replica
         found = inputs.partition_dims(features, labels, dims, cores)
         if not isinstance(where.strategy, tf.distribute.TPUStrategy):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.hooks import listeners
+from tpu_estimator_compat.hooks import traits
 from tpu_estimator_compat.session.step_session import StepSession
 
 # Without TPU semantics nobody promised how long a loop is: return often enough for Ctrl-C, for
@@ -23,9 +23,9 @@ class Pacer:
         None to run as long as the hooks allow.
     """
 
-    def __init__(self, hooks: Sequence[listeners.Hook], loop: IterationsPerLoopCounter | None):
+    def __init__(self, hooks: Sequence[traits.Hook], loop: IterationsPerLoopCounter | None):
         self._hooks = list(hooks)
-        self._may_lag = not any(map(listeners.looks_around, hooks))
+        self._may_lag = not any(map(traits.looks_around, hooks))
         self._loop = loop
         self._seconds_per_step: float | None = None
         self._step_increment = 1
@@ -53,15 +53,15 @@ class Pacer:
         self._step_increment = max(1, (global_step - self._first_step) // steps)
         if self._loop is None:
             for hook in self._hooks:
-                listeners.skipped(hook, steps - 1)
+                traits.skipped(hook, steps - 1)
 
     def _plan(self, global_step: int) -> int:
-        demands = [listeners.demand(hook, global_step) for hook in self._hooks]
+        demands = [traits.demand(hook, global_step) for hook in self._hooks]
         if self._loop is not None:
             limits = [
                 d.steps
                 for hook, d in zip(self._hooks, demands, strict=True)
-                if d.steps is not None and listeners.is_limit(hook)
+                if d.steps is not None and traits.is_limit(hook)
             ]
             return max(1, min([self._steps_of(self._loop), *(self._in_steps(n) for n in limits)]))
         steps = [self._in_steps(d.steps) for d in demands if d.steps is not None]

@@ -16,7 +16,7 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
 from tpu_estimator_compat.inputs import feature_keys
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_building, prune
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
@@ -63,9 +63,9 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
     """
     graph = tf.Graph()
     store = VariableStore(tf.distribute.get_strategy())
-    with eager.capture_semantics(), graph.as_default(), tf.device("/cpu:0"):
+    with graph_building.capture_semantics(), graph.as_default(), tf.device("/cpu:0"):
         tf.compat.v1.set_random_seed(seed)
-        with eager.foreign_tensors_explained("input_fn"):
+        with graph_building.foreign_tensors_explained("input_fn"):
             result = call()
         _check(result, graph)
         session = GraphSession(graph, store)

@@ -17,7 +17,7 @@ from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding
 from tpu_estimator_compat.inputs.calling import Featureless, reruns_graph, runs_python
-from tpu_estimator_compat.runtime import eager, machines
+from tpu_estimator_compat.runtime import eager, workers
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
@@ -25,7 +25,7 @@ Structure = Any
 
 
 @dataclasses.dataclass(frozen=True)
-class Feed:
+class DeployedInput:
     """Elements for the replicas.
 
     Attributes:
@@ -64,12 +64,12 @@ class Feed:
             datasets = list(self.datasets)
             if self.reads_ahead:
                 datasets = [dataset.prefetch(tf.data.AUTOTUNE) for dataset in datasets]
-            several = machines.of(self.strategy)
-            if self.strategy.num_replicas_in_sync == (several.count if several else 1):
+            group = workers.of(self.strategy)
+            if self.strategy.num_replicas_in_sync == (group.count if group else 1):
                 return iter(datasets[0])
-            if several:
+            if group:
                 raise NotImplementedError(
-                    f"{self.strategy.num_replicas_in_sync} replicas on {several.count} machines: "
+                    f"{self.strategy.num_replicas_in_sync} replicas on {group.count} machines: "
                     "more than one replica on a machine is not supported. Start one process for "
                     "each GPU, with its own task in TF_CONFIG and CUDA_VISIBLE_DEVICES."
                 )
@@ -106,7 +106,7 @@ class Feed:
         [replicated] = replicate(dataset, [host]).values()
         return replicated
 
-    def made_resumable(self) -> Feed:
+    def made_resumable(self) -> DeployedInput:
         """The same elements from an iterator whose position can be saved.
 
         Raises:
@@ -143,7 +143,7 @@ def feed(
     *,
     batch_axis: Sequence[int] | None = None,
     predict_batch_size: int | None = None,
-) -> Feed:
+) -> DeployedInput:
     """Elements for the replicas, out of the datasets of all input_fn calls.
 
     Args:
@@ -165,7 +165,7 @@ def feed(
     }
     with eager.eager_mode(), tf.device("/cpu:0"):
         if not topology.tpu_semantics or tpu_config is None:
-            return Feed(datasets, topology.strategy, **source)
+            return DeployedInput(datasets, topology.strategy, **source)
         sleep_secs = tpu_config.initial_infeed_sleep_secs or 0
         made = [
             _of_host(host, datasets, mode, topology, tpu_config, batch_axis, predict_batch_size)
@@ -173,7 +173,9 @@ def feed(
         ]
         sliced = topology_lib.is_sliced(mode, tpu_config)
         same = topology_lib.is_broadcast(mode, tpu_config) and not sliced
-        return Feed(made, topology.strategy, sleep_secs=sleep_secs, same_for_all=same, **source)
+        return DeployedInput(
+            made, topology.strategy, sleep_secs=sleep_secs, same_for_all=same, **source
+        )
 
 
 def warn_of_other_size(

@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 
 _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth of that
 
@@ -33,7 +33,7 @@ class Disposal:
         self._held: list[tf.queue.QueueBase] = []
         self._handles: list[weakref.ref[tf.Tensor]] = []
         with eager.eager_mode():
-            for tensor in eager.handles_of(iterator):
+            for tensor in functions.handles_of(iterator):
                 # A handle on another device cannot wait in a queue of the host.
                 if tensor.dtype == tf.resource and "CPU" in tensor.device:
                     self._held.append(_in_a_queue(tensor))

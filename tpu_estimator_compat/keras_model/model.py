@@ -17,10 +17,10 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.arguments import as_list
 from tpu_estimator_compat.config import RunConfig, check_positive_integer
 from tpu_estimator_compat.hooks.preemption import Preemption, PreemptionCallback
-from tpu_estimator_compat.keras_model import live_modes, variable_table
+from tpu_estimator_compat.keras_model import keras_modes, variable_table
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
-from tpu_estimator_compat.keras_model.live_modes import LiveModes
+from tpu_estimator_compat.keras_model.keras_modes import KerasModes
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
@@ -44,7 +44,7 @@ class ModelFnModel(keras.Model):
 
     def __init__(
         self,
-        capture: live_modes.Capture,
+        capture: keras_modes.Capture,
         topology: Topology,
         config: RunConfig,
         *,
@@ -54,8 +54,8 @@ class ModelFnModel(keras.Model):
     ):
         with topology.strategy.scope():
             super().__init__(name="model_fn_model")
-        self._live = LiveModes(capture, topology, config, warm_start)
-        self._alone = topology.machines is None
+        self._live = KerasModes(capture, topology, config, warm_start)
+        self._alone = topology.workers is None
         self._fed_hosts = len(topology.hosts)
         self._distribute_strategy = topology.strategy if topology.num_replicas > 1 else None
         self.train_function: Any = None
@@ -239,9 +239,9 @@ class ModelFnModel(keras.Model):
 
     def _looping_function(self, mode: str) -> Callable[[Any], dict[str, Any]]:
         def function(iterator: Any) -> dict[str, Any]:
-            iterator = live_modes.as_iterator(iterator)
+            iterator = keras_modes.as_iterator(iterator)
             if mode not in self._live:
-                self._build_mode(mode, live_modes.replica_spec(iterator))
+                self._build_mode(mode, keras_modes.replica_spec(iterator))
             steps = min(self.steps_per_execution, self._steps_left())
             self._live[mode].run.captured.begin_loop()
             loop: Any = self._live[mode].loop  # not None: PREDICT has no looping function

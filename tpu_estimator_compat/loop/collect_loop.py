@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.loop.device_loop import Step
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 
 
 class CollectLoop:
@@ -25,7 +25,7 @@ class CollectLoop:
     def __init__(self, step: Step, outputs: Sequence[tuple[tf.DType, int]]):
         self._step = step
         self._outputs = list(outputs)
-        self._run = eager.IteratorFunction(self._build, tf.int32)
+        self._run = functions.IteratorFunction(self._build, tf.int32)
 
     def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:

@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.program.host_queue import HostCallQueue
-from tpu_estimator_compat.runtime import eager, machines
+from tpu_estimator_compat.runtime import eager, functions, workers
 from tpu_estimator_compat.runtime.executors import DEFAULT, ExecutorChoice
-from tpu_estimator_compat.runtime.machines import Machines, State
+from tpu_estimator_compat.runtime.workers import State, Workers
 
 Step = Callable[[Any], list[tf.Tensor]]
 # While the devices run, Python gets no signals: a loop of an hour would leave SIGTERM and Ctrl-C
@@ -99,7 +99,7 @@ class DeviceLoop:
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
             if counter is not None and notes_before:
                 self._before = tf.Variable(0, dtype=counter.dtype, trainable=False, name="before")
-        self._functions: dict[str, eager.IteratorFunction] = {}
+        self._functions: dict[str, functions.IteratorFunction] = {}
         self._single = SingleStep(step, next_element, counter, executors.may_choose)
         self._single_runs = 0
 
@@ -228,11 +228,11 @@ class DeviceLoop:
         executor = self._executors.next(steps) if settled else DEFAULT
         # A function is traced for its executor: only the default one takes loops apart.
         if executor not in self._functions:
-            self._functions[executor] = eager.IteratorFunction(self._build, tf.int64)
+            self._functions[executor] = functions.IteratorFunction(self._build, tf.int64)
         function = self._functions[executor]
         started = time.perf_counter()
         try:
-            with eager.call_options(executor=executor):
+            with functions.call_options(executor=executor):
                 done, loss, total, *noted = function(iterator, steps)
         except StopIteration:  # before anything ran
             return LoopResult(0, self._loss.read_value(), 0.0, True)
@@ -274,7 +274,7 @@ class SingleStep:
         self._executors = ExecutorChoice(
             may_choose, fewest_steps=1, turns=_SINGLE_TURNS, score=statistics.median
         )
-        self._functions: dict[str, eager.IteratorFunction] = {}
+        self._functions: dict[str, functions.IteratorFunction] = {}
 
     def _build(self, iterator: Iterator) -> list[tf.Tensor]:
         data = self._next_element(iterator)
@@ -291,10 +291,10 @@ class SingleStep:
         """
         executor = self._executors.next(1) if settled else DEFAULT
         if executor not in self._functions:
-            self._functions[executor] = eager.IteratorFunction(self._build)
+            self._functions[executor] = functions.IteratorFunction(self._build)
         started = time.perf_counter()
         try:
-            with eager.call_options(executor=executor):
+            with functions.call_options(executor=executor):
                 loss, *noted = self._functions[executor](iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             return LoopResult(0, tf.constant(np.nan), 0.0, True)
@@ -303,7 +303,7 @@ class SingleStep:
         return LoopResult(1, loss, float(loss), False, *noted)
 
 
-class MachinesLoop(DeviceLoop):
+class WorkersLoop(DeviceLoop):
     """Runs a step n times together with other machines, each of which has data of its own.
 
     Before each step the machines tell each other whether they can make it. So no machine waits in
@@ -313,7 +313,7 @@ class MachinesLoop(DeviceLoop):
       states: what the machines said when the loop ended early; None before that.
 
     Args:
-      several: the machines.
+      group: the machines.
       step: builds one step into the function under construction; its first output is the loss.
       loss_dtype: dtype of the loss.
       stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
@@ -322,7 +322,7 @@ class MachinesLoop(DeviceLoop):
 
     def __init__(
         self,
-        several: Machines,
+        group: Workers,
         step: Step,
         loss_dtype: tf.DType,
         *,
@@ -337,16 +337,16 @@ class MachinesLoop(DeviceLoop):
             interrupted=interrupted,
         )
         self.states: np.ndarray | None = None
-        self._several = several
-        self._turn = machines.isolated(self._together)
+        self._workers = group
+        self._turn = workers.isolated(self._together)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._said = tf.Variable(
-                tf.zeros([several.count], tf.int32), trainable=False, name="states_of_machines"
+                tf.zeros([group.count], tf.int32), trainable=False, name="states_of_machines"
             )
 
     def _together(self, element: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Whether all machines were ready, and then the loss of the step that they made."""
-        states = self._several.states(tf.where(element.has_value(), State.READY, State.OUT_OF_DATA))
+        states = self._workers.states(tf.where(element.has_value(), State.READY, State.OUT_OF_DATA))
         ready = tf.reduce_all(tf.equal(states, State.READY))
         with tf.control_dependencies([self._said.assign(states)]):
             loss = tf.cond(
@@ -380,7 +380,7 @@ class MachinesLoop(DeviceLoop):
 
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
         if DEFAULT not in self._functions:
-            self._functions[DEFAULT] = eager.IteratorFunction(self._build, tf.int64)
+            self._functions[DEFAULT] = functions.IteratorFunction(self._build, tf.int64)
         done, ready, loss, total = self._functions[DEFAULT](iterator, steps)
         if not bool(ready):
             self.states = self._said.numpy()
@@ -396,4 +396,4 @@ class MachinesLoop(DeviceLoop):
 
     @functools.cached_property
     def _tell(self) -> Callable[[tf.Tensor], tf.Tensor]:
-        return eager.function(self._several.states)
+        return functions.function(self._workers.states)

@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.util import function_utils
 
 from tpu_estimator_compat.arguments import check_callable, check_input_fn
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.program import graph_building
 from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
 
 _MODEL_FN_ARGUMENTS = frozenset({"features", "labels", "mode", "params", "self", "config"})
@@ -117,7 +117,7 @@ def call_model_fn(
     logging.info("Calling model_fn.")
     if remark:
         logging.info(remark)
-    with eager.foreign_tensors_explained("model_fn"):
+    with graph_building.foreign_tensors_explained("model_fn"):
         spec = model_fn(features=features, **kwargs)
     logging.info("Done calling model_fn.")
     if not isinstance(spec, (EstimatorSpec, TPUEstimatorSpec)):

@@ -14,17 +14,17 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import Pacer, split_hooks
 from tpu_estimator_compat.hooks.evaluation_events import write_results
-from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.inputs import DeployedInput
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.metrics import metric_pairs, sum_over_replicas
-from tpu_estimator_compat.modes.mode_run import ModeRun
 from tpu_estimator_compat.modes.training import (
     host_call_targets,
     scaffold_of,
     with_metrics_initialized,
     writer_hooks,
 )
-from tpu_estimator_compat.session.machines_session import leaving_together
 from tpu_estimator_compat.session.session_creator import StepSessionCreator
+from tpu_estimator_compat.session.workers_session import leaving_together
 from tpu_estimator_compat.spec import WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -52,7 +52,7 @@ class EvalRequest:
     fall_back_in: str | None = None
 
 
-def evaluate(run: ModeRun, feed: Feed, request: EvalRequest) -> dict[str, Any]:
+def evaluate(run: CapturedMode, feed: DeployedInput, request: EvalRequest) -> dict[str, Any]:
     """Evaluates and writes the results as events.
 
     Args:
@@ -75,7 +75,7 @@ class Evaluation:
       request: limits, checkpoint and listeners.
     """
 
-    def __init__(self, run: ModeRun, feed: Feed, request: EvalRequest):
+    def __init__(self, run: CapturedMode, feed: DeployedInput, request: EvalRequest):
         self._run = run
         self._feed = feed
         self._request = request
@@ -153,7 +153,7 @@ class Evaluation:
 class _Results(tf.compat.v1.train.SessionRunHook):
     """Reads the metrics when the last step is done."""
 
-    def __init__(self, run: ModeRun, tensors: dict[str, tf.Tensor]):
+    def __init__(self, run: CapturedMode, tensors: dict[str, tf.Tensor]):
         self._run = run
         self._tensors = tensors
         self.values: dict[str, Any] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.variables import components
@@ -18,7 +18,7 @@ LOSS = "loss"
 Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 
 
-def metric_pairs(run: ModeRun) -> Pairs:
+def metric_pairs(run: CapturedMode) -> Pairs:
     """The metrics of a prepared EVAL mode, the mean loss included.
 
     Call it inside `run.in_graph()`. Metrics of a TPUEstimatorSpec are built on tensors concatenated
@@ -45,7 +45,7 @@ def metric_pairs(run: ModeRun) -> Pairs:
     return {**found, LOSS: (value, update.op)}
 
 
-def _own_pairs(run: ModeRun) -> Pairs:
+def _own_pairs(run: CapturedMode) -> Pairs:
     spec = run.spec
     if isinstance(spec, EstimatorSpec):
         metrics = spec.eval_metric_ops or {}
@@ -72,13 +72,13 @@ def _pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
     return value, as_operation(update)
 
 
-def _loss_over_replicas(run: ModeRun) -> tf.Tensor:
+def _loss_over_replicas(run: CapturedMode) -> tf.Tensor:
     if run.topology.tpu_semantics or run.topology.num_replicas > 1:
         return run.over_replicas(tf.reshape(run.spec.loss, [1]))
     return run.spec.loss
 
 
-def sum_over_replicas(run: ModeRun) -> None:
+def sum_over_replicas(run: CapturedMode) -> None:
     """Adds up the metric variables of several replicas in the first, as the original's did.
 
     Only metrics that model_fn itself built have one variable per replica; those of a metric_fn see
@@ -91,5 +91,5 @@ def sum_over_replicas(run: ModeRun) -> None:
             for other in others:
                 first.assign_add(other.read_value())
                 other.assign(tf.zeros_like(other))
-            if several := run.topology.machines:
-                first.assign(several.sum_over_machines(first.read_value(), f"metric {name}"))
+            if group := run.topology.workers:
+                first.assign(group.sum_over_workers(first.read_value(), f"metric {name}"))

@@ -6,8 +6,8 @@ import dataclasses
 
 import tensorflow as tf
 
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.metrics import LOSS, metric_pairs
-from tpu_estimator_compat.modes.mode_run import ModeRun
 from tpu_estimator_compat.modes.training import host_call_targets, train_targets
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, ModeKeys
@@ -28,7 +28,7 @@ class ModeStep:
     values: dict[str, tf.Tensor] = dataclasses.field(default_factory=dict)
 
 
-def mode_step(run: ModeRun) -> ModeStep:
+def mode_step(run: CapturedMode) -> ModeStep:
     """Builds the host's share of a mode's step, and says what the step is.
 
     Call it inside `run.in_graph()`.
@@ -50,7 +50,7 @@ def mode_step(run: ModeRun) -> ModeStep:
     return ModeStep([spec.loss], [*targets, *_host_calls_in_hooks(run)], values)
 
 
-def _host_calls_in_hooks(run: ModeRun) -> list[tf.Operation]:
+def _host_calls_in_hooks(run: CapturedMode) -> list[tf.Operation]:
     """Host calls of a spec that was made for a run without TPU, where they are hooks."""
     if not isinstance(run.spec, EstimatorSpec):
         return []

@@ -13,9 +13,9 @@ import tensorflow as tf
 from tensorflow.python.ops import summary_ops_v2  # lists a graph's summary writers
 
 from tpu_estimator_compat.hooks import split_hooks
-from tpu_estimator_compat.inputs import Feed
+from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.inputs.padding import Padded
-from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.training import host_call_targets, scaffold_of, writer_hooks
 from tpu_estimator_compat.session.session_creator import StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
@@ -49,7 +49,7 @@ class PredictRequest:
     fall_back_in: str | None = None
 
 
-def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
+def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> Iterator[Any]:
     """Yields predictions until the data ends.
 
     No context of ours stays open while the caller has control, so the generator may be abandoned,
@@ -92,7 +92,7 @@ def predict(run: ModeRun, feed: Feed, request: PredictRequest) -> Iterator[Any]:
 
 
 def _one_by_one(
-    run: ModeRun, creator: StepSessionCreator, hooks: Sequence[Hook], fetches: dict[str, Any]
+    run: CapturedMode, creator: StepSessionCreator, hooks: Sequence[Hook], fetches: dict[str, Any]
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, hooks called for each."""
     with run.in_graph():
@@ -116,7 +116,7 @@ def _one_by_one(
 
 
 def _many_at_once(
-    run: ModeRun, creator: StepSessionCreator, fetches: dict[str, Any]
+    run: CapturedMode, creator: StepSessionCreator, fetches: dict[str, Any]
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, several elements to a call if that is quick."""
     wanted = {k: v for k, v in fetches.items() if k != "host_call"}
@@ -163,7 +163,7 @@ def _wanted(predictions: Predictions, keys: Sequence[str] | None) -> Predictions
     return found
 
 
-def _fetches(run: ModeRun, predictions: Predictions) -> dict[str, Any]:
+def _fetches(run: CapturedMode, predictions: Predictions) -> dict[str, Any]:
     """What to run for a batch: predictions over all replicas, and which rows are padding."""
     host_call = host_call_targets(run)
     if not run.topology.tpu_semantics:
@@ -176,14 +176,14 @@ def _fetches(run: ModeRun, predictions: Predictions) -> dict[str, Any]:
     }
 
 
-def _element(run: ModeRun) -> Any:
+def _element(run: CapturedMode) -> Any:
     return tf.nest.pack_sequence_as(
         run.captured.element_spec, run.captured.feeds, expand_composites=True
     )
 
 
 def _creator(
-    run: ModeRun, feed: Feed, request: PredictRequest, fetches: dict[str, Any]
+    run: CapturedMode, feed: DeployedInput, request: PredictRequest, fetches: dict[str, Any]
 ) -> StepSessionCreator:
     return StepSessionCreator(
         lambda: run.step_session(feed, loss=None, fetches=tf.nest.flatten(fetches)),

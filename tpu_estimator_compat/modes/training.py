@@ -23,16 +23,16 @@ from tpu_estimator_compat.hooks.preemption import Preemption
 from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.hooks.progress_bar import progress_bar
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
-from tpu_estimator_compat.inputs import Feed
-from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.inputs import DeployedInput
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
-from tpu_estimator_compat.runtime import machines
-from tpu_estimator_compat.session.machines_session import leaving_together
+from tpu_estimator_compat.runtime import workers
 from tpu_estimator_compat.session.session_creator import StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
+from tpu_estimator_compat.session.workers_session import leaving_together
 from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings, validation
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -62,7 +62,7 @@ class TrainRequest:
     batch_size: int | None
 
 
-def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
+def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.generic | None:
     """Trains until a limit, a hook, or the end of the data.
 
     Args:
@@ -104,7 +104,7 @@ def train(run: ModeRun, feed: Feed, request: TrainRequest) -> np.generic | None:
         return _loop(run, creator, hooks, request, [*targets, loss])
 
 
-def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
+def _loop(run: CapturedMode, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
     pacer = Pacer(hooks, request.loop)
     loss = None
     with Preemption() as preemption, _all_written(hooks):
@@ -123,8 +123,8 @@ def _loop(run: ModeRun, creator, hooks, request: TrainRequest, fetches) -> np.ge
     return loss
 
 
-def _resumable(feed: Feed) -> Feed:
-    if machines.of(feed.strategy):
+def _resumable(feed: DeployedInput) -> DeployedInput:
+    if workers.of(feed.strategy):
         raise NotImplementedError(
             "RunConfig(save_input_state=True) on several machines: only the chief writes files. "
             "Set save_input_state=False there."
@@ -148,17 +148,17 @@ def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
 def steps_of_chief(model_dir: str | None, strategy: tf.distribute.Strategy) -> int:
     """The global step from which the next training goes on, as the chief's checkpoints say."""
     step = global_step_in(model_dir)
-    if several := machines.of(strategy):
-        step = int(several.tell(step, "global step"))
+    if group := workers.of(strategy):
+        step = int(group.tell(step, "global step"))
     return step
 
 
-def _warm_start(run: ModeRun, request: TrainRequest) -> None:
+def _warm_start(run: CapturedMode, request: TrainRequest) -> None:
     if request.warm_start and not latest(run.config.model_dir):
         run.warm_start(request.warm_start)
 
 
-def scaffold_of(run: ModeRun) -> tf.compat.v1.train.Scaffold:
+def scaffold_of(run: CapturedMode) -> tf.compat.v1.train.Scaffold:
     """The scaffold of a spec of either kind.
 
     Raises:
@@ -194,7 +194,7 @@ def with_metrics_initialized(
     return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
 
 
-def host_call_targets(run: ModeRun) -> list[tf.Operation]:
+def host_call_targets(run: CapturedMode) -> list[tf.Operation]:
     """The ops of a TPUEstimatorSpec's host_call, on tensors concatenated over replicas."""
     if isinstance(run.spec, EstimatorSpec) or run.spec.host_call is None:
         return []
@@ -206,7 +206,7 @@ def host_call_targets(run: ModeRun) -> list[tf.Operation]:
     return targets
 
 
-def writer_hooks(run: ModeRun) -> list[Hook]:
+def writer_hooks(run: CapturedMode) -> list[Hook]:
     """What opens the summary writers of a graph for TPU, in every mode.
 
     The original's hook that fed the TPU did so, whether they were a host call's or model_fn's own.
@@ -216,7 +216,7 @@ def writer_hooks(run: ModeRun) -> list[Hook]:
     return [HostCallHook([])] if for_tpu and run.writes_files else []
 
 
-def train_targets(run: ModeRun) -> list[tf.Operation]:
+def train_targets(run: CapturedMode) -> list[tf.Operation]:
     """What makes a step: train_op, updates of Keras, and host calls.
 
     Raises:
@@ -233,7 +233,7 @@ def train_targets(run: ModeRun) -> list[tf.Operation]:
     return [train_op, *implicit, *host_call_targets(run)]
 
 
-def _check_exchange(run: ModeRun) -> None:
+def _check_exchange(run: CapturedMode) -> None:
     """Refuses what the original refused, which looked at the whole graph as well."""
     if not run.topology.tpu_semantics or run.topology.num_replicas == 1:
         return
@@ -249,7 +249,7 @@ def _check_exchange(run: ModeRun) -> None:
         )
 
 
-def add_default_saver(run: ModeRun, scaffold: tf.compat.v1.train.Scaffold) -> None:
+def add_default_saver(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
     """Puts the saver that the config asks for in the graph, unless the user brought one."""
     if scaffold.saver or run.graph.get_collection(GraphKeys.SAVERS):
         return
@@ -263,7 +263,7 @@ def add_default_saver(run: ModeRun, scaffold: tf.compat.v1.train.Scaffold) -> No
     run.graph.add_to_collection(GraphKeys.SAVERS, saver)
 
 
-def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
+def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
     """Everyone who listens, in the original's order: the chief's own first."""
     spec = run.spec
     training_hooks = list(spec.training_hooks or [])
@@ -292,7 +292,7 @@ def _all_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
     ]
 
 
-def _chief_hooks(run: ModeRun, request: TrainRequest, scaffold) -> list[Hook]:
+def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
     """Who writes checkpoints, and hooks of the spec that only the chief has."""
     spec, config = run.spec, run.config
     chief_hooks = list(getattr(spec, "training_chief_hooks", None) or [])
@@ -331,7 +331,7 @@ def _add_listeners(savers, listeners) -> None:
             savers[0]._listeners.append(listener)
 
 
-def _summary_hooks(run: ModeRun, scaffold) -> list[Hook]:
+def _summary_hooks(run: CapturedMode, scaffold) -> list[Hook]:
     if not run.config.save_summary_steps or not run.writes_files:
         return []
     return [
@@ -343,7 +343,7 @@ def _summary_hooks(run: ModeRun, scaffold) -> list[Hook]:
     ]
 
 
-def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
+def _log_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
     off_tpu = request.batch_size is not None and loop is None
     if every is None or off_tpu:  # a TPUEstimator told its loss only on TPU
@@ -357,7 +357,7 @@ def _log_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
     return [tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls)]
 
 
-def _speed_hooks(run: ModeRun, request: TrainRequest) -> list[Hook]:
+def _speed_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
     if every is None:
         limited = request.steps is not None or request.max_steps is not None

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.untouched import Untouched
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 
 _NOT_CONSTANT = re.compile(
     r"Input \d+ to node `([^`]+)` with op \w+ must be a compile-time constant"
@@ -77,7 +77,7 @@ def lower(step: PlannedStep) -> bytes:
         def call(*values: tf.Tensor) -> list[tf.Tensor]:
             return step.program(values, lambda op: variables[op.name].handle)
 
-        function: Any = eager.function(call, jit_compile=True, input_signature=specs)
+        function: Any = functions.function(call, jit_compile=True, input_signature=specs)
         try:
             ir = function.experimental_get_compiler_ir(*specs)
             return ir(stage="stablehlo_serialized", platform_name="CPU")

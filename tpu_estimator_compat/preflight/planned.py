@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.mode_step import mode_step
 from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.preflight.topologies import TpuTopology
@@ -46,7 +46,7 @@ class PlannedStep:
       program: the replica's share of its step, exchanges left to XLA.
     """
 
-    run: ModeRun
+    run: CapturedMode
     program: ReplicaProgram
 
     @property
@@ -70,7 +70,7 @@ class PlannedStep:
         return [op for op in self.program.handles if not prune.is_variable_handle(op)]
 
 
-def plan_step(run: ModeRun) -> PlannedStep:
+def plan_step(run: CapturedMode) -> PlannedStep:
     """The replicas' share of a captured mode.
 
     As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
@@ -83,7 +83,7 @@ def plan_step(run: ModeRun) -> PlannedStep:
     with run.in_graph():
         step = mode_step(run)
     own = [t for t in step.fetches if not captured.is_host(t.op)]
-    sent = [tensor for _, tensor in captured.stand_ins.values()]
+    sent = [tensor for _, tensor in captured.host_placeholders.values()]
     program = ReplicaProgram(
         captured.graph,
         captured.feeds,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.preflight import sources
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step
@@ -52,7 +52,7 @@ class Subject(Protocol):
     def element_spec(self, where: PlannedTopology, share: int | None) -> Any:
         """What input_fn gives one replica: structure of `tf.TypeSpec`s."""
 
-    def capture(self, where: PlannedTopology, element_spec: Any, share: int | None) -> ModeRun:
+    def capture(self, where: PlannedTopology, element_spec: Any, share: int | None) -> CapturedMode:
         """What model_fn makes of such input."""
 
 
@@ -94,7 +94,7 @@ def capture(
         run = subject.capture(where, element_spec, share)
         found += _scalars(run)
         # Scalars are refused below, and what else is wrong is to be found too.
-        run.captured.first_replica_speaks |= any(f.kind is Kind.MODEL_FN for f in found)
+        run.captured.same_on_all_replicas |= any(f.kind is Kind.MODEL_FN for f in found)
         return plan_step(run), found
 
 
@@ -110,7 +110,7 @@ def _told(kind: Kind, what: str) -> Iterator[None]:
         raise NoStepError(finding) from error
 
 
-def _scalars(run: ModeRun) -> list[Finding]:
+def _scalars(run: CapturedMode) -> list[Finding]:
     """Scalars that the host wants of all replicas: they cannot be concatenated."""
     spec = run.spec
     wanted = {"predictions": spec.predictions if run.mode == ModeKeys.PREDICT else None}
@@ -118,7 +118,7 @@ def _scalars(run: ModeRun) -> list[Finding]:
         host = {"host_call": spec.host_call}
         host |= {"eval_metrics": spec.eval_metrics} if run.mode == ModeKeys.EVAL else {}
         wanted |= {name: given[1] for name, given in host.items() if given}
-    if run.captured.first_replica_speaks:
+    if run.captured.same_on_all_replicas:
         return []
     return [
         Finding(

@@ -15,9 +15,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.tpu import tpu_function
 
-from tpu_estimator_compat.program import outside_compilation
+from tpu_estimator_compat.program import graph_building, outside_compilation
+from tpu_estimator_compat.program.exchanging_optimizers import exchanging_optimizers
 from tpu_estimator_compat.program.keras_layers import generators_outside_checkpoints
-from tpu_estimator_compat.program.mirrored import exchanging_optimizers
 from tpu_estimator_compat.program.partition import Dims
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.runtime import eager
@@ -35,15 +35,15 @@ class CapturedGraph:
       feeds: the placeholders that stand for that element, flattened, composites expanded.
       spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
       replica_ops: ops that belong to the replicas even if they ignore the input.
-      first_replica_speaks: the host gets the first replica's tensors, since all compute the same;
+      same_on_all_replicas: the host gets the first replica's tensors, since all compute the same;
         they are not concatenated, and may be scalars.
       chief_ops: host ops that only the chief of several machines runs, such as writing events.
       chief_ops_every: run those in every so manieth step of a loop, from the first on.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
       step_in_loop: counts the steps since `begin_loop`; None where nobody asks.
-      stand_ins: host placeholders for tensors concatenated over replicas, by `key()`, each with the
-        replicas' tensor that it stands for.
+      host_placeholders: stand for tensors concatenated over replicas, by `key()`, each with the
+        replicas' tensor.
     """
 
     graph: tf.Graph
@@ -51,15 +51,17 @@ class CapturedGraph:
     feeds: list[tf.Tensor]
     spec: Any = None
     replica_ops: set[str] = dataclasses.field(default_factory=set)
-    first_replica_speaks: bool = False
+    same_on_all_replicas: bool = False
     chief_ops: set[str] = dataclasses.field(default_factory=set)
     chief_ops_every: int = 1
     step_in_loop: tf.Variable | None = None
     partition: list[Dims] | None = None
-    stand_ins: dict[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
+    host_placeholders: dict[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(
+        default_factory=dict
+    )
     _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(default_factory=dict, repr=False)
 
-    def stand_in(self, tensor: tf.Tensor, replicas: int) -> tf.Tensor:
+    def host_placeholder(self, tensor: tf.Tensor, replicas: int) -> tf.Tensor:
         """A host placeholder for `tensor` concatenated over replicas along dimension 0.
 
         Args:
@@ -73,7 +75,7 @@ class CapturedGraph:
         Raises:
           RuntimeError: `tensor` is a scalar, which cannot be concatenated.
         """
-        if tensor.shape.rank == 0 and not self.first_replica_speaks:
+        if tensor.shape.rank == 0 and not self.same_on_all_replicas:
             raise RuntimeError(
                 f"All tensors outfed from TPU should preserve batch size dimension, but got scalar "
                 f"{tensor}. Reshape it, for example with tf.reshape(tensor, [1])."
@@ -81,7 +83,7 @@ class CapturedGraph:
         with self.graph.as_default():
             tensor = tf.convert_to_tensor(tensor)  # it may be a variable
         shape = tf.TensorShape(tensor.shape)
-        if self.first_replica_speaks or shape.rank is None:
+        if self.same_on_all_replicas or shape.rank is None:
             pass
         elif shape[0] is not None:
             shape = tf.TensorShape([shape[0] * replicas]).concatenate(shape[1:])
@@ -91,7 +93,7 @@ class CapturedGraph:
             placeholder = tf.compat.v1.placeholder(
                 tensor.dtype, shape, name=f"over_replicas/{tensor.op.name}"
             )
-        self.stand_ins[key(placeholder)] = (placeholder, tensor)
+        self.host_placeholders[key(placeholder)] = (placeholder, tensor)
         return placeholder
 
     def depends_on_input(self) -> set[str]:
@@ -111,13 +113,13 @@ class CapturedGraph:
             with eager.eager_mode():
                 self.step_in_loop.assign(0)
 
-    def depends_on_stand_ins(self) -> set[str]:
+    def depends_on_host_placeholders(self) -> set[str]:
         """Names of ops that need something concatenated over replicas: the host's share."""
-        return self._reached("host", [name for name, _ in self.stand_ins])
+        return self._reached("host", [name for name, _ in self.host_placeholders])
 
     def is_host(self, op: tf.Operation) -> bool:
         """Whether `op` is the host's share of a step, and not the replicas'."""
-        if op.name in self.depends_on_stand_ins():
+        if op.name in self.depends_on_host_placeholders():
             return True
         if op.name in self.replica_ops:
             return False
@@ -161,10 +163,10 @@ def new_graph(seed: int | None) -> Iterator[tf.Graph]:
       seed: the graph-level random seed, or None.
     """
     graph = tf.Graph()
-    with eager.capture_semantics(), eager.fresh_keras_names(), graph.as_default():
+    with graph_building.capture_semantics(), graph_building.fresh_keras_names(), graph.as_default():
         tf.compat.v1.set_random_seed(seed)
         tf.compat.v1.train.create_global_step(graph)
-        with generators_outside_checkpoints(), eager.seeded_initializers(seed):
+        with generators_outside_checkpoints(), graph_building.seeded_initializers(seed):
             yield graph
 
 

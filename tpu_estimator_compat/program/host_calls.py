@@ -32,9 +32,9 @@ def call_over_replicas(captured: CapturedGraph, replicas: int, name: str, host_c
     for tensor in tensors.values() if isinstance(tensors, dict) else tensors:
         if not hasattr(tensor, "shape"):
             raise TypeError(f"{name}[1] must hold tensors, given: {tensor!r}. Convert it to one.")
-    stand_ins: Any
+    host_placeholders: Any
     if isinstance(tensors, dict):
-        stand_ins = {k: captured.stand_in(t, replicas) for k, t in tensors.items()}
+        host_placeholders = {k: captured.host_placeholder(t, replicas) for k, t in tensors.items()}
     else:
-        stand_ins = [captured.stand_in(t, replicas) for t in tensors]
-    return call_on_host(name, (function, stand_ins))
+        host_placeholders = [captured.host_placeholder(t, replicas) for t in tensors]
+    return call_on_host(name, (function, host_placeholders))

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.executors import DEFAULT, ExecutorChoice
 
 _MOST_BYTES = 64 * 2**20  # of tensors that wait
@@ -113,8 +113,8 @@ class HostCallQueue:
         stays = self.trial.quick is False  # before that, no executor is chosen for the calls
         executor = self._executors.next(self._waiting()) if stays else DEFAULT
         if executor not in self._functions:  # traced here: graphs are not made for many threads
-            with eager.eager_mode(), eager.call_options(executor=executor), tf.device("/cpu:0"):
-                built: Any = eager.function(self._build)
+            with eager.eager_mode(), functions.call_options(executor=executor), tf.device("/cpu:0"):
+                built: Any = functions.function(self._build)
                 self._functions[executor] = built.get_concrete_function()
         self._last = self._thread.submit(self._make, executor)
 
@@ -182,7 +182,7 @@ class HostCallQueue:
             return
         started = time.perf_counter()
         try:
-            with eager.eager_mode(), eager.call_options(executor=executor), tf.device("/cpu:0"):
+            with eager.eager_mode(), functions.call_options(executor=executor), tf.device("/cpu:0"):
                 count, seconds = self._functions[executor]()
                 made = int(count)
         except BaseException as error:  # raised again where training can see it

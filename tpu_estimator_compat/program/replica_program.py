@@ -16,7 +16,7 @@ from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from tpu_estimator_compat.program import prune, simplify, stages
 from tpu_estimator_compat.program.prune import Key, key
-from tpu_estimator_compat.runtime import eager, machines
+from tpu_estimator_compat.runtime import functions, workers
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
 
@@ -125,7 +125,7 @@ class ReplicaProgram:
                 instead=simplify.repeated_reads(ops, kept),
                 awaited=self._awaited[index],
             )
-            eager.register_functions(cached)
+            functions.register_functions(cached)
             if self.replicas > 1 and not self.native_collectives:
                 self._refuse_nested_collectives(ops)
             self._graph_defs[index, seed_offset] = cached
@@ -258,8 +258,8 @@ def _sum_over(
 
 def _sum_over_all(values: Sequence[tf.Tensor], name: str) -> Sequence[tf.Tensor]:
     context = tf.distribute.get_replica_context()
-    if several := machines.of(context.strategy):
-        return several.sum_over_replicas(values, name)
+    if group := workers.of(context.strategy):
+        return group.sum_over_replicas(values, name)
     devices = context.strategy.extended.worker_devices
     local = isinstance(context.strategy.extended, MirroredExtended)
     if not local or not all("cpu" in d.lower() for d in devices):

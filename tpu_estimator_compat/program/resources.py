@@ -7,7 +7,7 @@ import contextlib
 import tensorflow as tf
 
 from tpu_estimator_compat.program.replica_program import HandleOf, ReplicaProgram
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import functions
 
 
 class Resource:
@@ -26,7 +26,7 @@ class Resource:
         self.is_summary_writer = op.type == "SummaryWriter"
         program = ReplicaProgram.creating(op)
         # A resource without a shared name dies with the function whose kernel made it.
-        self._keep = eager.function(lambda: program([], handle_of)[0])
+        self._keep = functions.function(lambda: program([], handle_of)[0])
         self.handle = self._keep()
 
     def flush(self) -> None:

@@ -25,7 +25,7 @@ from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 
 Names = tuple[str, ...]
 _NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."
@@ -73,7 +73,7 @@ class HostFunction:
         self._filename = _filename_feed(program)
         self._reads_all = reads_all or self._filename is not None
         self._read = {op.name for op in program.handles} - {op.name for op in self._written}
-        self._function = eager.function(lambda *values: program(values, store.host_handle))
+        self._function = functions.function(lambda *values: program(values, store.host_handle))
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The fetches as a TF1 session returned them."""
@@ -96,7 +96,7 @@ class HostFunction:
         with eager.eager_mode(), tf.device("/cpu:0"):
             if self._reads_all:
                 self._store.share_reads(self._read)
-            with self._store.host_view(self._read), eager.call_options(optimize=False):
+            with self._store.host_view(self._read), functions.call_options(optimize=False):
                 results: list[tf.Tensor] = self._function(*values)
             self._store.broadcast(self._written)
         return results

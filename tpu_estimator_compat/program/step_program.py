@@ -21,7 +21,7 @@ from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
 from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager, machines
+from tpu_estimator_compat.runtime import functions, workers
 
 
 class StepProgram:
@@ -60,15 +60,15 @@ class StepProgram:
         queued: bool = False,
     ):
         self.captured, self.store, self.strategy = captured, store, store.strategy
-        self.machines = machines.of(store.strategy)
+        self.workers = workers.of(store.strategy)
         self.fetches = list(fetches)
         self._on_tpu = on_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
         self._jit_compile = jit_compile = jit_compile and not on_tpu  # it compiles anyway
         self._fed = list(fed)
         self._mean = {key(t) for t in mean}
-        self._sent = dict(captured.stand_ins)
+        self._sent = dict(captured.host_placeholders)
         if self.strategy.num_replicas_in_sync == 1:
-            taken = simplify.sole_elements(captured.stand_ins.values())
+            taken = simplify.sole_elements(captured.host_placeholders.values())
             self._sent |= {key(t): (t, scalar) for t, scalar in taken}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
         apart = captured.chief_ops if queued or captured.chief_ops_every > 1 else set()
@@ -90,9 +90,9 @@ class StepProgram:
             native_collectives=on_tpu,
             reads_first=True,
         )
-        if self.machines and main:
+        if self.workers and main:
             self._check_exchanges(main)
-        if self.machines and not self.machines.is_chief:
+        if self.workers and not self.workers.is_chief:
             self._host = self._without_chief_ops(self._host)
             self._calls = self._without_chief_ops(self._calls)
         store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
@@ -101,7 +101,7 @@ class StepProgram:
         self._counter = captured.count_steps() if rare else None
         self.queue = self._queue() if queued else None
         step = self.on_replica
-        self._step = eager.function(step, jit_compile=True) if jit_compile else step
+        self._step = functions.function(step, jit_compile=True) if jit_compile else step
 
     def _string_program(self, fetches: Sequence[tf.Tensor]) -> ReplicaProgram | None:
         """What the host makes of a TPU's first replica's tensors; None if there are no strings."""
@@ -115,7 +115,7 @@ class StepProgram:
         """A queue for the host calls, if nothing else sees what they do."""
         others = {*self._replica.handles, *self._host.handles}
         capacity = capacity_for(self._calls.feeds)
-        if self.machines or self._fed or not self._calls.targets or capacity is None:
+        if self.workers or self._fed or not self._calls.targets or capacity is None:
             return None
         if others & set(self._calls.handles):
             return None
@@ -124,7 +124,7 @@ class StepProgram:
     def exchanges(self) -> set[str]:
         """Names of what replicas exchange in this step."""
         sums = {op.name for stage in self._replica.stages for op in stage.collectives}
-        if self.captured.first_replica_speaks:
+        if self.captured.same_on_all_replicas:
             return sums
         return sums | {f"over_replicas/{t.name}" for t in self._behind}
 
@@ -153,10 +153,10 @@ class StepProgram:
     @property
     def _behind(self) -> list[tf.Tensor]:
         """The replicas' tensors that the host wants of all of them."""
-        return [self._sent[key(p)][1] for p in self._stand_ins]
+        return [self._sent[key(p)][1] for p in self._host_placeholders]
 
     @property
-    def _stand_ins(self) -> list[tf.Tensor]:
+    def _host_placeholders(self) -> list[tf.Tensor]:
         feeds = [*self._host.feeds, *self._calls.feeds]
         return list({key(p): p for p in feeds if key(p) in self._sent}.values())
 
@@ -180,7 +180,7 @@ class StepProgram:
         if not sole or not self.captured.is_host(op):
             return self.captured.is_host(op)
         of_calls = op.name in self.captured.chief_ops
-        return of_calls or op.name in self.captured.depends_on_stand_ins()
+        return of_calls or op.name in self.captured.depends_on_host_placeholders()
 
     def _host_program(
         self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
@@ -211,19 +211,19 @@ class StepProgram:
             values = partition.place(values, self.captured.partition, self.strategy)
         outputs = self._replica([*values, *fed], self.store.replica_handle)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
-        own = [self._mean_over_machines(t, by_key[key(t)]) for t in self._own]
-        return own + [self._over_machines(t, by_key[key(t)]) for t in self._behind]
+        own = [self._mean_over_workers(t, by_key[key(t)]) for t in self._own]
+        return own + [self._over_workers(t, by_key[key(t)]) for t in self._behind]
 
-    def _mean_over_machines(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        if self.machines is None or key(tensor) not in self._mean:
+    def _mean_over_workers(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        if self.workers is None or key(tensor) not in self._mean:
             return value
-        [total] = self.machines.sum_over_replicas([value], f"mean/{tensor.name}")
-        return total / tf.cast(self.machines.replicas, value.dtype)
+        [total] = self.workers.sum_over_replicas([value], f"mean/{tensor.name}")
+        return total / tf.cast(self.workers.replicas, value.dtype)
 
-    def _over_machines(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        if self.machines is None or self.captured.first_replica_speaks:
+    def _over_workers(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        if self.workers is None or self.captured.same_on_all_replicas:
             return value
-        return self.machines.concatenate(value, f"over_replicas/{tensor.name}")
+        return self.workers.concatenate(value, f"over_replicas/{tensor.name}")
 
     def __call__(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
         """Runs one step.
@@ -238,7 +238,9 @@ class StepProgram:
         outputs = self.strategy.run(self._step, args=(data, *fed))
         values = {key(t): out for t, out in zip(self._own, outputs, strict=False)}
         over_replicas = [self._over_replicas(v) for v in outputs[len(self._own) :]]
-        fed_to_host = {key(p): v for p, v in zip(self._stand_ins, over_replicas, strict=True)}
+        fed_to_host = {
+            key(p): v for p, v in zip(self._host_placeholders, over_replicas, strict=True)
+        }
         fed_to_host |= {key(t): v for t, v in zip(self._fed, fed, strict=True)}
         host_values = self._host(
             [fed_to_host[key(p)] for p in self._host.feeds], self.store.host_handle
@@ -272,12 +274,12 @@ class StepProgram:
 
     def _over_replicas(self, value) -> tf.Tensor:
         parts = self.strategy.experimental_local_results(value)
-        if len(parts) == 1 or self.machines or self.captured.first_replica_speaks:
+        if len(parts) == 1 or self.workers or self.captured.same_on_all_replicas:
             return parts[0]
         return tf.concat(parts, axis=0)
 
     def _one(self, k: Key, value) -> tf.Tensor:
-        if k in self._mean and self.machines is None:
+        if k in self._mean and self.workers is None:
             return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
         return self._first(value)
 

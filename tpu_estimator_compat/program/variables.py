@@ -18,8 +18,8 @@ from tensorflow.python.ops import resource_variable_ops
 
 from tpu_estimator_compat.program import prune
 from tpu_estimator_compat.program.resources import Resource
-from tpu_estimator_compat.runtime import eager
-from tpu_estimator_compat.runtime.machines import Machines
+from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime.workers import Workers
 
 
 class VariableStore:
@@ -178,21 +178,21 @@ class VariableStore:
         for variable in (self._variables[name] for name in names if name in self._variables):
             tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
 
-    def take_from_chief(self, several: Machines, names: Sequence[str]) -> None:
+    def take_from_chief(self, group: Workers, names: Sequence[str]) -> None:
         """Gives the variables `names` of all machines, and all their replicas, the chief's values.
 
         Args:
-          several: the machines; each of them calls this with the same names.
+          group: the machines; each of them calls this with the same names.
           names: of variables that have a value here.
         """
         every = [components(self._variables[name]) for name in names]
 
         def take() -> None:
             for name, (first, *_) in zip(names, every, strict=True):
-                first.assign(several.from_chief(first.read_value(), f"first value of {name}"))
+                first.assign(group.from_chief(first.read_value(), f"first value of {name}"))
 
-        with eager.call_options(optimize=False):
-            eager.function(take)()
+        with functions.call_options(optimize=False):
+            functions.function(take)()
         for first, *others in every:
             for other in others:
                 other.assign(first.read_value())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.inputs import Disposal, Feed
+from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.loop.device_loop import DeviceLoop, LoopResult
 from tpu_estimator_compat.program import prune
@@ -22,7 +22,7 @@ from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, Names, as_numpy
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.executors import ExecutorChoice
 
 
@@ -54,7 +54,7 @@ class StepSession(GraphSession):
         self,
         captured: CapturedGraph,
         store: VariableStore,
-        feed: Feed,
+        feed: DeployedInput,
         *,
         loss: Any,
         targets: Sequence[tf.Operation] = (),
@@ -177,7 +177,7 @@ class StepSession(GraphSession):
         return (
             op.name in captured.replica_ops
             or op.name in captured.depends_on_input()
-            or op.name in captured.depends_on_stand_ins()
+            or op.name in captured.depends_on_host_placeholders()
         )
 
     def _asks_for_steps(self, targets: Sequence[tf.Operation]) -> bool:
@@ -274,7 +274,7 @@ class StepSession(GraphSession):
             derived = [t.op for t in fetches if self.variable_behind(t) is None]
             needed = prune.ancestors(derived, {key(self._loss)})
             roots = {t.op.name for t in self.captured.feeds} | self.captured.replica_ops
-            roots |= {name for name, _ in self.captured.stand_ins}
+            roots |= {name for name, _ in self.captured.host_placeholders}
             self._fetched_in_step[names] = any(
                 # What is computed from variables is, too: the step changes them.
                 op.name in roots or prune.is_variable_handle(op)
@@ -406,7 +406,7 @@ class StepSession(GraphSession):
         names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
         if names not in self._single:
             program = self._step_program(fetches, targets, jit=False, fed=fed)
-            self._single[names] = eager.function(
+            self._single[names] = functions.function(
                 lambda iterator, *values: program(self._feed.next(iterator), *values)
             )
         self.input_stands_at = self._noted_step = None

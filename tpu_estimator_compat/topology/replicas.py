@@ -6,8 +6,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.runtime import machines
-from tpu_estimator_compat.runtime.machines import Machines
+from tpu_estimator_compat.runtime import workers
+from tpu_estimator_compat.runtime.workers import Workers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,17 +30,17 @@ class Topology:
     @classmethod
     def over(cls, strategy: tf.distribute.Strategy, tpu_semantics: bool) -> Topology:
         """The topology whose hosts are those of `strategy`."""
-        if several := machines.of(strategy):
-            return cls(strategy, tpu_semantics, several.count, several.index)
+        if group := workers.of(strategy):
+            return cls(strategy, tpu_semantics, group.count, group.index)
         if isinstance(strategy, tf.distribute.TPUStrategy):
             # Of all hosts; with a device assignment, `num_hosts` counts those of first cores.
             return cls(strategy, tpu_semantics, strategy.extended._tpu_metadata.num_hosts)
         return cls(strategy, tpu_semantics)
 
     @property
-    def machines(self) -> Machines | None:
+    def workers(self) -> Workers | None:
         """The machines that run steps together, one process each; None for one process."""
-        return machines.of(self.strategy)
+        return workers.of(self.strategy)
 
     @property
     def hosts(self) -> list[int]:

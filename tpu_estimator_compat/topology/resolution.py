@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.runtime import machines
+from tpu_estimator_compat.runtime import workers
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import cluster, local, tpu_system
 from tpu_estimator_compat.topology.replicas import Topology
@@ -85,7 +85,7 @@ def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribut
     if train is None or mode == ModeKeys.TRAIN:
         return train
     # A TPU evaluates and predicts where it trains.
-    if not tpu_semantics or _is_one_core(config) or machines.of(train):
+    if not tpu_semantics or _is_one_core(config) or workers.of(train):
         return None
     return train
 

@@ -19,7 +19,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.loop.device_loop import DeviceLoop
-from tpu_estimator_compat.modes.mode_run import ModeRun
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.mode_step import ModeStep, mode_step
 from tpu_estimator_compat.modes.training import (
     add_default_saver,
@@ -30,18 +30,18 @@ from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import functions
 from tpu_estimator_compat.runtime.executors import ExecutorChoice
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 
-Capture = Callable[[str, Any, VariableStore], ModeRun]
+Capture = Callable[[str, Any, VariableStore], CapturedMode]
 Build = Callable[[str, Any], None]
 GraphKeys = tf.compat.v1.GraphKeys
 
 
 @dataclasses.dataclass
-class LiveMode:
+class KerasMode:
     """One mode, ready to run.
 
     Attributes:
@@ -54,7 +54,7 @@ class LiveMode:
       writers: opens and flushes the summary writers of host calls.
     """
 
-    run: ModeRun
+    run: CapturedMode
     program: StepProgram
     session: GraphSession
     scaffold: tf.compat.v1.train.Scaffold
@@ -91,7 +91,7 @@ class LiveMode:
         return tf.nest.pack_sequence_as(self.run.spec.predictions, outputs)
 
 
-class LiveModes:
+class KerasModes:
     """The modes of one model by `ModeKeys` value.
 
     Args:
@@ -112,7 +112,7 @@ class LiveModes:
         self._capture = capture
         self._config = config
         self._warm_start = warm_start
-        self._modes: dict[str, LiveMode] = {}
+        self._modes: dict[str, KerasMode] = {}
         self._interrupted: Callable[[], bool] = lambda: False
         self._checkpoint: str | None = None
         self._predict_function: Any = None
@@ -120,7 +120,7 @@ class LiveModes:
     def __contains__(self, mode: str) -> bool:
         return mode in self._modes
 
-    def __getitem__(self, mode: str) -> LiveMode:
+    def __getitem__(self, mode: str) -> KerasMode:
         return self._modes[mode]
 
     @contextlib.contextmanager
@@ -132,7 +132,7 @@ class LiveModes:
         finally:
             self._interrupted = before
 
-    def build(self, mode: str, element_spec: Any) -> LiveMode:
+    def build(self, mode: str, element_spec: Any) -> KerasMode:
         """Captures `mode`, creates what variables it adds, and gives those values."""
         run = self._capture(mode, element_spec, self.store)
         with run.in_graph():
@@ -161,13 +161,13 @@ class LiveModes:
                     interrupted=lambda: self._interrupted(),
                     calls=program.queue,
                 )
-            built = LiveMode(run, program, session, scaffold, loop, step.values, writers)
+            built = KerasMode(run, program, session, scaffold, loop, step.values, writers)
             self._initialize(built)
             writers.after_create_session(session, None)
         self._modes[mode] = built
         return built
 
-    def _program(self, run: ModeRun, step: ModeStep) -> StepProgram:
+    def _program(self, run: CapturedMode, step: ModeStep) -> StepProgram:
         if run.mode == ModeKeys.PREDICT:
             return StepProgram(run.captured, self.store, step.fetches, [])
         return StepProgram(
@@ -180,7 +180,7 @@ class LiveModes:
             queued=True,
         )
 
-    def _initialize(self, built: LiveMode) -> None:
+    def _initialize(self, built: KerasMode) -> None:
         """Gives values to variables that have none: the checkpoint's, else first values."""
         session, graph = built.session, built.run.graph
         variables = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
@@ -205,7 +205,7 @@ class LiveModes:
         self._checkpoint = path
         session.run(built.scaffold.local_init_op)
 
-    def _restore_some(self, built: LiveMode, new: list[tf.Variable], path: str) -> None:
+    def _restore_some(self, built: KerasMode, new: list[tf.Variable], path: str) -> None:
         """Variables that a later mode added, such as slots: from the checkpoint where it can."""
         missing = {variable.op.name: variable for variable in new}
         with diagnosis.reading(path):
@@ -259,7 +259,7 @@ class LiveModes:
             spec = tf.nest.map_structure(_spec_of, elements[0])
             build(ModeKeys.PREDICT, spec if self._on_tpu else _any_batch(spec))
             program = self._modes[ModeKeys.PREDICT].program
-            self._predict_function = eager.function(program, reduce_retracing=True)
+            self._predict_function = functions.function(program, reduce_retracing=True)
         outputs = [self._predict_element(element) for element in elements]
         flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
         return self._modes[ModeKeys.PREDICT].packed(flat)

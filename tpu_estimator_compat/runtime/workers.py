@@ -22,7 +22,7 @@ import tensorflow as tf
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.ops import collective_ops
 
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, functions
 
 # TensorFlow counts its own groups from 1.
 _REPLICAS_GROUP = 1 << 20
@@ -44,7 +44,7 @@ class MachineLostError(RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Machines:
+class Workers:
     """The machines that run a step together, one process each.
 
     Attributes:
@@ -116,7 +116,7 @@ class Machines:
             tf.shape(value), value.dtype, self.count, _HOSTS_GROUP, number
         )
 
-    def sum_over_machines(self, value: tf.Tensor, name: str) -> tf.Tensor:
+    def sum_over_workers(self, value: tf.Tensor, name: str) -> tf.Tensor:
         """`value` summed over the machines; call it once per machine, on the host."""
 
         def total() -> tf.Tensor:
@@ -124,13 +124,13 @@ class Machines:
                 value, self.count, _HOSTS_GROUP, _number(name, value), merge_op="Add", final_op="Id"
             )
 
-        return eager.function(total)()
+        return functions.function(total)()
 
     def tell(self, number: int, name: str) -> int:
         """The chief's `number`, on every machine."""
         with eager.eager_mode(), tf.device("/cpu:0"):
             mine = tf.constant(number, tf.int64)
-            return int(eager.function(lambda: self.from_chief(mine, name))())
+            return int(functions.function(lambda: self.from_chief(mine, name))())
 
     def check_all_ready(self, name: str) -> None:
         """Meets all machines; raises MachineLostError where one of them failed before."""
@@ -139,9 +139,9 @@ class Machines:
     def check_same(self, text: str) -> None:
         """Raises ValueError where another machine calls this with another text."""
         number = tf.constant(_hash(text), tf.int32)
-        theirs = eager.function(lambda: self.from_chief(number, "graph"))()
+        theirs = functions.function(lambda: self.from_chief(number, "graph"))()
         same = bool(tf.equal(theirs, number))
-        states = eager.function(self.states)(tf.constant(not same, tf.int32)).numpy()
+        states = functions.function(self.states)(tf.constant(not same, tf.int32)).numpy()
         if states.any():
             others = [i for i, differs in enumerate(states) if differs]
             raise ValueError(
@@ -172,20 +172,20 @@ class Machines:
         """
         timeout = _LONGEST_FAREWELL if state == State.FAILED else 0
         with eager.eager_mode(), tf.device("/cpu:0"):
-            return eager.function(lambda: self.states(state, name, timeout=timeout))().numpy()
+            return functions.function(lambda: self.states(state, name, timeout=timeout))().numpy()
 
 
-def of(strategy: tf.distribute.Strategy) -> Machines | None:
+def of(strategy: tf.distribute.Strategy) -> Workers | None:
     """The machines of `strategy`; None where it has but this one."""
     extended = strategy.extended  # of one class for TF1's strategy and TF2's
     if not isinstance(extended, CollectiveAllReduceExtended) or extended._num_workers == 1:
         return None
-    return Machines(extended._num_workers, extended._id_in_cluster, strategy.num_replicas_in_sync)
+    return Workers(extended._num_workers, extended._id_in_cluster, strategy.num_replicas_in_sync)
 
 
 def isolated(call: Callable[..., Any]) -> Callable[..., Any]:
     """`call` as a function that stays one, wherever it is called from."""
-    return eager.function(call, experimental_attributes={"_noinline": True})
+    return functions.function(call, experimental_attributes={"_noinline": True})
 
 
 def lost(error: tf.errors.OpError, model_dir: str | None) -> MachineLostError:

@@ -10,13 +10,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.loop.device_loop import MachinesLoop
+from tpu_estimator_compat.loop.device_loop import WorkersLoop
 from tpu_estimator_compat.program.capture import CapturedGraph
 from tpu_estimator_compat.program.session import as_numpy
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager, machines
-from tpu_estimator_compat.runtime.machines import State
+from tpu_estimator_compat.runtime import eager, functions, workers
+from tpu_estimator_compat.runtime.workers import State
 from tpu_estimator_compat.session.session_creator import StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
 
@@ -24,7 +24,7 @@ _AT_THE_START, _AT_THE_END = "at the start", "at the end"
 _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
 
 
-class MachinesSession(StepSession):
+class WorkersSession(StepSession):
     """A StepSession on one of several machines.
 
     Steps run only where all machines are ready. Each may ask for other fetches and have its own
@@ -49,12 +49,12 @@ class MachinesSession(StepSession):
         model_dir: str | None,
         **kwargs: Any,
     ):
-        several = machines.of(store.strategy)
-        assert several is not None
-        self._several = several
+        group = workers.of(store.strategy)
+        assert group is not None
+        self._workers = group
         self._model_dir = model_dir
         self.states: np.ndarray | None = None
-        self._agreeing: MachinesLoop | None = None
+        self._agreeing: WorkersLoop | None = None
         self._started = False
         super().__init__(captured, store, *args, **kwargs)
 
@@ -84,10 +84,10 @@ class MachinesSession(StepSession):
             main=main,
         )
 
-    def _make_loop(self) -> MachinesLoop:
+    def _make_loop(self) -> WorkersLoop:
         if self._agreeing is None:
-            self._agreeing = MachinesLoop(
-                self._several,
+            self._agreeing = WorkersLoop(
+                self._workers,
                 self._program,
                 self._loss.dtype,
                 stop_on_nan=self._stop_on_nan,
@@ -116,8 +116,8 @@ class MachinesSession(StepSession):
         try:
             yield
         except _BROKEN as error:
-            self.states = np.full([self._several.count], State.FAILED)
-            raise machines.lost(error, self._model_dir) from None
+            self.states = np.full([self._workers.count], State.FAILED)
+            raise workers.lost(error, self._model_dir) from None
 
     def _run_single(
         self,
@@ -129,7 +129,7 @@ class MachinesSession(StepSession):
         names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
         if names not in self._single:
             program = self._step_program(fetches, targets, fed=fed)
-            self._single[names] = eager.function(program)
+            self._single[names] = functions.function(program)
         with eager.eager_mode(), tf.device("/cpu:0"):
             iterator: Any = self.iterator()
             element = iterator.get_next_as_optional()
@@ -146,11 +146,11 @@ class MachinesSession(StepSession):
           MachineLostError: another machine could not start.
         """
         with self._no_retries(), eager.eager_mode(), tf.device("/cpu:0"):
-            self._several.check_all_ready(_AT_THE_START)
+            self._workers.check_all_ready(_AT_THE_START)
             self._started = True
             names = self._program.replicated_variables()
-            self._several.check_same(" ".join(sorted(self._program.exchanges()) + names))
-            self.store.take_from_chief(self._several, names)
+            self._workers.check_same(" ".join(sorted(self._program.exchanges()) + names))
+            self.store.take_from_chief(self._workers, names)
 
     def leave(self) -> None:
         """Waits until all machines have made their last step and have written their files.
@@ -160,15 +160,15 @@ class MachinesSession(StepSession):
         """
         with self._no_retries():
             if self.states is None:
-                self.states = self._several.meet(State.LEAVING)
+                self.states = self._workers.meet(State.LEAVING)
             elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
                 logging.info(
                     "Training stops here because machine %d of %d stopped.",
                     left[0],
-                    self._several.count,
+                    self._workers.count,
                 )
-            machines.check_states(self.states)
-            self._several.check_all_ready(_AT_THE_END)
+            workers.check_states(self.states)
+            self._workers.check_all_ready(_AT_THE_END)
 
     def fail(self) -> None:
         """Tells the other machines, which wait for this one, that it has failed."""
@@ -179,7 +179,7 @@ class MachinesSession(StepSession):
             place = [_AT_THE_START]
         # What made it fail is better worth telling than that nobody could be told.
         with contextlib.suppress(tf.errors.OpError):
-            self._several.meet(State.FAILED, *place)
+            self._workers.meet(State.FAILED, *place)
 
 
 @contextlib.contextmanager
@@ -201,10 +201,10 @@ def leaving_together(
         with monitored:
             yield monitored
     except BaseException:
-        if isinstance(creator.session, MachinesSession):
+        if isinstance(creator.session, WorkersSession):
             creator.session.fail()
         raise
-    if isinstance(creator.session, MachinesSession):
+    if isinstance(creator.session, WorkersSession):
         creator.session.leave()
         if (states := creator.session.states) is not None:
             _check_even_data(states)

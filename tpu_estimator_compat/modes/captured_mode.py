@@ -12,14 +12,14 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.inputs import Featureless, Feed, feature_keys
+from tpu_estimator_compat.inputs import DeployedInput, Featureless, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
+from tpu_estimator_compat.program import graph_building
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
 from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager
-from tpu_estimator_compat.session.machines_session import MachinesSession
 from tpu_estimator_compat.session.step_session import StepSession
+from tpu_estimator_compat.session.workers_session import WorkersSession
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
@@ -33,7 +33,7 @@ Spec = EstimatorSpec | TPUEstimatorSpec
 
 
 @dataclasses.dataclass
-class ModeRun:
+class CapturedMode:
     """What one mode works on.
 
     Attributes:
@@ -63,22 +63,22 @@ class ModeRun:
     @contextlib.contextmanager
     def in_graph(self) -> Iterator[None]:
         """A context in which TF1 code can go on building the captured graph."""
-        with eager.capture_semantics(), self.graph.as_default():
+        with graph_building.capture_semantics(), self.graph.as_default():
             yield
 
     @property
     def writes_files(self) -> bool:
         """Whether this process writes checkpoints and events: a chief or an evaluator does."""
-        if several := self.topology.machines:
-            return several.is_chief
+        if group := self.topology.workers:
+            return group.is_chief
         return self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
 
-    def step_session(self, feed: Feed, **kwargs: Any) -> StepSession:
+    def step_session(self, feed: DeployedInput, **kwargs: Any) -> StepSession:
         """A session that makes this mode's steps; `kwargs` are those of StepSession."""
-        if self.topology.machines is None:
+        if self.topology.workers is None:
             return StepSession(self.captured, self.store, feed, **kwargs)
         kwargs.pop("jit_compile", None)  # a function that exchanges cannot be compiled
-        return MachinesSession(
+        return WorkersSession(
             self.captured, self.store, feed, model_dir=self.config.model_dir, **kwargs
         )
 
@@ -100,7 +100,7 @@ class ModeRun:
 
     def over_replicas(self, tensor: tf.Tensor) -> tf.Tensor:
         """`tensor` concatenated over replicas, for the host."""
-        return self.captured.stand_in(tensor, self.topology.num_replicas)
+        return self.captured.host_placeholder(tensor, self.topology.num_replicas)
 
 
 def split_element(element: Any) -> tuple[Any, Any]:
@@ -162,7 +162,7 @@ def prepare(
     topology: Topology,
     element_spec: Any,
     store: VariableStore | None = None,
-) -> ModeRun:
+) -> CapturedMode:
     """Captures the graph of a mode.
 
     Args:
@@ -191,7 +191,7 @@ def prepare(
     store = store or VariableStore(topology.strategy)
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
-    return ModeRun(mode, config, topology, captured, store)
+    return CapturedMode(mode, config, topology, captured, store)
 
 
 def _averaged(graph: tf.Graph) -> list[str]:
