@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.program import prune, stages
+from tpu_estimator_compat.program import graph_def, graph_ops, stages
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 
 
@@ -154,8 +154,8 @@ def test_control_inputs_on_fed_placeholders_do_not_import_them(graph, session):
 def test_functions_are_copied_only_where_they_are_called(graph):
     with_loop = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])
     plain = tf.constant(1) + 1
-    assert prune.subgraph_def(graph, prune.ancestors([with_loop.op], ())).library.function
-    assert not prune.subgraph_def(graph, prune.ancestors([plain.op], ())).library.function
+    assert graph_def.subgraph_def(graph, graph_ops.ancestors([with_loop.op], ())).library.function
+    assert not graph_def.subgraph_def(graph, graph_ops.ancestors([plain.op], ())).library.function
 
 
 def test_graphs_captured_under_v1_behavior_are_importable():

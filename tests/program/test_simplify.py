@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.program import prune, simplify
+from tpu_estimator_compat.program import graph_def, graph_ops, simplify
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 
 
@@ -14,9 +14,9 @@ def types(program):
 
 
 def nodes(graph, ops, kept=()):
-    ordered = prune.in_creation_order(ops)
+    ordered = graph_ops.in_creation_order(ops)
     instead = simplify.repeated_reads(ordered, set(kept))
-    return prune.subgraph_def(graph, ordered, instead=instead).node
+    return graph_def.subgraph_def(graph, ordered, instead=instead).node
 
 
 def training_step():
@@ -176,8 +176,8 @@ def test_a_read_that_waits_for_nothing_comes_before_the_writes(graph):
     free = tf.reshape(variable.read_value(), [1])
     with tf.control_dependencies([written]):
         after = variable.read_value()
-    ops = prune.in_creation_order(
-        prune.ancestors([t.op for t in (before, written, free, after)], ())
+    ops = graph_ops.in_creation_order(
+        graph_ops.ancestors([t.op for t in (before, written, free, after)], ())
     )
     reads = [op.name for op in simplify.reads_first(ops) if op.type == "ReadVariableOp"]
     early = free.op.inputs[0].op
@@ -191,6 +191,6 @@ def test_keras_code_reads_where_it_is_written(graph):
     """Two draws from one generator of seeds differ, since the second reads what the first wrote."""
     generator = keras.random.SeedGenerator(1)
     draws = [keras.random.uniform([4], seed=generator) for _ in range(2)]
-    ops = prune.in_creation_order(graph.get_operations())
+    ops = graph_ops.in_creation_order(graph.get_operations())
     assert simplify.reads_first(ops) == ops
     assert len({draw.name for draw in draws}) == 2

@@ -11,7 +11,7 @@ from tensorflow.python.ops import resource_variable_ops
 
 from tpu_estimator_compat.environment import has_xla_for_cpu
 from tpu_estimator_compat.preflight import tpu_ops
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_def
 from tpu_estimator_compat.runtime.functions import register_functions
 from tpu_sim.devices import tpu_name
 from tpu_sim.rewrite import (
@@ -161,10 +161,10 @@ def compile(expansion: Expansion) -> None:
     used = {t.name for op in program.get_operations() if op.name not in names for t in op.inputs}
     fetches = [t for op in inside for t in op.outputs if t.name in used and t.dtype != tf.resource]
     effects = [op.name for op in inside if not op.outputs or op.op_def.is_stateful]
-    graph_def = prune.subgraph_def(program, inside, rewrites=tpu_ops.rewrites(program))
-    for node in graph_def.node:
+    pruned = graph_def.subgraph_def(program, inside, rewrites=tpu_ops.rewrites(program))
+    for node in pruned.node:
         node.attr.pop("_tpu_replicate", None)
-    register_functions(graph_def)
+    register_functions(pruned)
     given = [t for t in feeds.values() if t.dtype != tf.resource]
     if cluster.problems or any(t.dtype in (tf.string, tf.variant) for t in given):
         return  # said already
@@ -178,7 +178,7 @@ def compile(expansion: Expansion) -> None:
             mapped = {t.name: value for t, value in zip(given, values, strict=True)}
             mapped |= {name: graph.capture(v.handle) for name, v in variables.items()}
             returned = tf.graph_util.import_graph_def(
-                graph_def,
+                pruned,
                 input_map=mapped,
                 return_elements=[t.name for t in fetches] + effects,
                 name="",

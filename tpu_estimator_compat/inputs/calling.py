@@ -16,7 +16,7 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
 from tpu_estimator_compat.inputs import feature_keys
-from tpu_estimator_compat.program import graph_building, prune
+from tpu_estimator_compat.program import graph_building, graph_def
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
@@ -130,7 +130,7 @@ def runs_python(dataset: tf.data.Dataset) -> bool:
     if source is None:
         return False
     session, _ = source
-    return not prune.op_types(session.graph).isdisjoint(_PYTHON_OPS)
+    return not graph_def.op_types(session.graph).isdisjoint(_PYTHON_OPS)
 
 
 def reruns_graph(dataset: tf.data.Dataset) -> bool:

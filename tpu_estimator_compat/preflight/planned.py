@@ -10,8 +10,8 @@ from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.mode_step import mode_step
 from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.preflight.topologies import TpuTopology
-from tpu_estimator_compat.program import prune
-from tpu_estimator_compat.program.prune import key
+from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.topology import Topology
 
@@ -57,17 +57,17 @@ class PlannedStep:
     @property
     def ops(self) -> list[tf.Operation]:
         """The operations of the step, those of nested functions left out."""
-        return prune.in_creation_order(self.program.ops)
+        return graph_ops.in_creation_order(self.program.ops)
 
     @property
     def variables(self) -> list[tf.Operation]:
         """Handles of the variables that the step uses."""
-        return [op for op in self.program.handles if prune.is_variable_handle(op)]
+        return [op for op in self.program.handles if graph_ops.is_variable_handle(op)]
 
     @property
     def resources(self) -> list[tf.Operation]:
         """Handles of other resources, such as lookup tables."""
-        return [op for op in self.program.handles if not prune.is_variable_handle(op)]
+        return [op for op in self.program.handles if not graph_ops.is_variable_handle(op)]
 
 
 def plan_step(run: CapturedMode) -> PlannedStep:

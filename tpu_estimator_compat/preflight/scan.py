@@ -15,7 +15,7 @@ from tpu_estimator_compat.preflight import sources, tpu_ops
 from tpu_estimator_compat.preflight.advice import advice
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_def, graph_ops
 from tpu_estimator_compat.program.element_names import element_names
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})
@@ -85,10 +85,10 @@ def _of_ops(ops: Sequence[tf.Operation], seen: set[str]) -> list[Finding]:
 
 
 def _of_function(op: tf.Operation, seen: set[str]) -> list[Finding]:
-    if not prune.calls_functions(op):
+    if not graph_ops.calls_functions(op):
         return []
     found: list[Finding] = []
-    for name in prune.called_functions(op):
+    for name in graph_def.called_functions(op):
         inner = sources.function_graph(op.graph, name)
         if inner is not None and name not in seen:
             seen.add(name)
@@ -97,7 +97,7 @@ def _of_function(op: tf.Operation, seen: set[str]) -> list[Finding]:
 
 
 def _of_op(op: tf.Operation, behind: bool) -> list[Finding]:
-    if op.type in _HANDLES or op.type in tpu_ops.EXCHANGES or prune.is_handle(op):
+    if op.type in _HANDLES or op.type in tpu_ops.EXCHANGES or graph_ops.is_handle(op):
         return []
     if op.type in tpu_ops.TPU_ONLY:
         why = f"{op.type} exists on a TPU, but cannot be checked without one."

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tpu_estimator_compat.preflight import sources, tpu_ops
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.report import Collectives, Layer
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_def
 
 _MOST_LAYERS = 24
 _NO_SCOPE = "(no scope)"
@@ -64,7 +64,7 @@ def collectives(step: PlannedStep) -> Collectives:
     if step.run.topology.num_replicas == 1:
         return Collectives(0, 0)
     found = [op for op in sources.with_functions(step.ops) if op.type in tpu_ops.EXCHANGES]
-    sums = [op for op in found if op.type == prune.COLLECTIVE]
+    sums = [op for op in found if op.type == graph_def.COLLECTIVE]
     size = sum((op.outputs[0].shape.num_elements() or 0) * op.outputs[0].dtype.size for op in sums)
     return Collectives(len(sums), size, len(found) - len(sums))
 

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.preflight.findings import Source
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_def, graph_ops
 
 _LIBRARIES = ("tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "tpu_estimator_compat")
 """Packages whose lines are no user's; others below site-packages may be legacy code."""
@@ -76,7 +76,7 @@ def with_functions(ops: Iterable[tf.Operation]) -> Iterator[tf.Operation]:
     while left:
         op = left.pop()
         yield op
-        for name in prune.called_functions(op) if prune.calls_functions(op) else ():
+        for name in graph_def.called_functions(op) if graph_ops.calls_functions(op) else ():
             inner = function_graph(op.graph, name)
             if inner is not None and name not in seen:
                 seen.add(name)

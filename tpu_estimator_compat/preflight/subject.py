@@ -14,7 +14,7 @@ from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.preflight import sources
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 
@@ -129,7 +129,7 @@ def _scalars(run: CapturedMode) -> list[Finding]:
             "reshape it, for example with tf.reshape(tensor, [1])",
             tensor.op.type,
             tensor.op.name,
-            None if prune.is_handle(tensor.op) else sources.of_operation(tensor.op),
+            None if graph_ops.is_handle(tensor.op) else sources.of_operation(tensor.op),
         )
         for name, tensors in wanted.items()
         for tensor in tf.nest.flatten(tensors)

@@ -14,10 +14,10 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.preflight.sources import Sources
-from tpu_estimator_compat.program import prune
-from tpu_estimator_compat.program.prune import NodeDef, Rewrites
+from tpu_estimator_compat.program import graph_def
+from tpu_estimator_compat.program.graph_def import NodeDef, Rewrites
 
-EXCHANGES = frozenset({prune.COLLECTIVE, "CollectivePermute", "AllToAll"})
+EXCHANGES = frozenset({graph_def.COLLECTIVE, "CollectivePermute", "AllToAll"})
 """Ops by which replicas exchange values, and that can be lowered."""
 
 TPU_ONLY = frozenset(
@@ -39,10 +39,10 @@ TPU_ONLY = frozenset(
 
 
 def rewrites(graph: tf.Graph) -> Rewrites:
-    """What `prune.subgraph_def` is to make of the exchanges in `graph`."""
+    """What `graph_def.subgraph_def` is to make of the exchanges in `graph`."""
     sources = Sources(graph)
     return {
-        prune.COLLECTIVE: _all_reduce,
+        graph_def.COLLECTIVE: _all_reduce,
         "CollectivePermute": functools.partial(_permute, sources),
         "AllToAll": functools.partial(_all_to_all, sources),
     }
@@ -73,7 +73,7 @@ def _custom_call(sources: Sources, node: NodeDef, what: str, pairs: str, **given
     [result] = op.outputs
     config = {pairs: np.asarray(constant).tolist(), **given}
     node.op = "XlaCustomCallV2"
-    prune.set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
+    graph_def.set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
     node.attr.clear()
     node.attr["call_target_name"].s = f"tfpreflight.{what}".encode()
     node.attr["backend_config"].s = json.dumps(config).encode()

@@ -17,9 +17,9 @@ from tensorflow.python.tpu import tpu_function
 
 from tpu_estimator_compat.program import graph_building, outside_compilation
 from tpu_estimator_compat.program.exchanging_optimizers import exchanging_optimizers
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.keras_layers import generators_outside_checkpoints
 from tpu_estimator_compat.program.partition import Dims
-from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.runtime import eager
 
 Structure = Any

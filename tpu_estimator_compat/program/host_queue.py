@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions
@@ -76,7 +76,7 @@ class HostCallQueue:
         self.failed = False
         self.trial = CallTrial()
         self.left = False
-        self.is_flat = not any(map(prune.calls_functions, program.ops))
+        self.is_flat = not any(map(graph_ops.calls_functions, program.ops))
         self._program = program
         self._store = store
         self._capacity = capacity

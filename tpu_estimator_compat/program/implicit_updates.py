@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_ops
 
 _WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
 _KERAS_CODE = tuple(
@@ -47,7 +47,7 @@ def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[
     writes = [op for op in graph.get_operations() if op.type in _WRITES]
     if not writes:
         return []
-    spoken_for = prune.ancestors([*known, *wanted], ())
+    spoken_for = graph_ops.ancestors([*known, *wanted], ())
     return [op for op in writes if op not in spoken_for and _by_keras(op)]
 
 

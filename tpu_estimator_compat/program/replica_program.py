@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 import tensorflow as tf
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
-from tpu_estimator_compat.program import prune, simplify, stages
-from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.program import graph_def, graph_ops, simplify, stages
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.runtime import functions, workers
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
@@ -31,7 +31,7 @@ class ReplicaProgram:
       targets: operations to run for their effect.
       replicas: how many replicas run this program together; 1 for host work.
       native_collectives: leave CrossReplicaSum ops in place, for devices that have a kernel (TPU).
-      rewrites: as for `prune.subgraph_def`; empty with native collectives.
+      rewrites: as for `graph_def.subgraph_def`; empty with native collectives.
       reads_first: read variables as they are before the step, where a read waits for nothing.
 
     Raises:
@@ -47,7 +47,7 @@ class ReplicaProgram:
         *,
         replicas: int = 1,
         native_collectives: bool = False,
-        rewrites: prune.Rewrites | None = None,
+        rewrites: graph_def.Rewrites | None = None,
         reads_first: bool = False,
     ):
         self.graph = graph
@@ -60,12 +60,12 @@ class ReplicaProgram:
         self._rewrites = {} if native_collectives and rewrites is None else rewrites
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
-        ops = prune.ancestors([*wanted, *self.targets], fed)
-        self.handles = prune.in_creation_order(filter(prune.is_handle, ops))
+        ops = graph_ops.ancestors([*wanted, *self.targets], fed)
+        self.handles = graph_ops.in_creation_order(filter(graph_ops.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
         idle = simplify.idle_gates(ops) - set(self.targets)
         self._finish(
-            prune.ancestors([*wanted, *self.targets], stops, idle) - set(self.handles), stops
+            graph_ops.ancestors([*wanted, *self.targets], stops, idle) - set(self.handles), stops
         )
 
     @classmethod
@@ -75,7 +75,7 @@ class ReplicaProgram:
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
         program.targets, program.handles, program._reads_first = [], [], False
         program.replicas, program.native_collectives, program._rewrites = 1, False, None
-        program._finish(prune.ancestors([op], ()), set())
+        program._finish(graph_ops.ancestors([op], ()), set())
         return program
 
     def _finish(self, ops: set[tf.Operation], stops: set[Key]) -> None:
@@ -101,11 +101,11 @@ class ReplicaProgram:
         written = {
             t.op
             for op in self.ops
-            if op.type not in prune.READERS
+            if op.type not in graph_ops.READERS
             for t in op.inputs
             if t.op in handles
         }
-        return prune.in_creation_order(written)
+        return graph_ops.in_creation_order(written)
 
     def unfed_placeholders(self) -> list[tf.Operation]:
         """Placeholders that the program needs and that nobody feeds."""
@@ -117,7 +117,7 @@ class ReplicaProgram:
             ops = self.stages[index].ops
             kept = {op.name for op in self._wanted[index]}
             kept |= {t.op.name for t in self.stages[index].outputs}
-            cached = prune.subgraph_def(
+            cached = graph_def.subgraph_def(
                 self.graph,
                 ops,
                 seed_offset=seed_offset,
@@ -132,7 +132,7 @@ class ReplicaProgram:
         return cached
 
     def _refuse_nested_collectives(self, ops: Sequence[tf.Operation]) -> None:
-        names = prune.functions_with_collectives(self.graph, ops)
+        names = graph_def.functions_with_collectives(self.graph, ops)
         if names:
             raise NotImplementedError(
                 f"CrossReplicaSum inside a tf.cond or tf.while_loop ({', '.join(names)}) cannot be "

@@ -18,10 +18,10 @@ from tensorflow.python.framework import stack
 from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY
 from tensorflow.python.util import compat
 
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.fetches import FetchHandlers
-from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
@@ -105,7 +105,7 @@ class HostFunction:
 def _filename_feed(program: ReplicaProgram) -> int | None:
     """Which feed of a program that saves is the checkpoint's name, if any."""
     prefixes = [op.inputs[0].op for op in program.ops if op.type == "SaveV2"]
-    names = {op.name for op in prune.ancestors(prefixes, ())} if prefixes else set()
+    names = {op.name for op in graph_ops.ancestors(prefixes, ())} if prefixes else set()
     found = [i for i, t in enumerate(program.feeds) if t.op.name in names and t.shape.rank == 0]
     return found[0] if found else None
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune
-from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program.graph_ops import Key, key
 
 _READ = "ReadVariableOp"
 _MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet there for their effect
@@ -47,7 +47,7 @@ def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
     effects: dict[tf.Operation, int] = {}  # a bit for each op with an effect before an op
     bits = 0
     gates: dict[tf.Operation, bool] = {}
-    for op in prune.in_creation_order(ops):
+    for op in graph_ops.in_creation_order(ops):
         before = [*(t.op for t in op.inputs), *op.control_inputs]
         seen = 0
         for each in before:
@@ -72,7 +72,7 @@ def _is_held(op: tf.Operation, gate: tf.Operation) -> bool:
 
 
 def _has_effect(op: tf.Operation) -> bool:
-    return op.op_def.is_stateful or prune.calls_functions(op) or op.type in _MAY_FAIL
+    return op.op_def.is_stateful or graph_ops.calls_functions(op) or op.type in _MAY_FAIL
 
 
 def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:

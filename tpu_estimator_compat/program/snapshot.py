@@ -14,8 +14,8 @@ import tensorflow as tf
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.util import compat
 
-from tpu_estimator_compat.program import prune
-from tpu_estimator_compat.program.prune import key
+from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 
 
@@ -31,7 +31,7 @@ class SaveFunctions:
         graph, store = session.graph, session.store
         result = graph.as_graph_element(saver_def.save_tensor_name)
         filename = graph.as_graph_element(saver_def.filename_tensor_name)
-        saves = [op for op in prune.ancestors([result.op], ()) if op.type == "SaveV2"]
+        saves = [op for op in graph_ops.ancestors([result.op], ()) if op.type == "SaveV2"]
         tensors = {key(t): t for op in saves for t in op.inputs[3:]}
         self.graph = graph
         self.saver_def = saver_def

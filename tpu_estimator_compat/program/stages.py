@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune, simplify
-from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.program import graph_def, graph_ops, simplify
+from tpu_estimator_compat.program.graph_ops import Key, key
 
 
 @dataclasses.dataclass
@@ -44,7 +44,7 @@ def cut(
     """Cuts pruned operations into stages.
 
     Args:
-      ops: the operations to run, as `prune.ancestors` found them.
+      ops: the operations to run, as `graph_ops.ancestors` found them.
       fetches: tensors that the caller wants.
       stops: feeds and handles: tensors that come from outside.
       exchange: whether several replicas take part; if not, everything is one stage.
@@ -53,7 +53,7 @@ def cut(
     Returns:
       The stages in the order in which they run.
     """
-    order = prune.in_creation_order(ops)
+    order = graph_ops.in_creation_order(ops)
     if reads_first:
         order = simplify.reads_first(order)
     levels = _levels(order, stops, exchange)
@@ -68,7 +68,7 @@ def _is_collective(op: tf.Operation, exchange: bool) -> bool:
 
     Outside a TPU shard context TensorFlow assumes one shard, and asks for a sum over replica 0.
     """
-    if not exchange or op.type != prune.COLLECTIVE:
+    if not exchange or op.type != graph_def.COLLECTIVE:
         return False
     assignment = tf.get_static_value(op.inputs[1])
     return assignment is None or assignment.tolist() != [[0]]
@@ -90,7 +90,7 @@ def _levels(
         level = max(
             (levels[b] + _is_collective(b, exchange) for b in before if b in levels), default=0
         )
-        reads = op.type in prune.READERS
+        reads = op.type in graph_ops.READERS
         variables = [key(t) for t in op.inputs if t.dtype == tf.resource]
         level = max([level, *((written if reads else touched).get(v, 0) for v in variables)])
         for variable in variables:

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import partition, prune, simplify, string_ops
+from tpu_estimator_compat.program import graph_ops, partition, simplify, string_ops
 from tpu_estimator_compat.program.capture import (
     CapturedGraph,
     Structure,
     check_element,
     plain_element,
 )
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
-from tpu_estimator_compat.program.prune import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import functions, workers
@@ -168,7 +168,7 @@ class StepProgram:
         one = one and self._counter is None  # a branch for what does not run in every step
         ops = [*self._replica.ops, *self._host.ops]
         ops += [] if self.queue else self._calls.ops
-        return one and not any(map(prune.calls_functions, ops))
+        return one and not any(map(graph_ops.calls_functions, ops))
 
     def _is_host(self, op: tf.Operation) -> bool:
         """Whether the host runs `op`, after the replicas.
@@ -187,7 +187,7 @@ class StepProgram:
     ) -> ReplicaProgram:
         """Fetches that ignore both input and replicas are read here too, after the replicas."""
         mine = [op for op in targets if self._is_host(op)]
-        ops = prune.ancestors([*(t.op for t in fetches), *mine], set(self._sent))
+        ops = graph_ops.ancestors([*(t.op for t in fetches), *mine], set(self._sent))
         consumed = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
         consumed |= {(op.name, 0) for op in ops}
         needed = [there for k, (there, _) in self._sent.items() if k in consumed]

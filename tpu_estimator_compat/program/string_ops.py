@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import prune
-from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 
 
@@ -28,17 +28,17 @@ def host_program(
     stops = {key(t) for t in fed}
     on_host = _made_of_strings(fetches, stops)
     mine = [t for t in fetches if t.op in on_host]
-    needed = prune.ancestors([t.op for t in mine], stops) & on_host
-    ops = prune.in_creation_order(needed)
+    needed = graph_ops.ancestors([t.op for t in mine], stops) & on_host
+    ops = graph_ops.in_creation_order(needed)
     feeds = {key(t): t for op in ops for t in op.inputs if t.op not in on_host}
     return ReplicaProgram(graph, list(feeds.values()), mine)
 
 
 def _made_of_strings(fetches: Sequence[tf.Tensor], stops: Collection[Key]) -> set[tf.Operation]:
     """Ops that take or give strings, and all that is computed of what they give."""
-    ops = prune.ancestors([t.op for t in fetches if key(t) not in stops], stops)
+    ops = graph_ops.ancestors([t.op for t in fetches if key(t) not in stops], stops)
     found: set[tf.Operation] = set()
-    for op in prune.in_creation_order(ops):
+    for op in graph_ops.in_creation_order(ops):
         strings = any(t.dtype == tf.string for t in (*op.inputs, *op.outputs))
         if strings or any(t.op in found for t in op.inputs):
             found.add(op)

@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.ops import resource_variable_ops
 
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.resources import Resource
 from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.workers import Workers
@@ -83,7 +83,7 @@ class VariableStore:
             if op.type == "VarHandleOp":
                 variable = self._create(op, replicated, op.name in trainable)
                 self._variables[op.name] = variable
-            elif prune.is_variable_handle(op):
+            elif graph_ops.is_variable_handle(op):
                 raise NotImplementedError(
                     f"Variable {op.name!r} is a ref variable. TensorFlow 2 cannot run it in a "
                     "function: create it with use_resource=True, or drop use_resource=False."

@@ -16,9 +16,9 @@ import tensorflow as tf
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.loop.device_loop import DeviceLoop, LoopResult
-from tpu_estimator_compat.program import prune
+from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.capture import CapturedGraph
-from tpu_estimator_compat.program.prune import Key, key
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, Names, as_numpy
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
@@ -272,12 +272,12 @@ class StepSession(GraphSession):
         names = tuple(t.name for t in fetches)
         if names not in self._fetched_in_step:
             derived = [t.op for t in fetches if self.variable_behind(t) is None]
-            needed = prune.ancestors(derived, {key(self._loss)})
+            needed = graph_ops.ancestors(derived, {key(self._loss)})
             roots = {t.op.name for t in self.captured.feeds} | self.captured.replica_ops
             roots |= {name for name, _ in self.captured.host_placeholders}
             self._fetched_in_step[names] = any(
                 # What is computed from variables is, too: the step changes them.
-                op.name in roots or prune.is_variable_handle(op)
+                op.name in roots or graph_ops.is_variable_handle(op)
                 for op in needed
             )
         return self._fetched_in_step[names]
@@ -295,8 +295,8 @@ class StepSession(GraphSession):
     def _looks_at_variables_alone(self, tensor: tf.Tensor) -> bool:
         k = key(tensor)
         if k not in self._of_variables:
-            ops = prune.ancestors([tensor.op], ())
-            reads = {op.type for op in ops if prune.is_variable_handle(op)} | {"ReadVariableOp"}
+            ops = graph_ops.ancestors([tensor.op], ())
+            reads = {op.type for op in ops if graph_ops.is_variable_handle(op)} | {"ReadVariableOp"}
             self._of_variables[k] = len(reads) > 1 and not any(
                 (op.op_def.is_stateful and op.type not in reads)
                 or op.type.startswith("Placeholder")

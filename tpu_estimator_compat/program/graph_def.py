@@ -1,7 +1,7 @@
-"""First stage of a replica program: which operations of a captured graph it needs, as NodeDefs.
+"""The GraphDef of a part of a captured graph, ready for import under another graph.
 
-Everything that nobody fetched (restore ops, init ops, eval-only updates) is left out here and
-therefore never runs, as under a TF1 session.
+Everything that nobody fetched (restore ops, init ops, eval-only updates) is left out and therefore
+never runs, as under a TF1 session.
 """
 
 from __future__ import annotations
@@ -16,75 +16,7 @@ import tensorflow as tf
 GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
 Rewrites = Mapping[str, Callable[[NodeDef], None]]
-Key = tuple[str, int]
-
-# Ops whose resource lives for one execution of a graph: their handle must not be kept.
-_PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
 COLLECTIVE = "CrossReplicaSum"
-READERS = frozenset(
-    {
-        "ReadVariableOp",
-        "VarIsInitializedOp",
-        "ResourceGather",
-        "ResourceGatherNd",
-        "VariableShape",
-        "Identity",
-    }
-)
-"""Operations that leave the variable alone whose handle they take."""
-
-
-def key(tensor: tf.Tensor) -> Key:
-    """A hashable identity of a graph tensor: (name of its op, output index)."""
-    return tensor.op.name, tensor.value_index
-
-
-def is_variable_handle(op: tf.Operation) -> bool:
-    return op.type in ("VarHandleOp", "VariableV2", "Variable", "AutoReloadVariable")
-
-
-def is_resource_creator(op: tf.Operation) -> bool:
-    """Whether `op` makes a host resource (hash table, iterator, ...) that outlives a step."""
-    if is_variable_handle(op) or op.type in _PER_STEP_RESOURCES:
-        return False
-    outputs = op.outputs
-    if not outputs or outputs[0].dtype != tf.resource:
-        return False
-    return not any(t.dtype in (tf.resource, tf.variant) for t in op.inputs) and (
-        op.op_def.is_stateful
-    )
-
-
-def is_handle(op: tf.Operation) -> bool:
-    """Whether `op` stands for a variable or another resource that outlives a step."""
-    return is_variable_handle(op) or is_resource_creator(op)
-
-
-def ancestors(
-    targets: Iterable[tf.Operation],
-    stops: Collection[Key],
-    idle: Collection[tf.Operation] = (),
-) -> set[tf.Operation]:
-    """All operations that `targets` depend on, themselves included.
-
-    Args:
-      targets: operations of one graph.
-      stops: tensors, as `key()`s, whose producers are not followed: feeds and handles.
-      idle: operations that nothing has to wait for.
-
-    Returns:
-      The set of operations, control dependencies included.
-    """
-    seen: set[tf.Operation] = set()
-    stack = list(targets)
-    while stack:
-        op = stack.pop()
-        if op in seen:
-            continue
-        seen.add(op)
-        stack.extend(t.op for t in op.inputs if key(t) not in stops)
-        stack.extend(c for c in op.control_inputs if c not in idle)
-    return seen
 
 
 class _NodeDefs:
@@ -275,11 +207,6 @@ def op_types(graph: tf.Graph) -> set[str]:
     return {node.op for node in source.nodes.values()} | in_functions
 
 
-def calls_functions(op: tf.Operation) -> bool:
-    """Whether `op` runs functions of the graph's library: a branch, a loop, a call."""
-    return any(attr.type in ("func", "list(func)") for attr in op.op_def.attr)
-
-
 def called_functions(op: tf.Operation) -> list[str]:
     """Names of the functions of the graph's library that `op` calls itself."""
     return [name for name in _function_names([op.node_def]) if name != op.type]
@@ -292,8 +219,3 @@ def functions_with_collectives(graph: tf.Graph, ops: Collection[tf.Operation]) -
     return [
         f.signature.name for f in functions if any(node.op == COLLECTIVE for node in f.node_def)
     ]
-
-
-def in_creation_order(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
-    """Sorted as the legacy code made them: a legal order of effects, made deterministic."""
-    return sorted(ops, key=lambda op: op._id)
