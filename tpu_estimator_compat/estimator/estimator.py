@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import os
 import tempfile
@@ -396,8 +397,7 @@ class Estimator(Exporting):
         feed = self._feed(input_fn, mode, where)
         self._element_specs[mode] = feed.element_spec
         run = self._capture(mode, where, feed.element_spec)
-        run.captured.same_on_all_replicas = feed.same_for_all
-        return run, feed
+        return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
 
     def _capture(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import os
 from collections.abc import Mapping, Sequence
@@ -254,8 +255,7 @@ class TPUEstimator(Preflighting, Estimator):
     ) -> captured_mode.CapturedMode:
         partition = self._partition(mode, where, element_spec)
         run = super()._capture(mode, where, element_spec, store, check_shapes)
-        run.captured.partition = partition
-        return run
+        return dataclasses.replace(run, partition=partition)
 
     def _partition(self, mode: str, where: Topology, element_spec: Any) -> list[Any] | None:
         """How the replicas' input is split over their cores: one entry per feed, or None."""

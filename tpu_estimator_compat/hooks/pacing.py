@@ -3,46 +3,69 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import traits
-from tpu_estimator_compat.session.step_session import StepSession
+from tpu_estimator_compat.session.cadence import Cadence
 
 # Without TPU semantics nobody promised how long a loop is: return often enough for Ctrl-C, for
 # hooks that go by the clock, and for progress that a person can watch.
 _LONGEST_SECONDS = 1.0
 
 
+def cadence_for(
+    hooks: Sequence[traits.Hook],
+    loop: IterationsPerLoopCounter | None,
+    *,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Cadence:
+    """The cadence of a loop before its first run.
+
+    Args:
+      hooks: everyone who listens.
+      loop: see `Pacer`.
+      interrupted: asked within long runs whether to end them early.
+    """
+    return Cadence(
+        reads_before_last_step=loop is None,
+        host_calls_may_lag=not any(map(traits.looks_around, hooks)),
+        interrupted=interrupted,
+    )
+
+
 class Pacer:
-    """Sets `session.steps_per_run` before each run, and keeps time of the steps.
+    """Says before each run how many steps it makes, and keeps time of the steps.
 
     Args:
       hooks: everyone who listens.
       loop: with TPU semantics, the length of a loop (`iterations_per_loop`) in steps or seconds, or
         None to run as long as the hooks allow.
+      cadence: what the sessions of the loop go by.
     """
 
-    def __init__(self, hooks: Sequence[traits.Hook], loop: IterationsPerLoopCounter | None):
+    def __init__(
+        self,
+        hooks: Sequence[traits.Hook],
+        loop: IterationsPerLoopCounter | None,
+        cadence: Cadence,
+    ):
         self._hooks = list(hooks)
-        self._may_lag = not any(map(traits.looks_around, hooks))
         self._loop = loop
+        self._cadence = cadence
         self._seconds_per_step: float | None = None
         self._step_increment = 1
         self._started = 0.0
         self._first_step = 0
 
-    def before_run(self, session: StepSession, global_step: int) -> None:
+    def before_run(self, global_step: int) -> None:
         """Plans the next run."""
         self._first_step = global_step
-        session.steps_per_run = self._plan(global_step)
-        session.reads_before_last_step = self._loop is None
-        session.host_calls_may_lag = self._may_lag
+        self._cadence.steps = self._plan(global_step)
         self._started = time.perf_counter()
 
-    def after_run(self, session: StepSession, global_step: int) -> None:
-        """Learns from the run that just ended."""
-        steps = session.steps_last_run
+    def after_run(self, steps: int, global_step: int) -> None:
+        """Learns from the run of `steps` steps that just ended."""
         if not steps:
             return
         # The first run also traces and compiles: it says nothing about the speed of steps.

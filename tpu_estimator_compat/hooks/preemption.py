@@ -15,8 +15,6 @@ import keras
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.session.step_session import StepSession
-
 EXIT_CODE = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
 
 
@@ -29,6 +27,9 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
     Args:
       listen: False for a context that does nothing.
 
+    Attributes:
+      signalled: whether the signal has come.
+
     Example:
 
         with Preemption() as preemption:
@@ -39,7 +40,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
 
     def __init__(self, *, listen: bool = True) -> None:
         self._listen = listen
-        self.came = False
+        self.signalled = False
         self._before: Any = None
 
     def __enter__(self) -> Preemption:
@@ -55,12 +56,12 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             return
         if signal.getsignal(signal.SIGTERM) == self._note:
             signal.signal(signal.SIGTERM, self._before)
-        if self.came and error[0] is None:
+        if self.signalled and error[0] is None:
             self._hand_on()
 
     def _note(self, signum: int, frame: Any) -> None:
         del signum, frame
-        self.came = True
+        self.signalled = True
 
     def _hand_on(self) -> None:
         handler: Callable[..., Any] | int = self._before
@@ -75,15 +76,10 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         """Never: it has its answer ready whenever control is there."""
         del global_step
 
-    def after_create_session(self, session: StepSession, coord: Any) -> None:
-        """Lets long runs of steps end early."""
-        del coord
-        session.interrupted = lambda: self.came
-
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Ends training."""
         del run_values
-        if self.came:
+        if self.signalled:
             run_context.request_stop()
 
 
@@ -101,11 +97,11 @@ class PreemptionCallback(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Ends the training."""
         del batch, logs
-        if self._preemption.came:
+        if self._preemption.signalled:
             self.model.stop_training = True
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         """Ends the evaluation, and the training that it is a part of."""
         del batch, logs
-        if self._preemption.came:
+        if self._preemption.signalled:
             self.model.stop_evaluating = self.model.stop_training = True

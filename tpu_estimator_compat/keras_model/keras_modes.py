@@ -18,20 +18,17 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.modes.mode_step import ModeStep, mode_step
+from tpu_estimator_compat.modes.plans import ModelStep, model_step
 from tpu_estimator_compat.modes.training import (
     add_default_saver,
-    scaffold_of,
     with_metrics_initialized,
 )
 from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
-from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import functions
-from tpu_estimator_compat.runtime.executors import ExecutorChoice
+from tpu_estimator_compat.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 
@@ -40,26 +37,24 @@ Build = Callable[[str, Any], None]
 GraphKeys = tf.compat.v1.GraphKeys
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class KerasMode:
     """One mode, ready to run.
 
     Attributes:
       run: its captured graph.
-      program: one step.
+      step: what its steps compute.
+      runner: makes them.
       session: host work on the same variables.
       scaffold: its saver and initialisers.
-      loop: runs steps; None in PREDICT.
-      values: metric values by name, in EVAL.
       writers: opens and flushes the summary writers of host calls.
     """
 
     run: CapturedMode
-    program: StepProgram
+    step: ModelStep
+    runner: ReplicaRunner
     session: GraphSession
     scaffold: tf.compat.v1.train.Scaffold
-    loop: DeviceLoop | None
-    values: dict[str, tf.Tensor]
     writers: HostCallHook
 
     def flush(self) -> None:
@@ -69,7 +64,7 @@ class KerasMode:
 
     def variables(self) -> list[tuple[str, bool]]:
         """(name, whether trainable) of the model's variables, local ones left out."""
-        trainable = set(self.run.captured.trainable_names())
+        trainable = set(self.step.plan.trainable_names())
         names = [v.op.name for v in self.run.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)]
         return [(name, name in trainable) for name in names if name in self.run.store]
 
@@ -80,7 +75,7 @@ class KerasMode:
 
     def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
         """For every metric, a function that reads its value."""
-        return {n: functools.partial(self.session.run, t) for n, t in self.values.items()}
+        return {n: functools.partial(self.session.run, t) for n, t in self.step.values.items()}
 
     def reset_metrics(self) -> None:
         """Sets local variables back to their first values."""
@@ -138,47 +133,22 @@ class KerasModes:
         with run.in_graph():
             if self._warm_start and not latest(self._config.model_dir):
                 run.warm_start(self._warm_start)
-            scaffold = scaffold_of(run)
-            step = mode_step(run)
+            scaffold = run.spec.make_scaffold()
+            step = model_step(run)
             if mode == ModeKeys.EVAL:
                 scaffold = with_metrics_initialized(scaffold)
-            program = self._program(run, step)
+            runner = ReplicaRunner(step.plan, self.store, interrupted=lambda: self._interrupted())
             if mode == ModeKeys.TRAIN:
                 add_default_saver(run, scaffold)
             writers = HostCallHook([])
             writers.begin()
             scaffold.finalize()
             session = GraphSession(run.graph, self.store)
-            loop = None
-            if mode != ModeKeys.PREDICT:
-                executors = ExecutorChoice(program.is_flat)
-                stop = mode == ModeKeys.TRAIN
-                loop = DeviceLoop(
-                    program,
-                    run.spec.loss.dtype,
-                    stop_on_nan=stop,
-                    executors=executors,
-                    interrupted=lambda: self._interrupted(),
-                    calls=program.queue,
-                )
-            built = KerasMode(run, program, session, scaffold, loop, step.values, writers)
+            built = KerasMode(run, step, runner, session, scaffold, writers)
             self._initialize(built)
             writers.after_create_session(session, None)
         self._modes[mode] = built
         return built
-
-    def _program(self, run: CapturedMode, step: ModeStep) -> StepProgram:
-        if run.mode == ModeKeys.PREDICT:
-            return StepProgram(run.captured, self.store, step.fetches, [])
-        return StepProgram(
-            run.captured,
-            self.store,
-            step.fetches,
-            step.targets,
-            mean=step.fetches,
-            jit_compile=run.jit_compile,
-            queued=True,
-        )
 
     def _initialize(self, built: KerasMode) -> None:
         """Gives values to variables that have none: the checkpoint's, else first values."""
@@ -257,23 +227,19 @@ class KerasModes:
         elements = [plain_element(batch) for batch in batches]
         if ModeKeys.PREDICT not in self._modes:
             spec = tf.nest.map_structure(_spec_of, elements[0])
-            build(ModeKeys.PREDICT, spec if self._on_tpu else _any_batch(spec))
-            program = self._modes[ModeKeys.PREDICT].program
+            build(ModeKeys.PREDICT, spec if self.store.on_tpu else _any_batch(spec))
+            program = self._modes[ModeKeys.PREDICT].runner.program
             self._predict_function = functions.function(program, reduce_retracing=True)
         outputs = [self._predict_element(element) for element in elements]
         flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
         return self._modes[ModeKeys.PREDICT].packed(flat)
-
-    @property
-    def _on_tpu(self) -> bool:
-        return isinstance(self.store.strategy, tf.distribute.TPUStrategy)
 
     def _predict_element(self, element: Any) -> list[tf.Tensor]:
         """The predictions for one element; on a TPU, whose shapes are fixed, a short one is filled.
 
         The last batch is dealt to the replicas unevenly: some may get nothing.
         """
-        if not self._on_tpu:
+        if not self.store.on_tpu:
             return self._predict_function(element)
         strategy = self.store.strategy
         shares = [s.shape[0] for s in tf.nest.flatten(self._modes[ModeKeys.PREDICT].element_spec)]

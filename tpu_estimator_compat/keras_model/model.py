@@ -123,16 +123,16 @@ class ModelFnModel(keras.Model):
         Returns:
           The loss.
         """
-        return {"loss": self._live[ModeKeys.TRAIN].program.on_replica(data)[0]}
+        return {"loss": self._live[ModeKeys.TRAIN].runner.program.on_replica(data)[0]}
 
     def test_step(self, data: Any) -> dict[str, tf.Tensor]:
         """The loss of this replica's `data`, in replica context."""
-        return {"loss": self._live[ModeKeys.EVAL].program.on_replica(data)[0]}
+        return {"loss": self._live[ModeKeys.EVAL].runner.program.on_replica(data)[0]}
 
     def predict_step(self, data: Any) -> Any:
         """Predictions for this replica's `data`, in replica context."""
         mode = self._live[ModeKeys.PREDICT]
-        return mode.packed(mode.program.on_replica(data))
+        return mode.packed(mode.runner.program.on_replica(data))
 
     def make_train_function(self, force: bool = False) -> Callable[[Any], dict[str, Any]]:
         """The function that `fit` calls for every `steps_per_execution` steps."""
@@ -243,10 +243,10 @@ class ModelFnModel(keras.Model):
             if mode not in self._live:
                 self._build_mode(mode, keras_modes.replica_spec(iterator))
             steps = min(self.steps_per_execution, self._steps_left())
-            self._live[mode].run.captured.begin_loop()
-            loop: Any = self._live[mode].loop  # not None: PREDICT has no looping function
-            result = loop(iterator, steps)
-            loop.finish_calls()  # Keras' callbacks may look at what they did
+            runner = self._live[mode].runner
+            runner.begin_loop()
+            result = runner.run(iterator, steps)
+            runner.finish_host_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)
@@ -285,7 +285,7 @@ class ModelFnModel(keras.Model):
         _check_data("fit", args, kwargs)
         self._live.follow_checkpoint()
         with Preemption(listen=self._alone) as preemption:
-            with _Clamp(self) as clamp, self._live.ending_early(lambda: preemption.came):
+            with _Clamp(self) as clamp, self._live.ending_early(lambda: preemption.signalled):
                 own = [clamp, PreemptionCallback(preemption)]
                 history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
             self._live.flush()

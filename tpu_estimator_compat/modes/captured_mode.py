@@ -10,16 +10,20 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.inputs import DeployedInput, Featureless, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.program import graph_building
-from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
+from tpu_estimator_compat.program.capture import CapturedGraph, capture
 from tpu_estimator_compat.program.element_names import check_no_strings
+from tpu_estimator_compat.program.partition import Dims
+from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.session.cadence import Cadence
+from tpu_estimator_compat.session.replica_runner import ReplicaRunner
+from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.session.step_session import StepSession
-from tpu_estimator_compat.session.workers_session import WorkersSession
+from tpu_estimator_compat.session.workers_runner import WorkersRunner
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
@@ -27,12 +31,13 @@ from tpu_estimator_compat.spec import (
     WarmStartSettings,
     check_checkpoint_exists,
 )
+from tpu_estimator_compat.spec.mode_spec import ModeSpec, mode_spec
 from tpu_estimator_compat.topology import Topology
 
 Spec = EstimatorSpec | TPUEstimatorSpec
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class CapturedMode:
     """What one mode works on.
 
@@ -42,6 +47,10 @@ class CapturedMode:
       topology: the replicas.
       captured: the graph that model_fn built.
       store: its live variables.
+      spec: what model_fn returned, in the one form of both kinds.
+      same_on_all_replicas: whether all replicas are fed the same, and compute the same.
+      partition: for every feed the partition counts of its dimensions, or None; None in all for no
+        partition.
     """
 
     mode: str
@@ -49,11 +58,9 @@ class CapturedMode:
     topology: Topology
     captured: CapturedGraph
     store: VariableStore
-
-    @property
-    def spec(self) -> Spec:
-        """What model_fn returned."""
-        return self.captured.spec
+    spec: ModeSpec
+    same_on_all_replicas: bool = False
+    partition: Sequence[Dims] | None = None
 
     @property
     def graph(self) -> tf.Graph:
@@ -73,34 +80,40 @@ class CapturedMode:
             return group.is_chief
         return self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
 
-    def step_session(self, feed: DeployedInput, **kwargs: Any) -> StepSession:
-        """A session that makes this mode's steps; `kwargs` are those of StepSession."""
-        if self.topology.workers is None:
-            return StepSession(self.captured, self.store, feed, **kwargs)
-        kwargs.pop("jit_compile", None)  # a function that exchanges cannot be compiled
-        return WorkersSession(
-            self.captured, self.store, feed, model_dir=self.config.model_dir, **kwargs
-        )
+    def step_session(
+        self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence | None = None
+    ) -> StepSession:
+        """A session that makes the steps of a plan.
 
-    @property
-    def jit_compile(self) -> bool:
-        """Whether steps are compiled with XLA: training steps on one replica, if asked for."""
-        one = self.topology.num_replicas == 1
-        asked = self.mode == ModeKeys.TRAIN and one and self.config.jit_compile
-        if asked and not environment.has_xla_for_cpu():
-            logging.warning("jit_compile has no effect: tensorflow-tpu has no XLA for the CPU.")
-            return False
-        return asked
+        Args:
+          plan: what a step computes.
+          deployed: its input.
+          cadence: how the outer loop breaks up the steps; None for one by one.
+        """
+        cadence = cadence or Cadence()
+        runner: Runner
+        if self.topology.workers is None:
+            runner = ReplicaRunner(
+                plan,
+                self.store,
+                next_element=deployed.next,
+                interrupted=lambda: cadence.interrupted(),
+                notes_before=cadence.reads_before_last_step,
+            )
+        else:
+            runner = WorkersRunner(
+                plan,
+                self.store,
+                model_dir=self.config.model_dir,
+                interrupted=lambda: cadence.interrupted(),
+            )
+        return StepSession(runner, deployed, cadence)
 
     def warm_start(self, settings: WarmStartSettings) -> None:
         """Takes first values of variables from elsewhere; call it inside `in_graph()`."""
         check_checkpoint_exists(settings)
         logging.info("Warm-starting with WarmStartSettings: %s", settings)
         tf.compat.v1.train.warm_start(*settings)
-
-    def over_replicas(self, tensor: tf.Tensor) -> tf.Tensor:
-        """`tensor` concatenated over replicas, for the host."""
-        return self.captured.host_placeholder(tensor, self.topology.num_replicas)
 
 
 def split_element(element: Any) -> tuple[Any, Any]:
@@ -176,8 +189,7 @@ def prepare(
     Returns:
       The prepared run, nothing initialised yet.
     """
-    for_tpu = isinstance(topology.strategy, tf.distribute.TPUStrategy)
-    if for_tpu:
+    if topology.on_tpu:
         check_no_strings(element_spec)
     captured = capture(
         lambda element: call_model_fn(*model_arguments(element, mode)),
@@ -185,13 +197,13 @@ def prepare(
         seed=config.tf_random_seed,
         replicas=topology.num_replicas,
         tpu_semantics=topology.tpu_semantics,
-        for_tpu=for_tpu,
+        for_tpu=topology.on_tpu,
     )
-    captured.replica_ops = {op.name for op in _device_ops(captured.spec)}
     store = store or VariableStore(topology.strategy)
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
-    return CapturedMode(mode, config, topology, captured, store)
+    spec = mode_spec(captured.spec, mode)
+    return CapturedMode(mode, config, topology, captured, store, spec)
 
 
 def _averaged(graph: tf.Graph) -> list[str]:
@@ -201,10 +213,3 @@ def _averaged(graph: tf.Graph) -> list[str]:
         if v.synchronization == tf.VariableSynchronization.ON_READ
         and v.aggregation == tf.VariableAggregation.MEAN
     ]
-
-
-def _device_ops(spec: Spec) -> Sequence[tf.Operation]:
-    """Ops that belong to the replicas even where they ignore the input."""
-    predictions = tf.nest.flatten(spec.predictions)
-    wanted = [spec.loss, spec.train_op, *predictions]
-    return [as_operation(x) for x in wanted if x is not None]

@@ -12,19 +12,18 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.hooks import Pacer, split_hooks
+from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks
 from tpu_estimator_compat.hooks.evaluation_events import write_results
 from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.modes.metrics import metric_pairs, sum_over_replicas
+from tpu_estimator_compat.modes.metrics import sum_over_replicas
+from tpu_estimator_compat.modes.plans import evaluation_plan
 from tpu_estimator_compat.modes.training import (
-    host_call_targets,
-    scaffold_of,
     with_metrics_initialized,
     writer_hooks,
 )
-from tpu_estimator_compat.session.session_creator import StepSessionCreator
-from tpu_estimator_compat.session.workers_session import leaving_together
+from tpu_estimator_compat.session.cadence import Cadence
+from tpu_estimator_compat.session.session_creator import StepSessionCreator, monitored_session
 from tpu_estimator_compat.spec import WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -82,11 +81,10 @@ class Evaluation:
         with run.in_graph():
             if not request.checkpoint_path and request.warm_start:
                 run.warm_start(request.warm_start)
-            pairs = metric_pairs(run)
-            self._targets = [update for _, update in pairs.values()] + host_call_targets(run)
+            self._plan, pairs = evaluation_plan(run)
             self._results = {name: value for name, (value, _) in sorted(pairs.items())}
             self._results["global_step"] = tf.compat.v1.train.get_global_step(run.graph)
-            self.scaffold = with_metrics_initialized(scaffold_of(run))
+            self.scaffold = with_metrics_initialized(run.spec.make_scaffold())
 
     def __call__(self, variables: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
         """Evaluates and writes the results as events.
@@ -100,31 +98,39 @@ class Evaluation:
         logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         started = time.perf_counter()
         with self._run.in_graph():
-            creator = self._creator(variables)
-            results = self._loop(creator)
+            scaffold = self._scaffold_with(variables)
+            restored, results = self._loop(scaffold)
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
         logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         if self._run.writes_files:
-            write_results(self._request.output_dir, results, creator.restored)
+            write_results(self._request.output_dir, results, restored)
         return results
 
-    def _creator(self, variables: Mapping[str, np.ndarray] | None) -> StepSessionCreator:
-        run, scaffold = self._run, self.scaffold
-        if variables is not None:
+    def _scaffold_with(
+        self, variables: Mapping[str, np.ndarray] | None
+    ) -> tf.compat.v1.train.Scaffold:
+        if variables is None:
+            return self.scaffold
 
-            def assign(*unused_arguments: Any) -> None:
-                for name, value in variables.items():
-                    run.store.assign(name, value)
+        def assign(*unused_arguments: Any) -> None:
+            for name, value in variables.items():
+                self._run.store.assign(name, value)
 
-            scaffold = tf.compat.v1.train.Scaffold(init_fn=assign, copy_from_scaffold=scaffold)
+        return tf.compat.v1.train.Scaffold(init_fn=assign, copy_from_scaffold=self.scaffold)
+
+    def _creator(
+        self, scaffold: tf.compat.v1.train.Scaffold, cadence: Cadence
+    ) -> StepSessionCreator:
+        path, older = self._request.checkpoint_path, self._request.fall_back_in
         return StepSessionCreator(
-            lambda: run.step_session(self._feed, loss=run.spec.loss, targets=self._targets),
+            lambda: self._run.step_session(self._plan, self._feed, cadence),
             scaffold,
-            checkpoint_dir=self._request.fall_back_in if self._request.checkpoint_path else None,
-            checkpoint_filename_with_path=self._request.checkpoint_path,
+            checkpoint_dir=older if path else None,
+            checkpoint_filename_with_path=path,
         )
 
-    def _loop(self, creator: StepSessionCreator) -> dict[str, Any]:
+    def _loop(self, scaffold: tf.compat.v1.train.Scaffold) -> tuple[str | None, dict[str, Any]]:
+        """Runs the updates; the checkpoint that was restored, and the metrics' values."""
         run, request = self._run, self._request
         final = _Results(run, self._results)
         loop, stop = None, []
@@ -135,19 +141,20 @@ class Evaluation:
         request_hooks, keras_callbacks = split_hooks(
             request.hooks, run.mode, {"loss": run.spec.loss}, results=lambda: final.values
         )
-        of_spec = [*writer_hooks(run), *(run.spec.evaluation_hooks or [])]
-        hooks = [*request_hooks, *stop, *of_spec, final]
+        hooks = [*request_hooks, *stop, *writer_hooks(run), *run.spec.hooks, final]
         hooks += keras_callbacks
-        pacer = Pacer(hooks, loop)
+        cadence = cadence_for(hooks, loop)
+        creator = self._creator(scaffold, cadence)
+        pacer = Pacer(hooks, loop, cadence)
         done = 0
-        with leaving_together(creator, hooks) as monitored:
+        with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
-                session = monitored._tf_sess()
-                pacer.before_run(session, done)
-                monitored.run(list(self._targets))
-                done += session.steps_last_run
-                pacer.after_run(session, done)
-        return final.values
+                pacer.before_run(done)
+                monitored.run(list(self._plan.targets))
+                steps = monitored._tf_sess().steps_last_run
+                done += steps
+                pacer.after_run(steps, done)
+        return creator.restored, final.values
 
 
 class _Results(tf.compat.v1.train.SessionRunHook):

@@ -8,24 +8,25 @@ import tensorflow as tf
 
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.program.capture import as_operation
-from tpu_estimator_compat.program.host_calls import call_over_replicas
+from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.program.variables import components
 from tpu_estimator_compat.runtime import eager
-from tpu_estimator_compat.spec import EstimatorSpec, is_keras_metric, keras_metric_pair
+from tpu_estimator_compat.spec import is_keras_metric, keras_metric_pair
 
 GraphKeys = tf.compat.v1.GraphKeys
 LOSS = "loss"
 Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 
 
-def metric_pairs(run: CapturedMode) -> Pairs:
+def metric_pairs(run: CapturedMode, host: HostPlaceholders) -> Pairs:
     """The metrics of a prepared EVAL mode, the mean loss included.
 
     Call it inside `run.in_graph()`. Metrics of a TPUEstimatorSpec are built on tensors concatenated
     over the replicas, those of an EstimatorSpec where model_fn built them.
 
     Args:
-      run: the prepared mode.
+      run: the captured mode.
+      host: makes the placeholders of the host's share.
 
     Returns:
       Metric name to its value tensor and the operation that takes in one step.
@@ -34,27 +35,21 @@ def metric_pairs(run: CapturedMode) -> Pairs:
       ValueError: a metric is called `loss` or `global_step`.
       TypeError: metric_fn returned something other than a dict of metrics.
     """
-    found = _own_pairs(run)
+    found = _own_pairs(run, host)
     for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
         if reserved in found:
             raise ValueError(
                 f"Metric with name {quoted} is not allowed, because Estimator already defines a "
                 "default metric with the same name."
             )
-    value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(run))
+    value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(run, host))
     return {**found, LOSS: (value, update.op)}
 
 
-def _own_pairs(run: CapturedMode) -> Pairs:
-    spec = run.spec
-    if isinstance(spec, EstimatorSpec):
-        metrics = spec.eval_metric_ops or {}
-    elif spec.eval_metrics is None:
-        metrics = {}
-    else:
-        metrics = call_over_replicas(
-            run.captured, run.topology.num_replicas, "eval_metrics", spec.eval_metrics
-        )
+def _own_pairs(run: CapturedMode, host: HostPlaceholders) -> Pairs:
+    metrics: Any = run.spec.metrics
+    if run.spec.eval_metrics is not None:
+        metrics = host.call("eval_metrics", run.spec.eval_metrics)
     if not isinstance(metrics, dict):
         raise TypeError(f"metric_fn must return a dict of metrics, given: {metrics!r}")
     return {name: _pair(name, metric) for name, metric in metrics.items()}
@@ -72,9 +67,9 @@ def _pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
     return value, as_operation(update)
 
 
-def _loss_over_replicas(run: CapturedMode) -> tf.Tensor:
+def _loss_over_replicas(run: CapturedMode, host: HostPlaceholders) -> tf.Tensor:
     if run.topology.tpu_semantics or run.topology.num_replicas > 1:
-        return run.over_replicas(tf.reshape(run.spec.loss, [1]))
+        return host.over_replicas(tf.reshape(run.spec.loss, [1]))
     return run.spec.loss
 
 

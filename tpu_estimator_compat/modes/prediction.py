@@ -14,9 +14,9 @@ from tensorflow.python.ops import summary_ops_v2  # lists a graph's summary writ
 
 from tpu_estimator_compat.hooks import split_hooks
 from tpu_estimator_compat.inputs import DeployedInput
-from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.modes.training import host_call_targets, scaffold_of, writer_hooks
+from tpu_estimator_compat.modes.plans import prediction_plan
+from tpu_estimator_compat.modes.training import writer_hooks
 from tpu_estimator_compat.session.session_creator import StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
@@ -71,13 +71,18 @@ def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> 
         if not request.checkpoint_path and request.warm_start:
             run.warm_start(request.warm_start)
         predictions = _wanted(run.spec.predictions, request.predict_keys)
-        fetches = _fetches(run, predictions)
-        creator = _creator(run, feed, request, fetches)
+        plan, fetches = prediction_plan(run, predictions)
+        creator = StepSessionCreator(
+            lambda: run.step_session(plan, feed),
+            run.spec.make_scaffold(),
+            checkpoint_dir=request.fall_back_in if request.checkpoint_path else None,
+            checkpoint_filename_with_path=request.checkpoint_path,
+        )
         writers = writer_hooks(run) if summary_ops_v2.summary_writer_initializer_op() else []
     request_hooks, keras_callbacks = split_hooks(
         request.hooks, run.mode, {"outputs": fetches["predictions"]}
     )
-    hooks = [*request_hooks, *(run.spec.prediction_hooks or []), *keras_callbacks]
+    hooks = [*request_hooks, *run.spec.hooks, *keras_callbacks]
     if hooks or fetches["host_call"] or writers:
         hooks = [*writers, *hooks]
         values = _one_by_one(run, creator, hooks, fetches)
@@ -161,36 +166,6 @@ def _wanted(predictions: Predictions, keys: Sequence[str] | None) -> Predictions
             f"Expected to run at least one output from {predictions.keys()}, provided {keys}."
         )
     return found
-
-
-def _fetches(run: CapturedMode, predictions: Predictions) -> dict[str, Any]:
-    """What to run for a batch: predictions over all replicas, and which rows are padding."""
-    host_call = host_call_targets(run)
-    if not run.topology.tpu_semantics:
-        return {"predictions": predictions, "host_call": host_call}
-    is_padding = Padded(*_element(run)).is_padding
-    return {
-        "predictions": tf.nest.map_structure(run.over_replicas, predictions),
-        "is_padding": run.over_replicas(is_padding),
-        "host_call": host_call,
-    }
-
-
-def _element(run: CapturedMode) -> Any:
-    return tf.nest.pack_sequence_as(
-        run.captured.element_spec, run.captured.feeds, expand_composites=True
-    )
-
-
-def _creator(
-    run: CapturedMode, feed: DeployedInput, request: PredictRequest, fetches: dict[str, Any]
-) -> StepSessionCreator:
-    return StepSessionCreator(
-        lambda: run.step_session(feed, loss=None, fetches=tf.nest.flatten(fetches)),
-        scaffold_of(run),
-        checkpoint_dir=request.fall_back_in if request.checkpoint_path else None,
-        checkpoint_filename_with_path=request.checkpoint_path,
-    )
 
 
 def _of_one_shape(values: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

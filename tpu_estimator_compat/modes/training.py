@@ -18,22 +18,20 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.hooks import Pacer, split_hooks
+from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks
 from tpu_estimator_compat.hooks.preemption import Preemption
 from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.hooks.progress_bar import progress_bar
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.program import graph_def
-from tpu_estimator_compat.program.capture import as_operation
-from tpu_estimator_compat.program.host_calls import call_over_replicas
-from tpu_estimator_compat.program.implicit_updates import implicit_updates
+from tpu_estimator_compat.modes.plans import training_plan
+from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import workers
-from tpu_estimator_compat.session.session_creator import StepSessionCreator
+from tpu_estimator_compat.session.cadence import Cadence
+from tpu_estimator_compat.session.session_creator import StepSessionCreator, monitored_session
 from tpu_estimator_compat.session.step_session import StepSession
-from tpu_estimator_compat.session.workers_session import leaving_together
-from tpu_estimator_compat.spec import EstimatorSpec, HostCallHook, WarmStartSettings, validation
+from tpu_estimator_compat.spec import HostCallHook, WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys
@@ -77,45 +75,50 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
         feed = _resumable(feed)
     with run.in_graph():
         _warm_start(run, request)
-        scaffold = scaffold_of(run)
-        loss = run.spec.loss
-        targets = train_targets(run)
+        scaffold = run.spec.make_scaffold()
+        plan = training_plan(run)
         if not any(x.op.name == "loss" for x in run.graph.get_collection(GraphKeys.SUMMARIES)):
-            tf.compat.v1.summary.scalar("loss", loss)
-        run.graph.add_to_collection(GraphKeys.LOSSES, loss)
+            tf.compat.v1.summary.scalar("loss", plan.loss)
+        run.graph.add_to_collection(GraphKeys.LOSSES, plan.loss)
         add_default_saver(run, scaffold)
         hooks = _all_hooks(run, request, scaffold)
-
-        def make_session() -> StepSession:
-            for hook in hooks:  # a session after one that broke goes on from what that one saved
-                if isinstance(hook, SaverHook):
-                    hook.wait()
-            return run.step_session(
-                feed, loss=loss, targets=targets, stop_on_nan=True, jit_compile=run.jit_compile
+        with Preemption() as preemption:
+            cadence = cadence_for(hooks, request.loop, interrupted=lambda: preemption.signalled)
+            creator = StepSessionCreator(
+                lambda: _new_session(run, plan, feed, cadence, hooks),
+                scaffold,
+                # Other machines take over what the chief has restored.
+                checkpoint_dir=run.config.model_dir if run.writes_files else None,
+                restore_input=run.config.save_input_state,
             )
-
-        creator = StepSessionCreator(
-            make_session,
-            scaffold,
-            # Other machines take over what the chief has restored.
-            checkpoint_dir=run.config.model_dir if run.writes_files else None,
-            restore_input=run.config.save_input_state,
-        )
-        return _loop(run, creator, hooks, request, [*targets, loss])
+            pacer = Pacer(hooks, request.loop, cadence)
+            return _loop(plan, creator, [*hooks, preemption], pacer)
 
 
-def _loop(run: CapturedMode, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
-    pacer = Pacer(hooks, request.loop)
+def _new_session(
+    run: CapturedMode,
+    plan: StepPlan,
+    deployed: DeployedInput,
+    cadence: Cadence,
+    hooks: Sequence[Hook],
+) -> StepSession:
+    for hook in hooks:  # a session after one that broke goes on from what that one saved
+        if isinstance(hook, SaverHook):
+            hook.wait()
+    return run.step_session(plan, deployed, cadence)
+
+
+def _loop(plan: StepPlan, creator, hooks: Sequence[Hook], pacer: Pacer) -> np.generic | None:
     loss = None
-    with Preemption() as preemption, _all_written(hooks):
-        with leaving_together(creator, [*hooks, preemption]) as monitored:
+    with _all_written(hooks):
+        with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
+                pacer.before_run(monitored._tf_sess().global_step())
+                loss = monitored.run([*plan.targets, plan.loss])[-1]
                 session = monitored._tf_sess()
-                pacer.before_run(session, session.global_step())
-                loss = monitored.run(fetches)[-1]
-                pacer.after_run(session, session.global_step())
+                pacer.after_run(session.steps_last_run, session.global_step())
             if creator.session is not None:
-                creator.session.finish_host_calls()
+                creator.session.runner.finish_host_calls()
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
@@ -158,23 +161,6 @@ def _warm_start(run: CapturedMode, request: TrainRequest) -> None:
         run.warm_start(request.warm_start)
 
 
-def scaffold_of(run: CapturedMode) -> tf.compat.v1.train.Scaffold:
-    """The scaffold of a spec of either kind.
-
-    Raises:
-      ValueError: a scaffold_fn that returned None.
-      TypeError: one that returned no Scaffold.
-    """
-    if isinstance(run.spec, EstimatorSpec):
-        return run.spec.scaffold or tf.compat.v1.train.Scaffold()
-    if run.spec.scaffold_fn is None:
-        return tf.compat.v1.train.Scaffold()
-    scaffold = run.spec.scaffold_fn()
-    if scaffold is None:
-        raise ValueError("TPUEstimatorSpec.scaffold_fn returns None, which is not allowed")
-    return validation.checked_scaffold(scaffold)
-
-
 def with_metrics_initialized(
     scaffold: tf.compat.v1.train.Scaffold,
 ) -> tf.compat.v1.train.Scaffold:
@@ -194,59 +180,14 @@ def with_metrics_initialized(
     return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
 
 
-def host_call_targets(run: CapturedMode) -> list[tf.Operation]:
-    """The ops of a TPUEstimatorSpec's host_call, on tensors concatenated over replicas."""
-    if isinstance(run.spec, EstimatorSpec) or run.spec.host_call is None:
-        return []
-    returned = call_over_replicas(
-        run.captured, run.topology.num_replicas, "host_call", run.spec.host_call
-    )
-    targets = [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
-    run.captured.chief_ops.update(op.name for op in targets)
-    return targets
-
-
 def writer_hooks(run: CapturedMode) -> list[Hook]:
     """What opens the summary writers of a graph for TPU, in every mode.
 
     The original's hook that fed the TPU did so, whether they were a host call's or model_fn's own.
     An Estimator left them to the user, but for those of a spec made for TPU.
     """
-    for_tpu = run.topology.tpu_semantics or not isinstance(run.spec, EstimatorSpec)
+    for_tpu = run.topology.tpu_semantics or run.spec.for_tpu
     return [HostCallHook([])] if for_tpu and run.writes_files else []
-
-
-def train_targets(run: CapturedMode) -> list[tf.Operation]:
-    """What makes a step: train_op, updates of Keras, and host calls.
-
-    Raises:
-      ValueError: replicas would train on their own, since nothing in the graph is exchanged.
-    """
-    _check_exchange(run)
-    train_op = as_operation(run.spec.train_op)
-    if run.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
-        config: Any = run.config  # a TPU one, or there would be no such semantics
-        every = config.tpu_config.experimental_host_call_every_n_steps
-        run.captured.chief_ops_every = every
-    implicit = implicit_updates(run.graph, [train_op, run.spec.loss.op])
-    run.captured.replica_ops.update(op.name for op in implicit)
-    return [train_op, *implicit, *host_call_targets(run)]
-
-
-def _check_exchange(run: CapturedMode) -> None:
-    """Refuses what the original refused, which looked at the whole graph as well."""
-    if not run.topology.tpu_semantics or run.topology.num_replicas == 1:
-        return
-    operations = run.graph.get_operations()
-    if any(op.type == graph_def.COLLECTIVE for op in operations):
-        return
-    if not graph_def.functions_with_collectives(run.graph, operations):
-        raise ValueError(
-            "CrossShardOptimizer must be used for model training on TPUs. There are "
-            f"{run.topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "
-            "over them: each would train on its own share of the batch. Wrap the optimizer in "
-            "tf.compat.v1.tpu.CrossShardOptimizer."
-        )
 
 
 def add_default_saver(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
@@ -266,7 +207,6 @@ def add_default_saver(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) 
 def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
     """Everyone who listens, in the original's order: the chief's own first."""
     spec = run.spec
-    training_hooks = list(spec.training_hooks or [])
     chief_hooks = _chief_hooks(run, request, scaffold) if run.writes_files else []
     stop = []
     if request.steps is not None or request.max_steps is not None:
@@ -286,7 +226,7 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
         *_log_hooks(run, request),
         *([] if by_estimator else speed),
         *writer_hooks(run),
-        *training_hooks,
+        *spec.hooks,
         *keras_callbacks,
         *(progress_bar(spec.loss, request.steps, request.max_steps) if run.writes_files else []),
     ]
@@ -295,8 +235,7 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
 def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
     """Who writes checkpoints, and hooks of the spec that only the chief has."""
     spec, config = run.spec, run.config
-    chief_hooks = list(getattr(spec, "training_chief_hooks", None) or [])
-    user_hooks = [*request.hooks, *(spec.training_hooks or []), *chief_hooks]
+    user_hooks = [*request.hooks, *spec.hooks, *spec.chief_hooks]
     savers = [h for h in user_hooks if isinstance(h, tf.compat.v1.train.CheckpointSaverHook)]
     own_saver = []
     if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
@@ -317,7 +256,7 @@ def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hoo
             "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
         )
     _add_listeners(savers, request.saving_listeners)
-    return [*own_saver, *chief_hooks]
+    return [*own_saver, *spec.chief_hooks]
 
 
 def _add_listeners(savers, listeners) -> None:

@@ -7,12 +7,13 @@ import dataclasses
 import tensorflow as tf
 
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.modes.mode_step import mode_step
+from tpu_estimator_compat.modes.plans import model_step
 from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.preflight.topologies import TpuTopology
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.topology import Topology
 
 
@@ -43,10 +44,12 @@ class PlannedStep:
 
     Attributes:
       run: the captured mode.
+      plan: what a step of it computes.
       program: the replica's share of its step, exchanges left to XLA.
     """
 
     run: CapturedMode
+    plan: StepPlan
     program: ReplicaProgram
 
     @property
@@ -79,18 +82,17 @@ def plan_step(run: CapturedMode) -> PlannedStep:
     Raises:
       RuntimeError: a scalar is wanted of all replicas.
     """
-    captured = run.captured
     with run.in_graph():
-        step = mode_step(run)
-    own = [t for t in step.fetches if not captured.is_host(t.op)]
-    sent = [tensor for _, tensor in captured.host_placeholders.values()]
+        plan = model_step(run).plan
+    own = [t for t in plan.fetches if not plan.is_host(t.op)]
+    sent = [tensor for _, tensor in plan.host_placeholders.values()]
     program = ReplicaProgram(
-        captured.graph,
-        captured.feeds,
+        plan.graph,
+        plan.feeds,
         list({key(t): t for t in [*own, *sent]}.values()),
-        [op for op in step.targets if not captured.is_host(op)],
+        [op for op in plan.targets if not plan.is_host(op)],
         replicas=run.topology.num_replicas,
         native_collectives=True,
-        rewrites=tpu_ops.rewrites(captured.graph),
+        rewrites=tpu_ops.rewrites(plan.graph),
     )
-    return PlannedStep(run, program)
+    return PlannedStep(run, plan, program)

@@ -36,7 +36,7 @@ class VariableSize:
 
 def variables(step: PlannedStep) -> list[VariableSize]:
     """The variables of a step, in the order in which the model made them."""
-    trainable = set(step.run.captured.trainable_names())
+    trainable = set(step.plan.trainable_names())
     found = []
     for op in step.variables:
         dtype = tf.as_dtype(op.get_attr("dtype"))

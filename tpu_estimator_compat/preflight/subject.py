@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.element_names import element_names
-from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.spec import ModeKeys
 
 
 class Subject(Protocol):
@@ -94,7 +95,8 @@ def capture(
         run = subject.capture(where, element_spec, share)
         found += _scalars(run)
         # Scalars are refused below, and what else is wrong is to be found too.
-        run.captured.same_on_all_replicas |= any(f.kind is Kind.MODEL_FN for f in found)
+        if any(f.kind is Kind.MODEL_FN for f in found):
+            run = dataclasses.replace(run, same_on_all_replicas=True)
         return plan_step(run), found
 
 
@@ -114,11 +116,10 @@ def _scalars(run: CapturedMode) -> list[Finding]:
     """Scalars that the host wants of all replicas: they cannot be concatenated."""
     spec = run.spec
     wanted = {"predictions": spec.predictions if run.mode == ModeKeys.PREDICT else None}
-    if isinstance(spec, TPUEstimatorSpec):
-        host = {"host_call": spec.host_call}
-        host |= {"eval_metrics": spec.eval_metrics} if run.mode == ModeKeys.EVAL else {}
-        wanted |= {name: given[1] for name, given in host.items() if given}
-    if run.captured.same_on_all_replicas:
+    host = {"host_call": spec.host_call}
+    host |= {"eval_metrics": spec.eval_metrics} if run.mode == ModeKeys.EVAL else {}
+    wanted |= {name: given[1] for name, given in host.items() if given}
+    if run.same_on_all_replicas:
         return []
     return [
         Finding(

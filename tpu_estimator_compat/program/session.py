@@ -153,7 +153,7 @@ class GraphSession(tf_session.SessionInterface):
         self._functions: dict[tuple[Names, Names, Names], HostFunction] = {}
         self._handlers = FetchHandlers(graph)
         self._variables_behind: dict[Key, str] = {}
-        self._step_name: str | None = None
+        self._step_variable: tf.Variable | None = None
         self._closed = False
 
     @property
@@ -167,6 +167,7 @@ class GraphSession(tf_session.SessionInterface):
     def close(self) -> None:
         self._closed = True
         self._functions.clear()
+        self._step_variable = None
 
     def start(self) -> None:
         """Called when all variables have their first values, before any step."""
@@ -281,12 +282,9 @@ class GraphSession(tf_session.SessionInterface):
 
     def global_step_variable(self) -> tf.Variable | None:
         """The live variable of the global step; None where the graph has none."""
-        if self._step_name is None:
-            step = tf.compat.v1.train.get_global_step(self._graph)
-            if step is None or step.op.name not in self.store:
-                return None
-            self._step_name = step.op.name
-        return components(self.store[self._step_name])[0]
+        if self._step_variable is None:
+            self._step_variable = self.store.global_step(self._graph)
+        return self._step_variable
 
     def global_step(self) -> int:
         """The current global step; 0 where the graph has none."""

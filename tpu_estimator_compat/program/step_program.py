@@ -1,25 +1,17 @@
-"""One step of a captured graph: the replicas' share, the exchange, then the host's share.
-
-A fetch belongs to the host if it depends on something concatenated over replicas (metrics, host
-calls, predictions), to the replicas if it depends on the step's input, and to the host otherwise.
-"""
+"""One step on TensorFlow's replicas: their share, the exchange, then the host's share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tpu_estimator_compat.program import graph_ops, partition, simplify, string_ops
-from tpu_estimator_compat.program.capture import (
-    CapturedGraph,
-    Structure,
-    check_element,
-    plain_element,
-)
-from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.capture import Structure, check_element, plain_element
+from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import functions, workers
 
@@ -28,52 +20,46 @@ class StepProgram:
     """A callable that builds one step into the tf.function under construction.
 
     Args:
-      captured: the captured graph.
+      plan: what the step computes.
       store: its live variables; those that this step needs are created here.
-      fetches: tensors to return from every step.
-      targets: operations to run in every step.
-      mean: tensors to average over replicas; other fetches of the replicas' share are the first
-        replica's.
-      jit_compile: compile the replicas' share with XLA.
       fed: tensors whose values the caller gives with every step.
-      main: the program that the other machines may run instead of this one, where there are others.
+      main: the program that the other workers may run instead of this one, where there are others.
       queued: leave host calls to a queue, where their effects are their own.
+      step_in_loop: counts the steps of a loop on the host; None where every step makes its host
+        calls.
 
     Attributes:
       queue: the host calls that wait; None where they are a part of their step from the first.
 
     Raises:
-      NotImplementedError: several machines, and this program exchanges what `main` does not.
+      NotImplementedError: several workers, and this program exchanges what `main` does not.
     """
 
     def __init__(
         self,
-        captured: CapturedGraph,
+        plan: StepPlan,
         store: VariableStore,
-        fetches: Sequence[tf.Tensor],
-        targets: Sequence[tf.Operation],
         *,
-        mean: Iterable[tf.Tensor] = (),
-        jit_compile: bool = False,
         fed: Sequence[tf.Tensor] = (),
         main: StepProgram | None = None,
         queued: bool = False,
+        step_in_loop: tf.Variable | None = None,
     ):
-        self.captured, self.store, self.strategy = captured, store, store.strategy
+        self.plan, self.store, self.strategy = plan, store, store.strategy
         self.workers = workers.of(store.strategy)
-        self.fetches = list(fetches)
-        self._on_tpu = on_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
-        self._jit_compile = jit_compile = jit_compile and not on_tpu  # it compiles anyway
+        self.fetches, targets = list(plan.fetches), list(plan.targets)
+        self._on_tpu = on_tpu = store.on_tpu
+        self._jit_compile = jit_compile = plan.jit_compile and not on_tpu  # it compiles anyway
         self._fed = list(fed)
-        self._mean = {key(t) for t in mean}
-        self._sent = dict(captured.host_placeholders)
+        self._sent = dict(plan.host_placeholders)
         if self.strategy.num_replicas_in_sync == 1:
-            taken = simplify.sole_elements(captured.host_placeholders.values())
+            taken = simplify.sole_elements(plan.host_placeholders.values())
             self._sent |= {key(t): (t, scalar) for t, scalar in taken}
         host_fetches = [t for t in self.fetches if self._is_host(t.op)]
-        apart = captured.chief_ops if queued or captured.chief_ops_every > 1 else set()
-        self._host = self._host_program(host_fetches, [t for t in targets if t.name not in apart])
-        self._calls = self._host_program([], [t for t in targets if t.name in apart])
+        separate = plan.host_calls if queued or plan.host_calls_every > 1 else frozenset()
+        in_step = [t for t in targets if t.name not in separate]
+        self._host = self._host_program(host_fetches, in_step)
+        self._calls = self._host_program([], [t for t in targets if t.name in separate])
         own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
         self._strings = self._string_program(list(own.values())) if on_tpu else None
         if self._strings:
@@ -82,9 +68,9 @@ class StepProgram:
             own |= {key(t): t for t in self._strings.feeds}
         self._own = list(own.values())
         self._replica = ReplicaProgram(
-            captured.graph,
-            [*captured.feeds, *self._fed],
-            list({**own, **{key(t): t for t in self._behind}}.values()),
+            plan.graph,
+            [*plan.feeds, *self._fed],
+            list({**own, **{key(t): t for t in self._for_host}}.values()),
             [op for op in targets if not self._is_host(op)],
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=on_tpu,
@@ -93,21 +79,18 @@ class StepProgram:
         if self.workers and main:
             self._check_exchanges(main)
         if self.workers and not self.workers.is_chief:
-            self._host = self._without_chief_ops(self._host)
-            self._calls = self._without_chief_ops(self._calls)
-        store.prepare(self._replica.handles, replicated=True, trainable=captured.trainable_names())
+            self._host = self._without_host_calls(self._host)
+            self._calls = self._without_host_calls(self._calls)
+        store.prepare(self._replica.handles, replicated=True, trainable=plan.trainable_names())
         store.prepare([*self._host.handles, *self._calls.handles], replicated=False)
-        rare = self._calls.targets and captured.chief_ops_every > 1
-        self._counter = captured.count_steps() if rare else None
+        self._step_in_loop = step_in_loop if self._calls.targets else None
         self.queue = self._queue() if queued else None
         step = self.on_replica
         self._step = functions.function(step, jit_compile=True) if jit_compile else step
 
     def _string_program(self, fetches: Sequence[tf.Tensor]) -> ReplicaProgram | None:
         """What the host makes of a TPU's first replica's tensors; None if there are no strings."""
-        program = string_ops.host_program(
-            self.captured.graph, fetches, [*self.captured.feeds, *self._fed]
-        )
+        program = string_ops.host_program(self.plan.graph, fetches, [*self.plan.feeds, *self._fed])
         self.store.prepare(program.handles, replicated=False)
         return program if program.fetches else None
 
@@ -124,9 +107,9 @@ class StepProgram:
     def exchanges(self) -> set[str]:
         """Names of what replicas exchange in this step."""
         sums = {op.name for stage in self._replica.stages for op in stage.collectives}
-        if self.captured.same_on_all_replicas:
+        if self.plan.same_on_all_replicas:
             return sums
-        return sums | {f"over_replicas/{t.name}" for t in self._behind}
+        return sums | {f"over_replicas/{t.name}" for t in self._for_host}
 
     def replicated_variables(self) -> list[str]:
         """Names of the variables that every replica has one of."""
@@ -141,17 +124,17 @@ class StepProgram:
                 "look at it in host_call."
             )
 
-    def _without_chief_ops(self, whole: ReplicaProgram) -> ReplicaProgram:
+    def _without_host_calls(self, whole: ReplicaProgram) -> ReplicaProgram:
         """The host's share on a machine that writes no events; it is fed the same tensors."""
         return ReplicaProgram(
             whole.graph,
             whole.feeds,
             whole.fetches,
-            [op for op in whole.targets if op.name not in self.captured.chief_ops],
+            [op for op in whole.targets if op.name not in self.plan.host_calls],
         )
 
     @property
-    def _behind(self) -> list[tf.Tensor]:
+    def _for_host(self) -> list[tf.Tensor]:
         """The replicas' tensors that the host wants of all of them."""
         return [self._sent[key(p)][1] for p in self._host_placeholders]
 
@@ -165,7 +148,7 @@ class StepProgram:
         """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
         one = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
         one = one and not self._on_tpu  # a core and its host
-        one = one and self._counter is None  # a branch for what does not run in every step
+        one = one and self._step_in_loop is None  # a branch for what does not run in every step
         ops = [*self._replica.ops, *self._host.ops]
         ops += [] if self.queue else self._calls.ops
         return one and not any(map(graph_ops.calls_functions, ops))
@@ -177,21 +160,21 @@ class StepProgram:
         replica: it sees variables as the step does, and what both need happens once.
         """
         sole = self.strategy.num_replicas_in_sync == 1 and not (self._jit_compile or self._on_tpu)
-        if not sole or not self.captured.is_host(op):
-            return self.captured.is_host(op)
-        of_calls = op.name in self.captured.chief_ops
-        return of_calls or op.name in self.captured.depends_on_host_placeholders()
+        if not sole or not self.plan.is_host(op):
+            return self.plan.is_host(op)
+        of_calls = op.name in self.plan.host_calls
+        return of_calls or op.name in self.plan.behind_host_placeholders()
 
     def _host_program(
         self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
     ) -> ReplicaProgram:
         """Fetches that ignore both input and replicas are read here too, after the replicas."""
-        mine = [op for op in targets if self._is_host(op)]
-        ops = graph_ops.ancestors([*(t.op for t in fetches), *mine], set(self._sent))
+        on_host = [op for op in targets if self._is_host(op)]
+        ops = graph_ops.ancestors([*(t.op for t in fetches), *on_host], set(self._sent))
         consumed = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
         consumed |= {(op.name, 0) for op in ops}
         needed = [there for k, (there, _) in self._sent.items() if k in consumed]
-        return ReplicaProgram(self.captured.graph, [*needed, *self._fed], fetches, mine)
+        return ReplicaProgram(self.plan.graph, [*needed, *self._fed], fetches, on_host)
 
     @tf.autograph.experimental.do_not_convert
     def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
@@ -205,23 +188,23 @@ class StepProgram:
           The replicas' share: fetches of theirs, then tensors that the host's share wants.
         """
         data = plain_element(data)
-        check_element(data, self.captured.element_spec)
+        check_element(data, self.plan.element_spec)
         values = tf.nest.flatten(data, expand_composites=True)
-        if self.captured.partition and self._on_tpu:
-            values = partition.place(values, self.captured.partition, self.strategy)
+        if self.plan.partition and self._on_tpu:
+            values = partition.place(values, self.plan.partition, self.strategy)
         outputs = self._replica([*values, *fed], self.store.replica_handle)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_workers(t, by_key[key(t)]) for t in self._own]
-        return own + [self._over_workers(t, by_key[key(t)]) for t in self._behind]
+        return own + [self._over_workers(t, by_key[key(t)]) for t in self._for_host]
 
     def _mean_over_workers(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        if self.workers is None or key(tensor) not in self._mean:
+        if self.workers is None or not self.plan.is_loss(tensor):
             return value
         [total] = self.workers.sum_over_replicas([value], f"mean/{tensor.name}")
         return total / tf.cast(self.workers.replicas, value.dtype)
 
     def _over_workers(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        if self.workers is None or self.captured.same_on_all_replicas:
+        if self.workers is None or self.plan.same_on_all_replicas:
             return value
         return self.workers.concatenate(value, f"over_replicas/{tensor.name}")
 
@@ -253,7 +236,7 @@ class StepProgram:
             strings = self._strings(firsts, self.store.host_handle)
             on_host.update(zip(map(key, self._strings.fetches), strings, strict=True))
         return [
-            on_host[key(t)] if key(t) in on_host else self._one(key(t), values[key(t)])
+            on_host[key(t)] if key(t) in on_host else self._one(t, values[key(t)])
             for t in self.fetches
         ]
 
@@ -265,21 +248,21 @@ class StepProgram:
                 self._calls(values, self.store.host_handle)
             return tf.constant(True)
 
-        if self._counter is None:
+        if self._step_in_loop is None:
             call()
             return
-        due = tf.equal(self._counter % self.captured.chief_ops_every, 0)
+        due = tf.equal(self._step_in_loop % self.plan.host_calls_every, 0)
         tf.cond(due, call, lambda: tf.constant(False))
-        self._counter.assign_add(1)
+        self._step_in_loop.assign_add(1)
 
     def _over_replicas(self, value) -> tf.Tensor:
         parts = self.strategy.experimental_local_results(value)
-        if len(parts) == 1 or self.workers or self.captured.same_on_all_replicas:
+        if len(parts) == 1 or self.workers or self.plan.same_on_all_replicas:
             return parts[0]
         return tf.concat(parts, axis=0)
 
-    def _one(self, k: Key, value) -> tf.Tensor:
-        if k in self._mean and self.workers is None:
+    def _one(self, tensor: tf.Tensor, value) -> tf.Tensor:
+        if self.plan.is_loss(tensor) and self.workers is None:
             return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
         return self._first(value)
 

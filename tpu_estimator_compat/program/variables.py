@@ -39,6 +39,11 @@ class VariableStore:
         self._resources: dict[str, Resource] = {}
         self._averaged: set[str] = set()
 
+    @property
+    def on_tpu(self) -> bool:
+        """Whether the replicas are cores of a TPU."""
+        return isinstance(self.strategy, tf.distribute.TPUStrategy)
+
     def __contains__(self, name: str) -> bool:
         return name in self._variables
 
@@ -76,7 +81,7 @@ class VariableStore:
         """
         trainable = set(trainable)
         if replicated is None:
-            replicated = isinstance(self.strategy, tf.distribute.TPUStrategy)
+            replicated = self.on_tpu
         for op in handles:
             if op.name in self._variables or op.name in self._resources:
                 continue
@@ -130,11 +135,16 @@ class VariableStore:
         if op.name in self._resources:
             return self._resources[op.name].handle
         variable = self._variables[op.name]
-        if not isinstance(variable, tf.distribute.DistributedValues):
-            return variable.handle
-        if isinstance(self.strategy, tf.distribute.TPUStrategy):
+        if self.on_tpu or not isinstance(variable, tf.distribute.DistributedValues):
             return variable.handle
         return variable._get().handle
+
+    def global_step(self, graph: tf.Graph) -> tf.Variable | None:
+        """The first component of the variable of a graph's global step; None without one."""
+        step = tf.compat.v1.train.get_global_step(graph)
+        if step is None or step.op.name not in self._variables:
+            return None
+        return components(self._variables[step.op.name])[0]
 
     def flush_summaries(self) -> None:
         """Writes the events that wait, as summary writers did when their session was closed."""

@@ -5,13 +5,16 @@ TF's own ChiefSessionCreator and SessionManager do the work; only the session is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.training import monitored_session, session_manager
+from tensorflow.python.training import session_manager
+from tensorflow.python.training.monitored_session import ChiefSessionCreator
 
-from tpu_estimator_compat.checkpoint import diagnosis, input_state
+from tpu_estimator_compat.checkpoint import diagnosis
 from tpu_estimator_compat.checkpoint.state import restore_newest
 from tpu_estimator_compat.session.step_session import StepSession
 
@@ -83,9 +86,7 @@ class _SessionManager(session_manager.SessionManager):
             )
         if not self._restore_input:
             return
-        if input_state.restore(session.iterator(), path):
-            session.input_stands_at = path
-        else:
+        if not session.restore_input(path):
             logging.warning(
                 "save_input_state=True, but there is no position of the input beside %s: the input "
                 "starts anew.",
@@ -97,7 +98,7 @@ def _is_default(ready_op: tf.Tensor) -> bool:
     return ready_op.op.name.startswith(_ASKS_VARIABLES)
 
 
-class StepSessionCreator(monitored_session.ChiefSessionCreator):
+class StepSessionCreator(ChiefSessionCreator):
     """A session creator for MonitoredSession.
 
     Args:
@@ -149,9 +150,7 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
         return session
 
     def _remembered(self) -> StepSession:
-        before, self.session = self.session, self._make_session()
-        if before is not None:  # it broke within a run that goes on with this one
-            self.session.continue_run(before)
+        self.session = self._make_session()
         return self.session
 
     def _get_session_manager(self):
@@ -168,3 +167,28 @@ class StepSessionCreator(monitored_session.ChiefSessionCreator):
                 graph=tf.compat.v1.get_default_graph(),
             )
         return self._session_manager
+
+
+@contextlib.contextmanager
+def monitored_session(
+    creator: StepSessionCreator, hooks: Sequence[Any]
+) -> Iterator[tf.compat.v1.train.MonitoredSession]:
+    """A MonitoredSession; where there are other workers, they start and end together.
+
+    Args:
+      creator: makes the session.
+      hooks: called by the monitored session.
+
+    Raises:
+      What `Runner.leave` raises.
+    """
+    try:
+        monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
+        with monitored:
+            yield monitored
+    except BaseException:
+        if creator.session is not None:
+            creator.session.runner.fail()
+        raise
+    if creator.session is not None:
+        creator.session.runner.leave()

@@ -38,6 +38,11 @@ class Topology:
         return cls(strategy, tpu_semantics)
 
     @property
+    def on_tpu(self) -> bool:
+        """Whether the replicas are cores of a TPU."""
+        return isinstance(self.strategy, tf.distribute.TPUStrategy)
+
+    @property
     def workers(self) -> Workers | None:
         """The machines that run steps together, one process each; None for one process."""
         return workers.of(self.strategy)
@@ -50,7 +55,7 @@ class Topology:
         """
         if self.this_host is not None:
             return [self.this_host]
-        if isinstance(self.strategy, tf.distribute.TPUStrategy):
+        if self.on_tpu:
             first_cores = map(tf.DeviceSpec.from_string, self.strategy.extended.worker_devices)
             return list(dict.fromkeys(core.task or 0 for core in first_cores))
         return list(range(self.num_hosts))

@@ -1,0 +1,115 @@
+"""A step as a value: what one step of a mode computes, and where.
+
+A fetch belongs to the host if it depends on something concatenated over replicas (metrics, host
+calls, predictions), to the replicas if it depends on the step's input, and to the host otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.partition import Dims
+
+Structure = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class StepPlan:
+    """What one step of a mode computes: all that a runtime needs in order to run it.
+
+    Attributes:
+      graph: the captured graph.
+      element_spec: structure of `tf.TypeSpec`s of one replica's input element.
+      feeds: the placeholders that stand for that element, flattened, composites expanded.
+      fetches: tensors that every step returns.
+      targets: operations that every step runs.
+      loss: the loss, averaged over replicas where it is fetched; other fetches of the replicas'
+        share are the first replica's. None where a mode has none.
+      replica_ops: names of ops that belong to the replicas even if they ignore the input.
+      host_placeholders: what stands for tensors concatenated over replicas, by `key()`, each with
+        the replicas' tensor.
+      host_calls: names of those targets of the host that only the chief of several workers runs,
+        such as writing events.
+      host_calls_every: run those in every so manieth step of a loop, from the first on.
+      same_on_all_replicas: whether all replicas compute the same, so that the first one's tensors
+        stand for all.
+      partition: for every feed the partition counts of its dimensions, or None; None in all for no
+        partition.
+      jit_compile: whether the replicas' share is compiled with XLA.
+      stop_on_nan: whether no step is made after one whose loss is NaN.
+    """
+
+    graph: tf.Graph
+    element_spec: Structure
+    feeds: Sequence[tf.Tensor]
+    fetches: Sequence[tf.Tensor] = ()
+    targets: Sequence[tf.Operation] = ()
+    loss: tf.Tensor | None = None
+    replica_ops: frozenset[str] = frozenset()
+    host_placeholders: Mapping[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(
+        default_factory=dict
+    )
+    host_calls: frozenset[str] = frozenset()
+    host_calls_every: int = 1
+    same_on_all_replicas: bool = False
+    partition: Sequence[Dims] | None = None
+    jit_compile: bool = False
+    stop_on_nan: bool = False
+    _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def of(self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> StepPlan:
+        """The step that computes something else of the same graph, and is not compiled."""
+        return dataclasses.replace(
+            self, fetches=tuple(fetches), targets=tuple(targets), jit_compile=False
+        )
+
+    def is_host(self, op: tf.Operation) -> bool:
+        """Whether `op` is the host's share of a step, and not the replicas'."""
+        if op.name in self.behind_host_placeholders():
+            return True
+        if op.name in self.replica_ops:
+            return False
+        return op.name not in self.behind_input()
+
+    def needs_step(self, op: tf.Operation) -> bool:
+        """Whether `op` has a value within a step only."""
+        return (
+            op.name in self.replica_ops
+            or op.name in self.behind_input()
+            or op.name in self.behind_host_placeholders()
+        )
+
+    def is_loss(self, tensor: tf.Tensor) -> bool:
+        """Whether `tensor` is the loss."""
+        return self.loss is not None and key(tensor) == key(self.loss)
+
+    def behind_input(self) -> set[str]:
+        """Names of ops that need the step's input element, directly or not."""
+        return self._reached("input", [t.op.name for t in self.feeds])
+
+    def behind_host_placeholders(self) -> set[str]:
+        """Names of ops that need something concatenated over replicas."""
+        return self._reached("host", [name for name, _ in self.host_placeholders])
+
+    def _reached(self, kind: str, roots: Sequence[str]) -> set[str]:
+        version, reached = self._reach.get(kind, (-1, set()))
+        if version != self.graph.version:
+            reached = set(roots)
+            for op in self.graph.get_operations():
+                before = [*(t.op for t in op.inputs), *op.control_inputs]
+                if any(b.name in reached for b in before):
+                    reached.add(op.name)
+            self._reach[kind] = (self.graph.version, reached)
+        return reached
+
+    def trainable_names(self) -> list[str]:
+        """Names of the trainable variables."""
+        collection = self.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+        return [v.op.name for v in collection]

@@ -1,0 +1,24 @@
+"""How a loop of steps is broken up for those who listen to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+
+@dataclasses.dataclass
+class Cadence:
+    """What the outer loop asks of the next run; sessions made anew within a run share it.
+
+    Attributes:
+      steps: steps of the next run that asks for the main targets.
+      reads_before_last_step: whether variables that a run of many steps fetches are read before its
+        last step, as by a hook that has control around every step, or after all of them.
+      host_calls_may_lag: whether host calls may still be made when a run returns.
+      interrupted: asked within long runs whether to end them early.
+    """
+
+    steps: int = 1
+    reads_before_last_step: bool = False
+    host_calls_may_lag: bool = False
+    interrupted: Callable[[], bool] = lambda: False

@@ -1,0 +1,161 @@
+"""Runs a plan's steps on the replicas of a tf.distribute strategy, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.loop.collect_loop import CollectLoop
+from tpu_estimator_compat.loop.device_loop import DeviceLoop, LoopResult
+from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.session import as_numpy
+from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.program.step_program import StepProgram
+from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime.executors import ExecutorChoice
+
+Names = tuple[str, ...]
+
+
+class ReplicaRunner:
+    """A `Runner` on TensorFlow's own replicas.
+
+    Args:
+      plan: what a step computes.
+      store: its live variables; those that steps use are created here, one component per replica,
+        before an initialiser or a restore looks for them.
+      next_element: takes the next element from the iterator, where a step is built.
+      interrupted: asked within long runs whether to end them early.
+      notes_before: whether the global step before the last step of a run is noted.
+
+    Attributes:
+      program: one step.
+    """
+
+    ended = False
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: VariableStore,
+        *,
+        next_element: Callable[[Iterator], Any] = next,
+        interrupted: Callable[[], bool] = lambda: False,
+        notes_before: bool = False,
+    ):
+        self.plan, self.store = plan, store
+        self._next_element = next_element
+        self._interrupted = interrupted
+        self._notes_before = notes_before
+        self._step_in_loop: tf.Variable | None = None
+        if plan.host_calls and plan.host_calls_every > 1:
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
+        queued = plan.loss is not None and bool(plan.targets)
+        self.program = self._program(plan, queued=queued)
+        self._loop: DeviceLoop | None = None
+        self._collect: CollectLoop | None = None
+        self._single: dict[tuple[Names, ...], Any] = {}
+
+    def _program(
+        self, plan: StepPlan, *, fed: Sequence[tf.Tensor] = (), queued: bool = False
+    ) -> StepProgram:
+        step_in_loop = self._step_in_loop
+        return StepProgram(plan, self.store, fed=fed, queued=queued, step_in_loop=step_in_loop)
+
+    def start(self) -> None:
+        """Nothing: nobody else has to be asked."""
+
+    def begin_loop(self) -> None:
+        """See `Runner`."""
+        if self._step_in_loop is not None:
+            with eager.eager_mode():
+                self._step_in_loop.assign(0)
+
+    @property
+    def notes_before(self) -> bool:
+        """See `Runner`."""
+        return self._the_loop().notes_before
+
+    def _the_loop(self) -> DeviceLoop:
+        if self._loop is None:
+            assert self.plan.loss is not None  # loops are for steps that have one
+            self._loop = DeviceLoop(
+                self.program,
+                self.plan.loss.dtype,
+                stop_on_nan=self.plan.stop_on_nan,
+                executors=ExecutorChoice(self.program.is_flat),
+                next_element=self._next_element,
+                interrupted=self._interrupted,
+                calls=self.program.queue,
+                counter=self.store.global_step(self.plan.graph),
+                notes_before=self._notes_before,
+            )
+        return self._loop
+
+    def run(self, iterator: Iterator, steps: int) -> LoopResult:
+        """See `Runner`."""
+        return self._the_loop()(iterator, steps)
+
+    def run_once(
+        self,
+        iterator: Iterator,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> list[Any]:
+        """See `Runner`."""
+        fed = [tensor for tensor, _ in feeds]
+        names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
+        if names not in self._single:
+            program = self._program(self.plan.of(fetches, targets), fed=fed)
+            self._single[names] = functions.function(
+                lambda iterator, *values: program(self._next_element(iterator), *values)
+            )
+        self.finish_host_calls()
+        with eager.eager_mode():
+            try:
+                outputs = self._single[names](iterator, *(tf.constant(v) for _, v in feeds))
+            except StopIteration:
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
+        return [as_numpy(v) for v in outputs]
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """See `Runner`: on one replica, fetches that have a batch dimension."""
+        one = self.store.strategy.num_replicas_in_sync == 1
+        return one and all(t.shape.rank for t in fetches)
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """See `Runner`."""
+        if self._collect is None:
+            program = self.program  # made for the same fetches, where a session predicts
+            if list(map(key, program.fetches)) != list(map(key, fetches)):
+                program = self._program(self.plan.of(fetches, []))
+            self._collect = CollectLoop(program, [(t.dtype, t.shape.rank) for t in fetches])
+        return self._collect(iterator, most)
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """See `Runner`."""
+        queue = self.program.queue
+        if queue is not None and (using is None or queue.uses(using)):
+            queue.finish()
+
+    def leave(self) -> None:
+        """Nothing: nobody waits."""
+
+    def fail(self) -> None:
+        """Nothing: nobody waits."""
+
+    def close(self) -> None:
+        """See `Runner`."""
+        if self.program.queue is not None:
+            self.program.queue.close()
+        self.store.flush_summaries()
+        self._loop = self._collect = None
+        self._single.clear()

@@ -1,0 +1,132 @@
+"""What a runtime must do: the seam between those who want steps and what runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.loop.device_loop import LoopResult
+from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.program.variables import VariableStore
+
+
+class Runner(Protocol):
+    """Runs the steps of one plan; TF's session and Keras stand on it.
+
+    Attributes:
+      plan: what a step computes.
+      store: the variables by name: reading one brings its value to the host, `assign` takes it to
+        the replicas. Those of the plan exist once the runner is made.
+      ended: whether no step can be made any more, although nobody has met the end of the data.
+      counter: the global step after the last `run`, if it notes that; the same before its last step
+        is in the result of `run`.
+    """
+
+    plan: StepPlan
+    store: VariableStore
+
+    @property
+    def ended(self) -> bool: ...
+
+    @property
+    def notes_before(self) -> bool:
+        """Whether `run` notes the global step before its last step."""
+        ...
+
+    def start(self) -> None:
+        """Called once when all variables have their first values, before any step.
+
+        Raises:
+          What stands in the way, such as other workers with other graphs.
+        """
+        ...
+
+    def begin_loop(self) -> None:
+        """Counts the steps of a loop from 0: calls of the host are made in every so manieth."""
+        ...
+
+    def run(self, iterator: Iterator, steps: int) -> LoopResult:
+        """Makes up to `steps` steps of the plan; fewer at the end of the data, or after a NaN.
+
+        Args:
+          iterator: gives the elements.
+          steps: how many.
+
+        Raises:
+          tf.errors.OpError: what a step or a host call raised, the end of the data excepted.
+        """
+        ...
+
+    def run_once(
+        self,
+        iterator: Iterator,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> list[Any]:
+        """Makes one step that computes something else of the plan's graph.
+
+        Args:
+          iterator: gives the element.
+          fetches: tensors of the graph.
+          targets: operations of the graph.
+          feeds: values in place of tensors.
+
+        Returns:
+          The values of `fetches`, as a TF1 session returned them.
+
+        Raises:
+          tf.errors.OutOfRangeError: the data has ended.
+          tf.errors.OpError: what the step raised.
+        """
+        ...
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """Whether `collect` can serve `fetches`."""
+        ...
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """Evaluates `fetches` for up to `most` input elements in one call.
+
+        Args:
+          iterator: gives the elements.
+          fetches: tensors of the graph, the same in every call, each with a batch dimension.
+          most: how many elements.
+
+        Returns:
+          One list of values per element; fewer than `most` at the end of the data.
+        """
+        ...
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """Waits until the host calls of all steps are made.
+
+        Args:
+          using: only if they use the variable of this name.
+
+        Raises:
+          tf.errors.OpError: what a call raised.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Called when the last step is made; waits for other workers, where there are some.
+
+        Raises:
+          MachineLostError: another worker has failed.
+          ValueError: the data of some workers ended while others had more.
+        """
+        ...
+
+    def fail(self) -> None:
+        """Called when this process has failed; tells other workers, which wait for it."""
+        ...
+
+    def close(self) -> None:
+        """Frees the steps, and writes the events that wait."""
+        ...

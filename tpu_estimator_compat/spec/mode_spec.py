@@ -1,0 +1,94 @@
+"""Specs of both kinds in one form, for those who run them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.spec import validation
+from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
+from tpu_estimator_compat.spec.host_call_hook import HostCallHook
+from tpu_estimator_compat.spec.mode_keys import ModeKeys
+from tpu_estimator_compat.spec.tpu_estimator_spec import HostCall, TPUEstimatorSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class ModeSpec:
+    """What a model_fn returned for one mode.
+
+    Attributes:
+      loss: a scalar, or of shape [1]; None in PREDICT.
+      train_op: what makes a training step; None in other modes.
+      predictions: a tensor or a dict of tensors; None where there are none.
+      metrics: name to `(value, update_op)` or Keras metric, which model_fn built in its graph.
+      eval_metrics: `(metric_fn, tensors)`, for the host; None where there is none.
+      host_call: `(function, tensors)`, for the host; None where there is none.
+      called_on_host: ops of host calls that were made in the graph, and that hooks run.
+      hooks: those of the mode.
+      chief_hooks: further ones of the chief, in training.
+      make_scaffold: makes the scaffold, in the graph of the mode.
+      for_tpu: whether the spec is one for TPU.
+    """
+
+    loss: tf.Tensor | None
+    train_op: Any
+    predictions: Any
+    metrics: dict[str, Any]
+    eval_metrics: HostCall | None
+    host_call: HostCall | None
+    called_on_host: tuple[Any, ...]
+    hooks: tuple[Any, ...]
+    chief_hooks: tuple[Any, ...]
+    make_scaffold: Callable[[], tf.compat.v1.train.Scaffold]
+    for_tpu: bool
+
+
+def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
+    """The one form of a spec.
+
+    Args:
+      spec: what model_fn returned.
+      mode: a `ModeKeys` value.
+    """
+    for_tpu = isinstance(spec, TPUEstimatorSpec)
+    hooks = {
+        ModeKeys.TRAIN: spec.training_hooks,
+        ModeKeys.EVAL: spec.evaluation_hooks,
+        ModeKeys.PREDICT: spec.prediction_hooks,
+    }[mode]
+    calls = [hook.fetches for hook in hooks or () if isinstance(hook, HostCallHook)]
+    return ModeSpec(
+        loss=spec.loss,
+        train_op=spec.train_op,
+        predictions=spec.predictions,
+        metrics=getattr(spec, "eval_metric_ops", None) or {},
+        eval_metrics=getattr(spec, "eval_metrics", None),
+        host_call=getattr(spec, "host_call", None),
+        called_on_host=tuple(x for x in tf.nest.flatten(calls) if x is not None),
+        hooks=tuple(hooks or ()),
+        chief_hooks=tuple(getattr(spec, "training_chief_hooks", None) or ()),
+        make_scaffold=lambda: _scaffold_for_tpu(spec) if for_tpu else _scaffold(spec),
+        for_tpu=for_tpu,
+    )
+
+
+def _scaffold(spec: Any) -> tf.compat.v1.train.Scaffold:
+    return spec.scaffold or tf.compat.v1.train.Scaffold()
+
+
+def _scaffold_for_tpu(spec: Any) -> tf.compat.v1.train.Scaffold:
+    """What scaffold_fn makes.
+
+    Raises:
+      ValueError: it returned None.
+      TypeError: it returned no Scaffold.
+    """
+    if spec.scaffold_fn is None:
+        return tf.compat.v1.train.Scaffold()
+    scaffold = spec.scaffold_fn()
+    if scaffold is None:
+        raise ValueError("TPUEstimatorSpec.scaffold_fn returns None, which is not allowed")
+    return validation.checked_scaffold(scaffold)
