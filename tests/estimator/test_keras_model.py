@@ -4,7 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from legacy_models import examples, make_estimator, train_input_fn
+import tensorflow.compat.v1 as v1
+from legacy_models import examples, logits_of, make_estimator, train_input_fn
+
+import tpu_estimator_compat as tpu
 
 
 def dataset(repeats=1, batch=16):
@@ -165,3 +168,25 @@ def test_another_signature_names_both(tmp_path):
     wrong = tf.data.Dataset.from_tensors((tf.zeros([16, 5]), tf.zeros([16], tf.int32)))
     with pytest.raises(ValueError, match=r"expected dtype float32 and shape \(16, 4\)"):
         model.fit(wrong, verbose=0)
+
+
+def test_a_nan_ends_fit_with_the_number_of_its_step(tmp_path, caplog):
+    """The last good checkpoint stays the newest."""
+
+    def model_fn(features, labels, mode, params):
+        step = v1.train.get_global_step()
+        loss = v1.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        loss += tf.where(step >= params["until"], float("nan"), 0.0)
+        optimizer = tpu.CrossShardOptimizer(v1.train.GradientDescentOptimizer(0.1))
+        train_op = optimizer.minimize(loss, global_step=step)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = make_estimator(tmp_path, model_fn, use_tpu=True, loop=3, params={"until": 4})
+    model = estimator.keras_model()
+    model.fit(dataset(None), steps_per_epoch=3, verbose=0)
+    history = model.fit(dataset(None), steps_per_epoch=6, epochs=4, verbose=0)
+    assert len(history.epoch) == 1
+    assert np.isnan(history.history["loss"][-1])
+    assert "The loss of step 5 is NaN: training stops." in caplog.text
+    assert "fit ended with a NaN loss at step 5; nothing was saved." in caplog.text
+    assert estimator.latest_checkpoint().endswith("model.ckpt-3")

@@ -199,6 +199,10 @@ class KerasModes:
             for name, value in read_variables(path, self.store):
                 self.store.assign(name, value)
 
+    def newest_checkpoint(self) -> str | None:
+        """The newest checkpoint of model_dir."""
+        return latest(self._config.model_dir)
+
     def flush(self) -> None:
         """Writes out the summaries of host calls of all modes."""
         for mode in self._modes.values():

@@ -65,6 +65,7 @@ class ModelFnModel(keras.Model):
         self._loss = keras.metrics.Mean(name="loss")
         self._eval_metrics: dict[str, GraphMetric] = {}
         self._adopted: set[str] = set()
+        self._nan_step: int | None = None  # of the last `fit`
         self.built = True
         self.compile(steps_per_execution=steps_per_execution)
         if train_spec is not None:
@@ -249,11 +250,19 @@ class ModelFnModel(keras.Model):
             runner.finish_host_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
+            if mode == ModeKeys.TRAIN and np.isnan(result.loss):
+                self._stop_at_nan(self._live[mode].session.global_step())
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)
             shown = self.metrics if mode == ModeKeys.EVAL else [self._loss]
             return {m.name: m.result() for m in shown}
 
         return function
+
+    def _stop_at_nan(self, step: int) -> None:
+        """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and says at which step."""
+        self._nan_step = step
+        self.stop_training = True
+        logging.error("The loss of step %d is NaN: training stops.", step)
 
     def _build_mode(self, mode: str, element_spec: Any) -> None:
         with eager.eager_mode():
@@ -268,7 +277,8 @@ class ModelFnModel(keras.Model):
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
 
-        SIGTERM ends it as it ends `Estimator.train`: after the step at hand, with a checkpoint.
+        SIGTERM ends it as it ends `Estimator.train`: after the step at hand, with a checkpoint. A
+        NaN loss ends it, too, after its step, and no checkpoint is written.
 
         Args:
           *args: as for `keras.Model.fit`; the data gives features, or (features, labels).
@@ -284,12 +294,20 @@ class ModelFnModel(keras.Model):
         """
         _check_data("fit", args, kwargs)
         self._live.follow_checkpoint()
+        self._nan_step = None
         with Preemption(listen=self._alone) as preemption:
             with _Clamp(self) as clamp, self._live.ending_early(lambda: preemption.signalled):
                 own = [clamp, PreemptionCallback(preemption)]
                 history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
             self._live.flush()
-            if path := self._live.save():
+            if self._nan_step is not None:
+                logging.error(
+                    "fit ended with a NaN loss at step %d; nothing was saved. The model has the "
+                    "values after that step; model_dir has %s.",
+                    self._nan_step,
+                    self._live.newest_checkpoint() or "no checkpoint",
+                )
+            elif path := self._live.save():
                 logging.info("Saved %s after fit.", path)
         return history
 
