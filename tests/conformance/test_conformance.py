@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 import pytest
-from parity import runs
+from support.sharing import shared
 
 from . import comparing, running
 
@@ -37,7 +37,7 @@ def observed(original_python: str, tmp_path_factory: pytest.TempPathFactory) -> 
     def make(root: pathlib.Path) -> None:
         running.both(original_python, root, running.names())
 
-    root = runs.shared(tmp_path_factory, "conformance", make)
+    root = shared(tmp_path_factory, "conformance", make)
     return lambda name: running.read(root, name)
 
 

@@ -11,15 +11,13 @@ import subprocess
 import sys
 
 import pytest
+from support import installations
+from support.ports import free_ports
 
 import tpu_estimator_compat
 from tpu_estimator_compat import estimator, tpu
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "workers"), str(ROOT / "tests" / "installing")]
-
-import installations  # noqa: E402
-from cluster import free_ports  # noqa: E402
 
 README = ROOT / "README.md"
 GUIDE = ROOT / "migration_guide"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from parity.runs import shared
+from support.sharing import shared
 
 import tpu_estimator_compat.v1 as tf1
 from tpu_estimator_compat.estimator.keras_models import model_to_estimator

@@ -21,8 +21,7 @@ import describe_saved_model as describe
 import numpy as np
 import pytest
 import serving_probe
-from parity.compare import assert_none
-from parity.runs import shared
+from support.sharing import shared
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
@@ -93,11 +92,11 @@ def test_same_graphs(name, exports, cases):
         if not cases.CASES[name].own_ops:
             assert without_tensors(found) == without_tensors(graph)
             continue
-        assert_none(describe.difference(describe.signatures(found), describe.signatures(graph)))
+        assert describe.difference(describe.signatures(found), describe.signatures(graph)) == []
         if name == "tpu_averaged" and "tpu" in tags:
             continue  # There the original has a saver inside the TPU's computation: no way to load.
-        assert_none(describe.difference(collections(found), collections(graph)))
-        assert_none(describe.difference(nodes(found), nodes(graph)))
+        assert describe.difference(collections(found), collections(graph)) == []
+        assert describe.difference(nodes(found), nodes(graph)) == []
         assert describe.functions(found) == describe.functions(graph)
         assert found.saver_def == graph.saver_def
         assert found.asset_file_def == graph.asset_file_def
