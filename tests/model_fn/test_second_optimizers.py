@@ -1,9 +1,5 @@
 """Gradient tapes and the optimizers of TensorFlow 2 in a model_fn, as in the original."""
 
-import json
-import os
-import subprocess
-
 import keras
 import numpy as np
 import pytest
@@ -16,16 +12,9 @@ import tpu_estimator_compat.v1 as tf1
 
 
 @pytest.fixture(scope="module")
-def originals(original_python):
+def originals(original):
     """What the original makes of each model."""
-    finished = subprocess.run(
-        [original_python, probe.__file__, "original"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    return json.loads(finished.stdout.splitlines()[-1])
+    return original.run(probe.__file__, "original")
 
 
 @pytest.mark.slow

@@ -1,22 +1,28 @@
 """Parity environment: an interpreter that has the original, made once and kept between runs.
 
-`original_python` is a pytest fixture, visible to every test. The environment is a virtual one
-with `tensorflow-cpu==2.15.1`, which brings `tensorflow-estimator==2.15.0`, in the user's cache
+`original` is a pytest fixture, visible to every test. The environment is a virtual one with
+`tensorflow-cpu==2.15.1`, which brings `tensorflow-estimator==2.15.0`, in the user's cache
 directory. Set TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON to an interpreter that has them to use that
 one instead.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from support import probing
 from support.environments import Unavailable, cache_directory, lock
+from support.sharing import shared
 
 TENSORFLOW = "2.15.1"
 REQUIREMENTS = (f"tensorflow-cpu=={TENSORFLOW}", "tensorflow-estimator==2.15.0")
@@ -25,14 +31,38 @@ PYTHONS = ((3, 11), (3, 10))
 """Versions of Python that TensorFlow 2.15 has wheels for, the preferred one first."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Original:
+    """The published TPUEstimator.
+
+    Attributes:
+        python: Path of an interpreter that has it.
+        tmp_path_factory: Of pytest; says where answers are kept.
+    """
+
+    python: str
+    tmp_path_factory: pytest.TempPathFactory
+
+    def run(self, *script: str | pathlib.Path, given: Any = None, **options: Any) -> Any:
+        """What `probing.run` gives of a script and its arguments; made once in a session."""
+        key = hashlib.sha256(json.dumps([list(map(str, script)), given]).encode()).hexdigest()
+
+        def make(folder: pathlib.Path) -> None:
+            found = probing.run(self.python, *script, given=given, **options)
+            (folder / "answer").write_text(json.dumps(found))
+
+        folder = shared(self.tmp_path_factory, f"original-{key}", make)
+        return json.loads((folder / "answer").read_text())
+
+
 @pytest.fixture(scope="session")
-def original_python() -> str:
-    """Path of an interpreter with the original; skips where there is none, fails under CI."""
-    return require()
+def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    """The original; skips where it cannot be had, fails under CI."""
+    return Original(require(), tmp_path_factory)
 
 
 def require() -> str:
-    """What the fixture gives."""
+    """Path of an interpreter with the original; skips or fails as the fixture does."""
     try:
         return find_or_make()
     except Unavailable as error:
