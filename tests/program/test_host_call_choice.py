@@ -4,8 +4,8 @@ import time
 
 import pytest
 import tensorflow.compat.v1 as tf
+from host_call_models import model_of
 from support.legacy_models import make_estimator, train_input_fn
-from test_host_calls_behind import model_of
 
 from tpu_estimator_compat.program import host_queue
 from tpu_estimator_compat.program.host_queue import CallTrial
