@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
+    LossRecorder,
     examples,
     finite_input_fn,
     logits_of,
@@ -171,55 +172,6 @@ def test_graph_seed_makes_runs_repeatable_and_steps_different(tmp_path):
     assert len(set(losses["one"])) == 12
 
 
-class LossRecorder(tf.train.SessionRunHook):
-    """Keeps the loss of every step."""
-
-    def __init__(self):
-        self.losses = []
-
-    def begin(self):
-        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._loss)
-
-    def after_run(self, run_context, run_values):
-        self.losses.append(float(run_values.results))
-
-
-def test_a_hook_that_says_nothing_is_called_every_step_off_tpu(tmp_path):
-    recorder = LossRecorder()
-    make_estimator(tmp_path).train(train_input_fn, hooks=[recorder], steps=9)
-    assert len(recorder.losses) == 9
-
-
-def test_with_tpu_semantics_hooks_are_called_once_per_loop(tmp_path, strategy):
-    recorder = LossRecorder()
-    estimator = make_estimator(tmp_path, use_tpu=True, loop=4, train_distribute=strategy(1))
-    estimator.train(train_input_fn, hooks=[recorder], steps=10)
-    assert len(recorder.losses) == 3
-
-
-@pytest.mark.parametrize("summaries", [0, 4])
-def test_a_hook_reads_variables_as_they_were_before_the_step(tmp_path, summaries):
-    class Steps(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(tf.train.get_global_step())
-
-        def after_run(self, run_context, run_values):
-            seen.append(int(run_values.results))
-
-    seen = []
-
-    def model_fn(features, labels, mode, params):
-        tf.summary.scalar("mean", tf.reduce_mean(features))
-        return make_model_fn()(features, labels, mode, params)
-
-    estimator = make_estimator(tmp_path, model_fn, save_summary_steps=summaries)
-    estimator.train(train_input_fn, hooks=[Steps()], steps=12)
-    assert seen == list(range(12))
-
-
 @pytest.mark.parametrize("library", ["keras", "tf1"])
 def test_the_seed_reaches_the_first_values_of_layers(tmp_path, library):
     import random
@@ -243,33 +195,6 @@ def test_the_seed_reaches_the_first_values_of_layers(tmp_path, library):
     assert random.getstate() == before
     np.testing.assert_array_equal(one, again)
     assert not np.allclose(one, other)
-
-
-def test_a_loop_may_be_given_in_seconds(tmp_path, strategy):
-    class Lengths(tf.train.SessionRunHook):
-        def after_run(self, run_context, run_values):
-            steps.append(int(run_context.session.run(tf.train.get_global_step())))
-
-    steps = []
-    estimator = make_estimator(tmp_path, use_tpu=True, loop="1s", train_distribute=strategy(1))
-    estimator.train(train_input_fn, hooks=[Lengths()], steps=5000)
-    assert steps[-1] == 5000
-    assert max(np.diff(steps)) > 50  # a second holds many of these steps
-
-
-def test_hooks_that_tell_when_they_need_control_leave_the_loop_alone(tmp_path):
-    class Every(LossRecorder):
-        def steps_until_control(self, global_step):
-            return 6 - global_step % 6
-
-        def after_run(self, run_context, run_values):
-            super().after_run(run_context, run_values)
-            steps.append(int(run_context.session.run(tf.train.get_global_step())))
-
-    steps = []
-    make_estimator(tmp_path).train(train_input_fn, hooks=[Every()], steps=24)
-    assert [s for s in steps if s % 6 == 0] == [6, 12, 18, 24]
-    assert len(steps) < 24
 
 
 def test_two_optimizers_while_loops_and_conds(tmp_path):

@@ -88,3 +88,19 @@ def make_estimator(model_dir, model_fn=None, *, use_tpu=False, loop=5, tpu_confi
         **{"save_summary_steps": 0, "tf_random_seed": 1, **kwargs},
     )
     return tpu.TPUEstimator(model_fn or make_model_fn(), config=config, use_tpu=use_tpu, **own)
+
+
+class LossRecorder(tf.train.SessionRunHook):
+    """Keeps the loss of every step."""
+
+    def __init__(self):
+        self.losses = []
+
+    def begin(self):
+        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._loss)
+
+    def after_run(self, run_context, run_values):
+        self.losses.append(float(run_values.results))
