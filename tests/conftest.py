@@ -7,7 +7,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import pytest
 import tensorflow as tf
 
-pytest_plugins = ["parity.environment", "clients.packages"]
+pytest_plugins = ["support.original", "support.client_packages"]
 
 LOGICAL_CPUS = 4
 

@@ -7,10 +7,7 @@ the reason where that is not the same.
 
 import csv
 import functools
-import json
-import os
 import pathlib
-import subprocess
 
 import calls_probe
 import pytest
@@ -35,17 +32,9 @@ def our_report(number):
 
 
 @pytest.fixture(scope="module")
-def originals_reports(original_python):
+def originals_reports(original):
     """What the calls end in there, all in one process, by number."""
-    finished = subprocess.run(
-        [original_python, calls_probe.__file__],
-        input=json.dumps([CALLS[number] for number in ASKED]),
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    reports = json.loads(finished.stdout.splitlines()[-1])
+    reports = original.run(calls_probe.__file__, given=[CALLS[number] for number in ASKED])
     return dict(zip(ASKED, reports, strict=True))
 
 

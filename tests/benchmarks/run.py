@@ -19,7 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if __name__ == "__main__":
     sys.path[0] = str(pathlib.Path(__file__).parent.parent)
 
-from parity import environment
+from support import original
 
 from benchmarks import input_modes, large_model, measures, report
 
@@ -87,7 +87,7 @@ def main() -> None:
     args = parser.parse_args()
     what = args.what.split(",")
     variants = args.variants.split(",") if args.variants else None
-    plan = measures.Plan(environment.find_or_make(), args.rounds, variants)
+    plan = measures.Plan(original.find_or_make(), args.rounds, variants)
     found: dict[str, Any] = {}
     if set(what) - {"growth", "large", "input", "listening"}:
         found = {model: measure(plan, model, what) for model in args.models.split(",")}

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def plan(original_python) -> measures.Plan:
-    return measures.Plan(original_python, rounds=5, variants=("bare", "original", "ours"))
+def plan(original) -> measures.Plan:
+    return measures.Plan(original.python, rounds=5, variants=("bare", "original", "ours"))
 
 
 def median_ratio(samples: measures.Samples, other: str) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
 import subprocess
 import sys
+
+from support.client_packages import environment
 
 HERE = pathlib.Path(__file__).parent
 
@@ -57,11 +58,6 @@ def python(
     )
     assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout[-5000:]}"
     return done.stdout
-
-
-def environment(clients: pathlib.Path) -> dict[str, str]:
-    """With this package and the clients in Python's path."""
-    return {**os.environ, "PYTHONPATH": f"{HERE.parents[1]}{os.pathsep}{clients}"}
 
 
 def numbers(path: pathlib.Path) -> dict[str, float]:

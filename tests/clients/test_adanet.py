@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from runs import COMMAND, environment
+from runs import COMMAND
+from support.client_packages import environment
 
 pytestmark = pytest.mark.slow
 

@@ -186,7 +186,7 @@ def test_extract_features(folder, pretrained, clients):
     record("bert-tensorflow 1.0.4", "extract_features")
 
 
-def test_like_the_original(folder, pretrained, clients, original_python):
+def test_like_the_original(folder, pretrained, clients, original):
     """The same script, flags and first values on TensorFlow 2.15, and the same losses.
 
     All training examples are the same one, since the script shuffles without a seed.
@@ -203,7 +203,7 @@ def test_like_the_original(folder, pretrained, clients, original_python):
     flags = {**PRETRAINING, **flags, "output_dir": "originals"}
     given = [f"--{name}={value}" for name, value in flags.items()]
     script = str(HERE / "on_original.py")
-    python(clients, folder, script, "bert.run_pretraining", *given, executable=original_python)
+    python(clients, folder, script, "bert.run_pretraining", *given, executable=original.python)
     ours = numbers(folder / "ours" / "eval_results.txt")
     originals = numbers(folder / "originals" / "eval_results.txt")
     assert ours.keys() == originals.keys()

@@ -1,9 +1,5 @@
 """The same constructor calls in the published original and here: same fields, same errors."""
 
-import json
-import os
-import subprocess
-
 import config_probe
 import pytest
 
@@ -153,17 +149,9 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def originals_reports(original_python):
+def originals_reports(original):
     """What the original reports, in the order of `CASES`."""
-    finished = subprocess.run(
-        [original_python, config_probe.__file__],
-        input=json.dumps(CASES),
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    return json.loads(finished.stdout.splitlines()[-1])
+    return original.run(config_probe.__file__, given=CASES)
 
 
 def words(message):

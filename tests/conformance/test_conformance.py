@@ -14,7 +14,8 @@ import re
 from typing import Any
 
 import pytest
-from parity import runs
+from support.original import Original
+from support.sharing import shared
 
 from . import comparing, running
 
@@ -28,16 +29,16 @@ with TABLE.open(newline="") as _file:
 
 
 @pytest.fixture(scope="session")
-def observed(original_python: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def observed(original: Original, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A function that gives the observations of a scenario: the original's, and ours.
 
     All scenarios run once in a session, whichever worker asks first.
     """
 
     def make(root: pathlib.Path) -> None:
-        running.both(original_python, root, running.names())
+        running.both(original.python, root, running.names())
 
-    root = runs.shared(tmp_path_factory, "conformance", make)
+    root = shared(tmp_path_factory, "conformance", make)
     return lambda name: running.read(root, name)
 
 

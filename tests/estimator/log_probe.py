@@ -124,4 +124,4 @@ if __name__ == "__main__":
         "fails": logged(fails),
         "abandons": logged(abandons),
     }
-    sys.stdout.write("RESULT" + json.dumps(found) + "\n")
+    print(json.dumps(found))

@@ -4,7 +4,7 @@ import os
 
 import pytest
 import tensorflow.compat.v1 as tf
-from legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
+from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from legacy_models import make_estimator, train_input_fn
+from support.legacy_models import make_estimator, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
 

@@ -1,36 +1,20 @@
 """`tf.keras.estimator.model_to_estimator`: Keras 2 models as estimators, as in the original."""
 
-import json
-import os
-import subprocess
-
 import keras
 import keras_estimator_probe as probe
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from parity.runs import shared
 
 import tpu_estimator_compat.v1 as tf1
 from tpu_estimator_compat.estimator.keras_models import model_to_estimator
 
 
 @pytest.fixture(scope="module")
-def originals(original_python, tmp_path_factory):
+def originals(original):
     """What the original makes of each case."""
-
-    def ask(out):
-        finished = subprocess.run(
-            [original_python, probe.__file__, "original"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-        )
-        (out / "answer").write_text(finished.stdout.splitlines()[-1])
-
-    return json.loads((shared(tmp_path_factory, "keras-estimator", ask) / "answer").read_text())
+    return original.run(probe.__file__, "original")
 
 
 def check(ours, original, where):

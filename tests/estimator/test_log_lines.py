@@ -1,14 +1,13 @@
 """Log lines that tools and people look for: the original's words, in the original's places."""
 
-import json
 import pathlib
-import subprocess
 import sys
 import warnings
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import probing
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.checkpoint import latest
@@ -17,25 +16,16 @@ from tpu_estimator_compat.hooks.evaluation_events import shown
 PROBE = pathlib.Path(__file__).with_name("log_probe.py")
 
 
-def probed(python, which, folder):
-    command = [python, str(PROBE), which, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
-    return json.loads(line.removeprefix("RESULT"))
-
-
 @pytest.mark.slow
 @pytest.mark.parity
-def test_the_same_lines_in_the_same_order(original_python, tmp_path):
-    original = probed(original_python, "original", tmp_path / "original")
-    ours = probed(sys.executable, "ours", tmp_path / "ours")
-    assert ours == original
-    text = "\n".join(original["tpu"])
+def test_the_same_lines_in_the_same_order(original, tmp_path):
+    expected = original.run(PROBE, "original", tmp_path / "original")
+    assert probing.run(sys.executable, PROBE, "ours", tmp_path / "ours") == expected
+    text = "\n".join(expected["tpu"])
     assert "_TPUContext: eval_on_tpu True" in text
     assert "training_loop marked as finished" in text
     assert "loss = " not in text.partition("evaluation")[0].replace("global_step", "")
-    assert "loss = 11.53, step = 0" in "\n".join(original["plain"])
+    assert "loss = 11.53, step = 0" in "\n".join(expected["plain"])
 
 
 def test_results_show_the_digits_of_their_own_dtype():

@@ -10,7 +10,8 @@ import time
 
 import pytest
 import tensorflow.compat.v1 as tf
-from legacy_models import finite_input_fn, make_estimator, train_input_fn
+from support import TESTS
+from support.legacy_models import finite_input_fn, make_estimator, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
 
@@ -220,8 +221,8 @@ def test_the_evaluator_waits_for_checkpoints_until_the_last(tmp_path, monkeypatc
     """Beside a chief in a process of its own, which starts later."""
     script = f"""
     import sys, time
-    sys.path.insert(0, {str(__file__.rpartition("/")[0])!r})
-    from legacy_models import make_estimator, train_input_fn
+    sys.path.insert(0, {str(TESTS)!r})
+    from support.legacy_models import make_estimator, train_input_fn
     from tpu_estimator_compat import estimator
     import tensorflow.compat.v1 as tf
     class Slow(tf.train.CheckpointSaverListener):

@@ -21,8 +21,7 @@ import describe_saved_model as describe
 import numpy as np
 import pytest
 import serving_probe
-from parity.compare import assert_none
-from parity.runs import shared
+from support.sharing import shared
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
@@ -53,9 +52,9 @@ def export_both(python: str, root: pathlib.Path) -> None:
 
 
 @pytest.fixture
-def exports(original_python, tmp_path_factory):
+def exports(original, tmp_path_factory):
     """`exports(side, case)` is the path of a SavedModel."""
-    make = functools.partial(export_both, original_python)
+    make = functools.partial(export_both, original.python)
     root = shared(tmp_path_factory, "exports", make)
 
     def path(side: str, case: str) -> str:
@@ -93,11 +92,11 @@ def test_same_graphs(name, exports, cases):
         if not cases.CASES[name].own_ops:
             assert without_tensors(found) == without_tensors(graph)
             continue
-        assert_none(describe.difference(describe.signatures(found), describe.signatures(graph)))
+        assert describe.difference(describe.signatures(found), describe.signatures(graph)) == []
         if name == "tpu_averaged" and "tpu" in tags:
             continue  # There the original has a saver inside the TPU's computation: no way to load.
-        assert_none(describe.difference(collections(found), collections(graph)))
-        assert_none(describe.difference(nodes(found), nodes(graph)))
+        assert describe.difference(collections(found), collections(graph)) == []
+        assert describe.difference(nodes(found), nodes(graph)) == []
         assert describe.functions(found) == describe.functions(graph)
         assert found.saver_def == graph.saver_def
         assert found.asset_file_def == graph.asset_file_def
@@ -172,11 +171,11 @@ def ask(python: str, root: pathlib.Path, exports, cases, interpreter: str) -> No
 
 
 @pytest.fixture
-def answers(original_python, exports, cases, tmp_path_factory):
+def answers(original, exports, cases, tmp_path_factory):
     """`answers(case, side, interpreter, loader)`: values by signature and output."""
 
     def make(root: pathlib.Path) -> None:
-        ask(original_python, root, exports, cases, "original")
+        ask(original.python, root, exports, cases, "original")
         ask(sys.executable, root, exports, cases, "ours")
 
     root = shared(tmp_path_factory, "answers", make)
@@ -227,18 +226,16 @@ def post(address: str, body: dict) -> dict:
         return json.load(response)["outputs"]
 
 
-def test_a_server_with_the_originals_tensorflow_answers_from_our_exports(
-    original_python, exports, cases
-):
+def test_a_server_with_the_originals_tensorflow_answers_from_our_exports(original, exports, cases):
     """No package has TensorFlow Serving: this server speaks its REST format, in a process of its
     own, with TensorFlow 2.15 and nothing of this package."""
     plain, theirs = exports("ours", "plain"), exports("original", "plain")
-    with server(original_python, pathlib.Path(plain).parents[1]) as ours:
+    with server(original.python, pathlib.Path(plain).parents[1]) as ours:
         body = {"inputs": {"x": cases.points(3).tolist()}}
         found = post(f"{ours}/plain:predict", body)
         words = {"word": ["the", "fox", "unknown"], "x": cases.points(3).tolist()}
         tables = post(f"{ours}/tables:predict", {"inputs": words})
-    with server(original_python, pathlib.Path(theirs).parents[1]) as originals:
+    with server(original.python, pathlib.Path(theirs).parents[1]) as originals:
         expected = post(f"{originals}/plain:predict", body)
     assert found["class"] == expected["class"]
     np.testing.assert_allclose(found["probabilities"], expected["probabilities"], rtol=TOLERANCE)

@@ -1,9 +1,5 @@
 """The same receivers built by the published original and here: same fields, same errors."""
 
-import json
-import os
-import subprocess
-
 import pytest
 import receivers_probe
 
@@ -51,17 +47,9 @@ EXPRESSIONS = [
 
 
 @pytest.fixture(scope="module")
-def originals(original_python):
+def originals(original):
     """What the original reports, in the order of `EXPRESSIONS`."""
-    finished = subprocess.run(
-        [original_python, receivers_probe.__file__],
-        input=json.dumps(EXPRESSIONS),
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    return json.loads(finished.stdout.splitlines()[-1])
+    return original.run(receivers_probe.__file__, given=EXPRESSIONS)
 
 
 @pytest.mark.parametrize("number", range(len(EXPRESSIONS)), ids=EXPRESSIONS)

@@ -7,9 +7,21 @@ import re
 import shutil
 
 import pytest
-from installations import NAMES, ROOT, installation, lines
+from support.installations import NAMES, ROOT, installation, lines
 
-DIRECTORIES = ("program", "inputs", "topology", "estimator")
+DIRECTORIES = (
+    "checkpoint",
+    "estimator",
+    "hooks",
+    "inputs",
+    "keras_model",
+    "loop",
+    "model_fn",
+    "modes",
+    "program",
+    "runtime",
+    "topology",
+)
 """Folders of tests whose fast tests run on the installations that no other test runs on."""
 
 OTHERS = [name for name in NAMES if name != "tensorflow-2.21"]

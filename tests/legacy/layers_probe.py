@@ -154,4 +154,4 @@ found = {name: run(build) for name, build in CASES.items()}
 found["batches"] = batches(batch_size=2, num_epochs=1)
 found["batches over epochs"] = batches(batch_size=3, num_epochs=2)
 found["batches without end"] = batches(batch_size=3, num_epochs=None)
-print("RESULT" + json.dumps(found))
+print(json.dumps(found))

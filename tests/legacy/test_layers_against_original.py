@@ -1,36 +1,39 @@
 """`tf.contrib.layers`, cells and input functions, as TensorFlow 2.15 with tf_slim has them."""
 
 import importlib.util
-import json
 import pathlib
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from support import probing
 
 PROBE = pathlib.Path(__file__).with_name("layers_probe.py")
 
 
-def probed(python, which, folder):
-    """What the probe prints; the original imports tf_slim through a link in the folder."""
-    spec = importlib.util.find_spec("tf_slim")
-    folder.mkdir()
-    (folder / "tf_slim").symlink_to(pathlib.Path(spec.origin).parent)
-    command = [python, str(PROBE), which, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    assert done.returncode == 0, done.stderr[-4000:]
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
-    return json.loads(line.removeprefix("RESULT"))
+@pytest.fixture
+def folder(tmp_path):
+    """`folder(name)` is a new one, through which the original imports tf_slim."""
+
+    def make(name):
+        made = tmp_path / name
+        made.mkdir()
+        found = importlib.util.find_spec("tf_slim").origin
+        (made / "tf_slim").symlink_to(pathlib.Path(found).parent)
+        return made
+
+    return make
 
 
 @pytest.mark.slow
 @pytest.mark.parity
-def test_the_same_variables_and_numbers(original_python, tmp_path):
-    original = probed(original_python, "original", tmp_path / "original")
-    ours = probed(sys.executable, "ours", tmp_path / "ours")
-    assert set(original) == set(ours)
-    for name, expected in original.items():
+def test_the_same_variables_and_numbers(original, folder):
+    place = folder("original")
+    expected_by_name = original.run(PROBE, "original", place, cwd=place)
+    place = folder("ours")
+    ours = probing.run(sys.executable, PROBE, "ours", place, cwd=place)
+    assert set(ours) == set(expected_by_name)
+    for name, expected in expected_by_name.items():
         if name.startswith("batches"):
             assert ours[name] == expected, name
             continue

@@ -1,34 +1,21 @@
 """Subclasses of estimators, and what was private to the original's modules, as in TF 2.15."""
 
-import json
-import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
+from support import probing
 
 import tpu_estimator_compat as tpu
 
 PROBE = pathlib.Path(__file__).with_name("subclass_probe.py")
-ROOT = PROBE.parents[2]
-
-
-def probed(*command, folder):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(
-        [*command, str(PROBE)], capture_output=True, text=True, cwd=folder, env=environment
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
-    return json.loads(line.removeprefix("RESULT"))
 
 
 @pytest.mark.slow
 @pytest.mark.parity
-def test_the_same_answers_as_the_original(original_python, tmp_path):
-    ours = probed(sys.executable, "-m", "tpu_estimator_compat", "run", folder=tmp_path)
-    assert ours == probed(original_python, folder=tmp_path)
+def test_the_same_answers_as_the_original(original, tmp_path):
+    command = [sys.executable, "-m", "tpu_estimator_compat", "run", PROBE]
+    assert probing.run(*command, cwd=tmp_path) == original.run(PROBE, cwd=tmp_path)
 
 
 def model_fn(features, labels, mode, params):

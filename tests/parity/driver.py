@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
-import importlib.util
 import json
 import os
 import pathlib
@@ -38,7 +36,10 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python.tpu import tpu_function
 
-FAMILIES = pathlib.Path(__file__).parent / "families"
+sys.path.insert(1, str(pathlib.Path(__file__).parents[1]))
+
+from support import families
+
 LOSS_TENSOR = "total_loss:0"
 
 
@@ -88,30 +89,6 @@ class LossRecorder(tf.train.SessionRunHook):
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         self.losses.append(float(run_values.results["loss"]))
-
-
-def legacy_namespace(side: str) -> types.ModuleType:
-    """The module `legacy_namespace` that the families import: the names that TF 2.21 lacks."""
-    module = types.ModuleType("legacy_namespace")
-    if side == "original":
-        module.tpu, module.estimator = tf.estimator.tpu, tf.estimator
-        module.layers, module.rnn_cell = tf.layers, tf.nn.rnn_cell
-        return module
-    for name in ("tpu", "estimator", "layers"):
-        setattr(module, name, importlib.import_module(f"tpu_estimator_compat.{name}"))
-    # The package has no name of its own for the cells; a script imports them from tf_keras.
-    legacy = importlib.import_module("tf_keras.api._v1.keras.__internal__.legacy")
-    module.rnn_cell = legacy.rnn_cell
-    return module
-
-
-def load_family(name: str) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FAMILIES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def split_cpu(count: int) -> None:
@@ -289,9 +266,9 @@ def main() -> None:
         job = json.load(file)
     os.makedirs(args.out, exist_ok=True)
     split_cpu(job.get("logical_cpus", 1))
-    namespace = legacy_namespace(args.side)
+    namespace = families.legacy_namespace(args.side)
     sys.modules["legacy_namespace"] = namespace
-    family = load_family(args.family)
+    family = families.load(args.family)
     records = {
         fields["name"]: do_run(namespace, family, Run(**fields), args.out) for fields in job["runs"]
     }

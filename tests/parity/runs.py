@@ -1,19 +1,12 @@
-"""Parity runs: starts the driver under an interpreter, reads its records, shares them in a session.
-
-pytest-xdist may hand the tests of one family to several workers; `shared` has the first that asks
-do the work, and the others wait for it and read the same records.
-"""
+"""Parity runs: starts the driver under an interpreter, and reads its records."""
 
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import functools
 import json
-import os
 import pathlib
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -76,7 +69,7 @@ def drive(
     Args:
         python: Path of the interpreter.
         side: "original" or "ours".
-        family: Name of a module in families/.
+        family: Name of a module in `support.families`.
         out: Directory of the records; runs' model_dirs not given lie below it.
         runs: What to do.
         logical_cpus: How many devices the CPU is split into.
@@ -99,31 +92,3 @@ def read(out: pathlib.Path) -> Records:
     """The records in `out`, by run."""
     results = json.loads((out / "results.json").read_text())
     return {name: Record(out, name, fields) for name, fields in results.items()}
-
-
-def shared(
-    tmp_path_factory: pytest.TempPathFactory, key: str, make: Callable[[pathlib.Path], None]
-) -> pathlib.Path:
-    """A directory that `make` filled once in this session, whichever worker asked first.
-
-    Raises:
-        RuntimeError: What `make` raised, also for those who ask later.
-    """
-    base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent
-    root = base / "parity" / key
-    root.mkdir(parents=True, exist_ok=True)
-    finished = root / "finished"
-    with (root / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if not finished.exists():
-            error = ""
-            try:
-                make(root)
-            except Exception as raised:
-                error = f"{type(raised).__name__}: {raised}"
-            finished.write_text(error)
-    if finished.read_text():
-        raise RuntimeError(finished.read_text())
-    return root

@@ -7,8 +7,7 @@ import pathlib
 import sys
 
 import pytest
-
-from . import environment
+from support import original
 
 
 @pytest.fixture
@@ -21,17 +20,17 @@ def made(monkeypatch, tmp_path):
         home.mkdir(parents=True, exist_ok=True)
         calls.append(home)
 
-    monkeypatch.delenv(environment.OVERRIDE, raising=False)
+    monkeypatch.delenv(original.OVERRIDE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(environment, "make", make)
-    monkeypatch.setattr(environment, "find_python", lambda: (sys.executable, (3, 11)))
+    monkeypatch.setattr(original, "make", make)
+    monkeypatch.setattr(original, "find_python", lambda: (sys.executable, (3, 11)))
     return calls
 
 
 def test_is_made_once(made, tmp_path):
     home = tmp_path / "tpu_estimator_compat" / "parity-tf2.15.1-py3.11"
-    assert environment.find_or_make() == str(home / "bin" / "python")
-    environment.find_or_make()
+    assert original.find_or_make() == str(home / "bin" / "python")
+    original.find_or_make()
     assert made == [home]
 
 
@@ -40,43 +39,43 @@ def test_half_made_is_made_again(made, monkeypatch):
 
     def broken(python: str, home: pathlib.Path) -> None:
         home.mkdir(parents=True)
-        raise environment.Unavailable("no network")
+        raise original.Unavailable("no network")
 
     with monkeypatch.context() as patch:
-        patch.setattr(environment, "make", broken)
-        with pytest.raises(environment.Unavailable, match="no network"):
-            environment.find_or_make()
-    environment.find_or_make()
+        patch.setattr(original, "make", broken)
+        with pytest.raises(original.Unavailable, match="no network"):
+            original.find_or_make()
+    original.find_or_make()
     assert len(made) == 1
 
 
 def test_making_removes_what_was_there(tmp_path, monkeypatch):
     commands: list[list[str]] = []
-    monkeypatch.setattr(environment, "run", commands.append)
+    monkeypatch.setattr(original, "run", commands.append)
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "left over").touch()
-    environment.make(sys.executable, tmp_path / "home")
+    original.make(sys.executable, tmp_path / "home")
     assert not (tmp_path / "home").exists()
     assert commands[0][1:3] == ["-m", "venv"]
     assert commands[1][-2:] == ["tensorflow-cpu==2.15.1", "tensorflow-estimator==2.15.0"]
 
 
 def test_override_is_used(made, monkeypatch):
-    monkeypatch.setenv(environment.OVERRIDE, sys.executable)
-    assert environment.find_or_make() == sys.executable
+    monkeypatch.setenv(original.OVERRIDE, sys.executable)
+    assert original.find_or_make() == sys.executable
     assert not made
 
 
 def test_bad_override_is_named(made, monkeypatch):
-    monkeypatch.setenv(environment.OVERRIDE, "/no/such/python")
-    with pytest.raises(environment.Unavailable, match="/no/such/python"):
-        environment.find_or_make()
+    monkeypatch.setenv(original.OVERRIDE, "/no/such/python")
+    with pytest.raises(original.Unavailable, match="/no/such/python"):
+        original.find_or_make()
 
 
 def test_failing_command_says_why():
     code = "import sys; sys.exit('No matching distribution')"
-    with pytest.raises(environment.Unavailable, match="No matching distribution"):
-        environment.run([sys.executable, "-c", code])
+    with pytest.raises(original.Unavailable, match="No matching distribution"):
+        original.run([sys.executable, "-c", code])
 
 
 def test_executable_that_fails_has_no_version(tmp_path):
@@ -84,13 +83,13 @@ def test_executable_that_fails_has_no_version(tmp_path):
     shim = tmp_path / "python3.10"
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
-    assert environment.python_version(str(shim)) is None
-    assert environment.python_version(sys.executable) == sys.version_info[:2]
+    assert original.python_version(str(shim)) is None
+    assert original.python_version(sys.executable) == sys.version_info[:2]
 
 
 @pytest.mark.parametrize(("ci", "outcome"), [("", pytest.skip), ("1", pytest.fail)])
 def test_skips_but_fails_under_ci(made, monkeypatch, ci, outcome):
     monkeypatch.setenv("CI", ci)
-    monkeypatch.setenv(environment.OVERRIDE, "/no/such/python")
+    monkeypatch.setenv(original.OVERRIDE, "/no/such/python")
     with pytest.raises(outcome.Exception, match="no environment with the original"):
-        environment.require()
+        original.require()

@@ -14,29 +14,30 @@ import sys
 from typing import Any
 
 import pytest
+from support import families
+from support.original import Original
+from support.sharing import shared
 
 from . import compare, runs
 from .compare import assert_none
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
-FAMILIES = sorted(path.stem for path in runs.DRIVER.with_name("families").glob("[a-z]*.py"))
 STEPS, MORE_STEPS = 50, 10
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=families.NAMES)
 def sides(
     request: pytest.FixtureRequest,
-    original_python: str,
+    original: Original,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[runs.Records, runs.Records]:
     """Records of the original and of this package for one family."""
     family = request.param
-    root = runs.shared(
-        tmp_path_factory, f"sides-{family}", lambda out: exchange(original_python, family, out)
+    root = shared(
+        tmp_path_factory, f"sides-{family}", lambda out: exchange(original.python, family, out)
     )
-    original = runs.read(root / "original") | runs.read(root / "back")
-    return original, runs.read(root / "ours")
+    return runs.read(root / "original") | runs.read(root / "back"), runs.read(root / "ours")
 
 
 def trained(start: pathlib.Path) -> dict[str, Any]:

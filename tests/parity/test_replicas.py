@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 import pytest
+from support.sharing import shared
 
 from . import compare, runs
 from .compare import assert_none
@@ -28,7 +29,7 @@ def replicated(
 ) -> dict[int, runs.Record]:
     """The record of the same training by number of replicas."""
     family = request.param
-    root = runs.shared(tmp_path_factory, f"replicas-{family}", lambda out: train(family, out))
+    root = shared(tmp_path_factory, f"replicas-{family}", lambda out: train(family, out))
     return {count: runs.read(root / str(count))["trained"] for count in (1, 2, 4)}
 
 

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 
 import pytest
 import tensorflow as tf
-from parity import driver
+from support import families
 
 import tpu_estimator_compat as tec
 from tpu_estimator_compat.preflight.report import Depth, Verdict
 
 pytestmark = pytest.mark.slow
 
-FAMILIES = sorted(path.stem for path in driver.FAMILIES.glob("*.py"))
 TOPOLOGIES = ["v3:2x2", "v4:2x2x1", "v5e:2x2", "v5p:2x2x1", "v6e:2x2"]
 
 
 @pytest.fixture
 def family(request, monkeypatch):
     """The module of a family, with our names as its legacy ones."""
-    monkeypatch.setitem(sys.modules, "legacy_namespace", driver.legacy_namespace("ours"))
-    spec = importlib.util.spec_from_file_location(
-        request.param, driver.FAMILIES / f"{request.param}.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    monkeypatch.setitem(sys.modules, "legacy_namespace", families.legacy_namespace("ours"))
+    return families.load(request.param)
 
 
 @pytest.mark.parametrize("mode", ["train", "eval", "infer"])
-@pytest.mark.parametrize("family", FAMILIES, indirect=True)
+@pytest.mark.parametrize("family", families.NAMES, indirect=True)
 def test_a_family_compiles_for_every_generation(family, mode, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 

@@ -11,7 +11,7 @@ import models
 import numpy as np
 import pytest
 import tensorflow as tf
-from clients.runs import environment
+from support.client_packages import environment
 
 import tpu_estimator_compat as tec
 from tpu_estimator_compat.preflight.findings import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import models
 import pytest
 import tensorflow as tf
-from test_lines import report
+from asking import report
 
 
 def deep(features, labels, mode, params):

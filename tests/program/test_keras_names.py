@@ -1,9 +1,5 @@
 """Variables of Keras layers have the names that they had in the original, so checkpoints fit."""
 
-import json
-import os
-import subprocess
-
 import keras_names_probe
 import pytest
 
@@ -31,16 +27,9 @@ def test_twice_in_one_process():
 
 
 @pytest.fixture(scope="module")
-def originals(original_python):
+def originals(original):
     """The original's names, by model."""
-    finished = subprocess.run(
-        [original_python, keras_names_probe.__file__],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    return json.loads(finished.stdout.splitlines()[-1])
+    return original.run(keras_names_probe.__file__)
 
 
 @pytest.mark.slow

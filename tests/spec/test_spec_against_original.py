@@ -1,9 +1,5 @@
 """The same specs built by the published original and here: same fields, same errors."""
 
-import json
-import os
-import subprocess
-
 import pytest
 import spec_probe
 
@@ -96,17 +92,9 @@ EXPRESSIONS = [
 
 
 @pytest.fixture(scope="module")
-def originals_reports(original_python):
+def originals_reports(original):
     """What the original reports, in the order of `EXPRESSIONS`."""
-    finished = subprocess.run(
-        [original_python, spec_probe.__file__],
-        input=json.dumps(EXPRESSIONS),
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    return json.loads(finished.stdout.splitlines()[-1])
+    return original.run(spec_probe.__file__, given=EXPRESSIONS)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow as tf
-from tpu_sim.runtime import SimulatedTPU, simulated
+from support.simulated_tpu.runtime import SimulatedTPU, simulated
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import topology

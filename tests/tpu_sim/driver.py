@@ -26,8 +26,9 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
+from support.simulated_tpu import devices
 
-from tpu_sim import devices, servers
+from tpu_sim import servers
 
 
 def main(path: str) -> None:
@@ -36,7 +37,7 @@ def main(path: str) -> None:
     with contextlib.ExitStack() as stack:
         tpu = resolver = None
         if request["mesh"]:
-            from tpu_sim.runtime import SimulatedTPU, simulated
+            from support.simulated_tpu.runtime import SimulatedTPU, simulated
 
             tpu = SimulatedTPU(tuple(request["mesh"]), request["hosts"], compile=request["compile"])
             resolver = _resolver(request, tpu)

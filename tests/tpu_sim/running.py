@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parity.runs import shared
+from support.sharing import shared
 
 from tpu_estimator_compat.environment import has_xla_for_cpu
 from tpu_sim import servers

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tpu_sim.runtime import SimulatedTPU, simulated
+from support.simulated_tpu.runtime import SimulatedTPU, simulated
 
 
 @pytest.fixture(scope="module")

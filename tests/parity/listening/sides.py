@@ -9,8 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-
-from .. import runs
+from support.sharing import shared
 
 DRIVER = pathlib.Path(__file__).with_name("driver.py")
 Records = dict[str, Any]
@@ -39,6 +38,6 @@ def both(
         drive(original_python, "original", scenarios, out)
         drive(sys.executable, "ours", scenarios, out)
 
-    root = runs.shared(tmp_path_factory, scenarios, make)
+    root = shared(tmp_path_factory, scenarios, make)
     original, ours = (json.loads((root / f"{s}.json").read_text()) for s in ("original", "ours"))
     return original, ours

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.original import Original
 
 from . import host_side, sides
 
@@ -16,10 +17,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
 @pytest.fixture(scope="session")
 def records(
-    original_python: str, tmp_path_factory: pytest.TempPathFactory
+    original: Original, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The records of the original and of this package."""
-    return sides.both(original_python, "host_side", tmp_path_factory)
+    return sides.both(original.python, "host_side", tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", host_side.SCENARIOS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.original import Original
 
 from . import scenarios, sides
 
@@ -22,10 +23,10 @@ WHILE_WRITING = "is not in all_model_checkpoint_paths. Manually adding it."
 
 @pytest.fixture(scope="session")
 def records(
-    original_python: str, tmp_path_factory: pytest.TempPathFactory
+    original: Original, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The records of the original and of this package."""
-    return sides.both(original_python, "scenarios", tmp_path_factory)
+    return sides.both(original.python, "scenarios", tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)

@@ -1,0 +1,198 @@
+"""Hooks of TensorFlow that the parity tests do not cover, and several replicas."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
+
+import tpu_estimator_compat as tpu
+
+
+def scaled_model_fn(features, labels, mode, params):
+    """Its loss can be fed: `scale`."""
+    scale = tf.placeholder_with_default(1.0, [], name="scale")
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features)) * scale
+    if mode == tpu.ModeKeys.EVAL:
+        return tpu.TPUEstimatorSpec(mode, loss=loss)
+    optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
+    train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+class Feeds(tf.train.FeedFnHook):
+    """Feeds the scale, and notes the losses."""
+
+    def __init__(self, scale):
+        super().__init__(lambda: {"scale:0": scale})
+        self.losses = []
+
+    def before_run(self, run_context):
+        loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
+        fed = super().before_run(run_context)
+        return tf.train.SessionRunArgs(loss, feed_dict=fed.feed_dict)
+
+    def after_run(self, run_context, run_values):
+        self.losses.append(float(run_values.results))
+
+
+@pytest.mark.parametrize("replicas", [None, 1, 2])
+@pytest.mark.parametrize("scale", [0.0, 0.5])
+def test_what_a_hook_feeds_reaches_the_step(tmp_path, strategy, replicas, scale):
+    settings = {"save_checkpoints_steps": 4}
+    if replicas:
+        settings |= {"use_tpu": True, "loop": 4, "train_distribute": strategy(replicas)}
+    estimator = make_estimator(tmp_path, scaled_model_fn, **settings)
+    hook = Feeds(scale)
+    estimator.train(train_input_fn, hooks=[hook], steps=8)
+    first, last = (
+        tf.train.load_variable(str(tmp_path / f"model.ckpt-{step}"), "hidden") for step in (0, 8)
+    )
+    assert len(hook.losses) == (2 if replicas else 8)
+    assert estimator.get_variable_value("global_step") == 8
+    assert (first == last).all() == (scale == 0)
+    assert all(loss == 0 for loss in hook.losses) == (scale == 0)
+
+
+def test_a_hook_feeds_until_the_data_ends(tmp_path):
+    estimator = make_estimator(tmp_path, scaled_model_fn)
+    hook = Feeds(0.0)
+    estimator.train(finite_input_fn(48), hooks=[hook])
+    assert len(hook.losses) == 3
+    results = estimator.evaluate(finite_input_fn(48), hooks=[FeedsEvaluation()])
+    assert results["loss"] == 0
+
+
+class FeedsEvaluation(tf.train.SessionRunHook):
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs([], feed_dict={"scale:0": 0.0})
+
+
+def test_a_placeholder_that_nobody_feeds_is_named(tmp_path):
+    def model_fn(features, labels, mode, params):
+        rate = tf.placeholder(tf.float32, [], name="rate")
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        optimizer = tf.train.GradientDescentOptimizer(rate)
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    class DeployedInput(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs([], feed_dict={"rate:0": 0.1})
+
+    estimator = make_estimator(tmp_path, model_fn)
+    estimator.train(train_input_fn, hooks=[DeployedInput()], steps=2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="rate"):
+        estimator.train(train_input_fn, steps=2)
+
+
+def test_profiler_hook_keeps_time_and_says_that_its_timelines_are_empty(tmp_path, caplog):
+    with tf.Graph().as_default():  # TF1's event writers are for graphs
+        hook = tf.train.ProfilerHook(save_steps=5, output_dir=str(tmp_path / "profile"))
+    with caplog.at_level("WARNING"):
+        make_estimator(tmp_path).train(train_input_fn, hooks=[hook], steps=12)
+    written = sorted(path.name for path in (tmp_path / "profile").glob("*.json"))
+    assert written == ["timeline-10.json", "timeline-5.json"]
+    assert "traceEvents" in json.loads((tmp_path / "profile" / written[0]).read_text())
+    assert "its timelines stay empty" in caplog.text
+
+
+def test_a_nan_may_end_training_without_an_error(tmp_path):
+    def model_fn(features, labels, mode, params):
+        step = tf.train.get_global_step()
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        bad = tf.identity(loss + tf.where(step >= 4, float("nan"), 0.0), name="bad")
+        hook = tf.train.NanTensorHook(bad, fail_on_nan_loss=False)
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        train_op = optimizer.minimize(loss, global_step=step)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])
+
+    estimator = make_estimator(tmp_path, model_fn)
+    estimator.train(train_input_fn, steps=50)
+    assert estimator.get_variable_value("global_step") == 5
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_assigned_variables_reach_all_replicas(tmp_path, strategy, use_tpu):
+    class Resets(tf.train.SessionRunHook):
+        def begin(self):
+            [self.hidden] = [v for v in tf.global_variables() if v.op.name == "hidden"]
+            self.reset = tf.assign(self.hidden, tf.zeros_like(self.hidden))
+
+        def after_run(self, run_context, run_values):
+            run_context.session.run(self.reset)
+            after.append(run_context.session.run(self.hidden))
+
+    after = []
+    replicas = 2 if use_tpu else 1
+    estimator = make_estimator(
+        tmp_path, scaled_model_fn, use_tpu=use_tpu, loop=2, train_distribute=strategy(replicas)
+    )
+    estimator.train(train_input_fn, hooks=[Resets()], steps=4)
+    assert not np.any(after)
+    np.testing.assert_array_equal(estimator.get_variable_value("hidden"), 0)
+
+
+def test_variables_are_read_before_the_last_of_many_steps(tmp_path):
+    class Every(tf.train.SessionRunHook):
+        def begin(self):
+            self.step = tf.train.get_global_step()
+
+        def steps_until_control(self, global_step):
+            return 10 - global_step % 10
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(self.step)
+
+        def after_run(self, run_context, run_values):
+            now = int(run_context.session.run(self.step))
+            seen.append((int(run_values.results), now))
+
+    seen = []
+    estimator = make_estimator(tmp_path, log_step_count_steps=None)
+    estimator.train(train_input_fn, hooks=[Every()], steps=40)
+    assert all(now == before + 1 for before, now in seen)
+    assert {10, 20, 30, 40} <= {now for _, now in seen}
+    assert len(seen) < 20
+
+
+def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
+    """Wherever it ends, all steps count and the loss of the last is told."""
+    for count in (1, 2, 3, 7, 8, 9):
+        estimator = make_estimator(tmp_path / str(count), train_batch_size=4)
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            estimator.train(finite_input_fn(4 * count))
+        assert estimator.get_variable_value("global_step") == count
+        assert "made no steps" not in caplog.text
+        assert "Loss for final step: None" not in caplog.text
+
+
+def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch):
+    """The save may still be on its way to disk, and the run goes on as it was planned."""
+
+    class Breaks(tf.train.SessionRunHook):
+        def begin(self):
+            self.step = tf.train.get_global_step()
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(self.step)
+
+        def after_run(self, run_context, run_values):
+            seen.append(int(run_values.results))
+            if len(seen) == 3:
+                raise tf.errors.AbortedError(None, None, "gone")
+
+    def save_slowly(*args, **kwargs):
+        time.sleep(0.5)
+        return save(*args, **kwargs)
+
+    save, seen = tf.train.Saver.save, []
+    monkeypatch.setattr(tf.train.Saver, "save", save_slowly)
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=2)
+    estimator.train(train_input_fn, hooks=[Breaks()], steps=5)
+    assert seen == [0, 1, 2, 2, 3, 4]

@@ -1,0 +1,178 @@
+"""SIGTERM: training ends with a checkpoint, then whoever had the signal gets it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import keras
+import pytest
+import tensorflow.compat.v1 as tf
+from support import TESTS
+from support.legacy_models import make_estimator, train_input_fn
+
+STEPS = 10**8
+
+
+class Kill(tf.train.SessionRunHook):
+    """Sends SIGTERM to this process in the middle of a run of steps."""
+
+    def __init__(self):
+        self.ended = False
+        self.timer = None
+
+    def steps_until_control(self, global_step):
+        return None
+
+    def before_run(self, run_context):
+        if self.timer is None:
+            self.timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGTERM))
+            self.timer.start()
+
+    def end(self, session):
+        self.ended = True
+        self.timer.cancel()
+
+
+class KillFit(keras.callbacks.Callback):
+    """Sends SIGTERM to this process in the middle of an epoch, or of an evaluation."""
+
+    def __init__(self, when):
+        super().__init__()
+        self._when = when
+        self.ended = False
+
+    def on_train_begin(self, logs=None):
+        if self._when == "train":
+            self._kill(1.5)
+
+    def on_test_begin(self, logs=None):
+        if self._when == "test":
+            self._kill(0.5)
+
+    def _kill(self, seconds):
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+    def on_train_end(self, logs=None):
+        self.ended = True
+
+
+@pytest.mark.parametrize("when", ["train", "test"])
+def test_sigterm_saves_and_exits_from_fit(tmp_path, handler, when):
+    callback = KillFit(when)
+    estimator = make_estimator(tmp_path, use_tpu=True, loop=STEPS)
+    model = estimator.keras_model(train_input_fn)
+    data = train_input_fn({"batch_size": 16}).repeat()
+    more = {"steps_per_epoch": STEPS}
+    if when == "test":
+        more = {"steps_per_epoch": 5, "validation_data": data, "validation_steps": STEPS}
+    with pytest.raises(SystemExit) as exited:
+        model.fit(data, epochs=3, callbacks=[callback], verbose=0, **more)
+    assert exited.value.code == 143
+    assert callback.ended
+    assert signal.getsignal(signal.SIGTERM) == handler
+    step = int(estimator.get_variable_value("global_step"))
+    assert step == 5 if when == "test" else 0 < step < STEPS, step
+    assert estimator.latest_checkpoint().endswith(f"-{step}")
+
+
+@pytest.fixture
+def handler():
+    """Puts the signal's handler back."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield before
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_sigterm_saves_and_exits(tmp_path, handler, use_tpu):
+    hook = Kill()
+    # A loop of TPU semantics would otherwise run for hours.
+    estimator = make_estimator(tmp_path, use_tpu=use_tpu, loop=STEPS)
+    with pytest.raises(SystemExit) as exited:
+        estimator.train(train_input_fn, hooks=[hook], max_steps=STEPS)
+    assert exited.value.code == 143
+    assert hook.ended
+    assert signal.getsignal(signal.SIGTERM) == handler
+    step = int(estimator.get_variable_value("global_step"))
+    assert 0 < step < STEPS
+    assert estimator.latest_checkpoint().endswith(f"-{step}")
+
+
+def test_the_handler_of_before_is_called_with_the_checkpoint_there(tmp_path, handler):
+    estimator = make_estimator(tmp_path)
+    seen = []
+
+    def mine(signum, frame):
+        seen.append((signum, estimator.latest_checkpoint()))
+
+    signal.signal(signal.SIGTERM, mine)
+    assert estimator.train(train_input_fn, hooks=[Kill()], max_steps=STEPS) is estimator
+    assert seen == [(signal.SIGTERM, estimator.latest_checkpoint())]
+    assert not seen[0][1].endswith("-0")
+    assert signal.getsignal(signal.SIGTERM) == mine
+
+
+def test_a_handler_that_a_hook_sets_wins(tmp_path, handler):
+    seen = []
+
+    class Own(tf.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            signal.signal(signal.SIGTERM, mine)
+
+        def steps_until_control(self, global_step):
+            return None
+
+        def after_run(self, run_context, run_values):
+            if seen:
+                run_context.request_stop()
+
+    def mine(signum, frame):
+        seen.append(signum)
+
+    make_estimator(tmp_path).train(train_input_fn, hooks=[Own(), Kill()], max_steps=STEPS)
+    assert seen == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) == mine
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path, handler):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    estimator = make_estimator(tmp_path)
+    os.kill(os.getpid(), signal.SIGTERM)
+    estimator.train(train_input_fn, steps=50)
+    assert estimator.get_variable_value("global_step") == 50
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+
+
+def test_training_in_another_thread_leaves_signals_alone(tmp_path):
+    estimator = make_estimator(tmp_path)
+    thread = threading.Thread(target=estimator.train, args=(train_input_fn,), kwargs={"steps": 5})
+    thread.start()
+    thread.join()
+    assert estimator.get_variable_value("global_step") == 5
+
+
+SCRIPT = f"""
+import atexit, os, signal, sys, threading
+sys.path[:0] = [{str(TESTS)!r}]
+import tensorflow.compat.v1 as tf
+from support.legacy_models import make_estimator, train_input_fn
+class Kill(tf.train.SessionRunHook):
+    def steps_until_control(self, global_step):
+        return None
+    def after_create_session(self, session, coord):
+        threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+atexit.register(print, "at exit")
+make_estimator(sys.argv[1]).train(train_input_fn, hooks=[Kill()], max_steps={STEPS})
+"""
+
+
+@pytest.mark.slow
+def test_the_exit_code_and_what_runs_at_exit(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, tmp_path], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 143, done.stderr[-2000:]
+    assert done.stdout == "at exit\n"
+    assert not make_estimator(tmp_path).latest_checkpoint().endswith("-0")

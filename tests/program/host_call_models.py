@@ -1,0 +1,23 @@
+"""Legacy models with a host call."""
+
+import tensorflow.compat.v1 as tf
+from support.legacy_models import adam, logits_of
+
+import tpu_estimator_compat as tpu
+
+
+def model_of(call, in_step=None, loss_of=None):
+    """A model_fn whose host call is `call(step)`; `in_step(step)` is called in each step."""
+
+    def model_fn(features, labels, mode, params):
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        if loss_of is not None:
+            loss = loss_of(loss)
+        train_op = adam(loss, params) if mode == tpu.ModeKeys.TRAIN else tf.no_op()
+        with tf.control_dependencies([train_op]):
+            step = tf.reshape(tf.train.get_global_step().read_value(), [1])
+        if in_step is not None and mode == tpu.ModeKeys.TRAIN:
+            train_op = tf.group(train_op, tf.py_func(in_step, [step], []))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=(call, [step]))
+
+    return model_fn

@@ -1,0 +1,149 @@
+"""Which host calls wait in a queue and which are a part of their step, and the change between."""
+
+import time
+
+import pytest
+import tensorflow.compat.v1 as tf
+from host_call_models import model_of
+from support.legacy_models import make_estimator, train_input_fn
+
+from tpu_estimator_compat.program import host_queue
+from tpu_estimator_compat.program.host_queue import CallTrial
+from tpu_estimator_compat.program.step_program import StepProgram
+
+TRIAL = host_queue._TRIAL_CALLS
+STEPS = TRIAL + 200
+LOOP = 50
+QUICK, SLOW = host_queue._QUICK_CALL / 10, host_queue._QUICK_CALL * 10
+
+
+class Calls:
+    """A host call and its steps.
+
+    Attributes:
+      made: the steps of the calls that were made.
+      behind: for each step, the calls of earlier steps that were not made when it was made.
+    """
+
+    def __init__(self, seconds=0.0, fails_at=None):
+        self.made = []
+        self.behind = []
+        self._seconds = seconds
+        self._fails_at = fails_at
+
+    def __call__(self, step):
+        return tf.py_func(self._make, [step], [])
+
+    def _make(self, step):
+        if self._seconds:
+            time.sleep(self._seconds)
+        if step[0] == self._fails_at:
+            raise ValueError(f"host call of step {step[0]}")
+        self.made.append(int(step[0]))
+
+    def in_step(self, step):
+        self.behind.append(int(step[0]) - 1 - len(self.made))
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """Grows by one whenever a step is traced."""
+    found = []
+    build = StepProgram.__call__
+
+    def count(self, *args):
+        found.append(self)
+        return build(self, *args)
+
+    monkeypatch.setattr(StepProgram, "__call__", count)
+    return found
+
+
+@pytest.fixture
+def undisturbed(monkeypatch):
+    """Other work on the machine does not make a quick call look slow."""
+    record = CallTrial.record
+    monkeypatch.setattr(
+        CallTrial, "record", lambda self, calls, seconds: record(self, calls, calls * QUICK)
+    )
+
+
+def train(calls, tmp_path, through="train", steps=STEPS, examples=train_input_fn):
+    model_fn = model_of(calls, calls.in_step)
+    estimator = make_estimator(tmp_path, model_fn, use_tpu=True, loop=LOOP)
+    if through == "train":
+        estimator.train(examples, steps=steps)
+        return
+    model = estimator.keras_model(examples)
+    model.fit(examples({"batch_size": 16}), steps_per_epoch=steps, verbose=0)
+
+
+@pytest.mark.parametrize("through", ["train", "fit"])
+def test_quick_calls_come_to_be_made_in_their_steps(tmp_path, through, traces, undisturbed):
+    calls = Calls()
+    train(calls, tmp_path, through)
+    assert calls.made == list(range(1, STEPS + 1))
+    assert max(calls.behind[:LOOP]) > 0
+    assert calls.behind[-100:] == [0] * 100
+    assert len(traces) <= 3  # with a queue, without, and for the other executor
+
+
+def test_slow_calls_go_on_while_later_steps_run(tmp_path, traces):
+    calls = Calls(seconds=SLOW)
+    train(calls, tmp_path)
+    assert calls.made == list(range(1, STEPS + 1))
+    assert max(calls.behind[-100:]) > 0
+    assert len(traces) <= 2  # one for each executor
+
+
+def test_the_time_of_a_trial_is_that_of_the_calls(tmp_path, monkeypatch):
+    record, found = CallTrial.record, []
+
+    def note(self, calls, seconds):
+        found.append((calls, seconds))
+        record(self, calls, seconds)
+
+    monkeypatch.setattr(CallTrial, "record", note)
+    train(Calls(seconds=SLOW), tmp_path, steps=60)
+    assert found
+    assert all(seconds >= calls * SLOW for calls, seconds in found)
+
+
+@pytest.mark.parametrize("last", [TRIAL - 1, TRIAL + 1, STEPS - 3])
+def test_the_end_of_the_data_is_exact_around_the_change(tmp_path, last, undisturbed):
+    calls = Calls()
+    train(calls, tmp_path, examples=lambda params: train_input_fn(params).take(last))
+    assert calls.made == list(range(1, last + 1))
+
+
+def test_training_that_goes_on_goes_on_with_its_calls(tmp_path, undisturbed):
+    calls = Calls()
+    train(calls, tmp_path)
+    train(calls, tmp_path)
+    assert calls.made == list(range(1, 2 * STEPS + 1))
+
+
+@pytest.mark.parametrize("failing", [TRIAL - 20, STEPS - 10])
+def test_an_error_reaches_the_caller_before_and_after_the_change(tmp_path, failing, undisturbed):
+    calls = Calls(fails_at=failing)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"host call of step {failing}"):
+        train(calls, tmp_path)
+    assert calls.made == list(range(1, failing))
+
+
+def test_what_is_quick():
+    limit = TRIAL * host_queue._QUICK_CALL
+
+    def trial_of(*batches):
+        trial = CallTrial()
+        for calls, seconds in batches:
+            trial.record(calls, seconds)
+        return trial.quick
+
+    assert trial_of() is None
+    assert trial_of((1, 100.0)) is None  # the first compiles
+    assert trial_of((1, 100.0), (TRIAL - 1, 0.9 * limit)) is None
+    assert trial_of((1, 100.0), (TRIAL - 1, 0.9 * limit), (1, 0.0)) is True
+    assert trial_of((1, 100.0), (3, 1.1 * limit)) is False
+    assert trial_of((1, 100.0), (3, 1.1 * limit), (TRIAL, 0.0)) is False  # for good
+    assert trial_of((1, 100.0), (TRIAL, 0.9 * limit), (1, limit)) is True

@@ -1,0 +1,116 @@
+"""Starts the processes of a TF_CONFIG cluster on this machine, over loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from support.ports import free_ports
+
+WORKER = pathlib.Path(__file__).with_name("worker.py")
+TIMEOUT = 240  # seconds; one scenario takes some 20 on an idle machine
+
+
+@dataclasses.dataclass
+class Process:
+    """One worker.
+
+    Attributes:
+      popen: the process.
+      result_path: where it writes what it found, as JSON.
+      log_path: its standard output and error.
+    """
+
+    popen: subprocess.Popen
+    result_path: pathlib.Path
+    log_path: pathlib.Path
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def wait(self, timeout: float = TIMEOUT) -> int:
+        """Its exit code."""
+        return self.popen.wait(timeout)
+
+    def result(self) -> dict[str, Any]:
+        """What it found, once it has ended well."""
+        code = self.wait()
+        assert code == 0, f"exit code {code}:\n{self.log[-4000:]}"
+        return json.loads(self.result_path.read_text())
+
+
+class Cluster:
+    """Workers that run a scenario of `worker.py` together.
+
+    Args:
+      directory: for their results and logs.
+      count: how many workers; the first is the chief. One for a process without TF_CONFIG.
+    """
+
+    def __init__(self, directory: pathlib.Path, count: int):
+        self.directory = directory
+        self.count = count
+        self.processes: list[Process] = []
+        self.ports: list[int] = []
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *unused_error: object) -> None:
+        for process in self.processes:
+            if process.popen.poll() is None:
+                process.popen.send_signal(signal.SIGKILL)
+                process.popen.wait()
+
+    def start(self, scenario: str, only: list[int] | None = None, **arguments: Any) -> None:
+        """Starts the workers, or those with an index in `only`."""
+        self.ports = free_ports(self.count)
+        addresses = [f"localhost:{port}" for port in self.ports]
+        jobs = {"chief": addresses[:1], "worker": addresses[1:]}
+        run = len(self.processes)
+        for index in range(self.count) if only is None else only:
+            task = (
+                {"type": "worker", "index": index - 1} if index else {"type": "chief", "index": 0}
+            )
+            environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+            environment.pop("TF_CONFIG", None)
+            if self.count > 1:
+                environment["TF_CONFIG"] = json.dumps({"cluster": jobs, "task": task})
+            name = f"{scenario}-{run}-{index}-of-{self.count}"
+            result, log = self.directory / f"{name}.json", self.directory / f"{name}.log"
+            with log.open("w") as stream:
+                popen = subprocess.Popen(
+                    [sys.executable, str(WORKER), scenario, str(result), json.dumps(arguments)],
+                    env=environment,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                )
+            self.processes.append(Process(popen, result, log))
+
+    def results(self) -> list[dict[str, Any]]:
+        """What every worker found."""
+        return [process.result() for process in self.processes]
+
+
+def run(directory: pathlib.Path, count: int, scenario: str, **arguments: Any) -> list[dict]:
+    """What `count` workers find in a scenario."""
+    with Cluster(directory, count) as cluster:
+        cluster.start(scenario, **arguments)
+        return cluster.results()
+
+
+def wait_for(condition, timeout: float = TIMEOUT) -> None:
+    """Waits until `condition()` holds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)

@@ -1,0 +1,70 @@
+"""Published packages that use TPUEstimator, as their authors uploaded them.
+
+`clients` is a pytest fixture: the folder they are in, to be put on `PYTHONPATH`. Nothing in it is
+ours, and not a character is changed.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from support import TESTS
+from support.environments import cache_directory, lock
+
+REQUIREMENTS = (
+    "adanet==0.9.0",
+    "albert-tensorflow==1.1",
+    "bert-tensorflow==1.0.4",
+    "mesh-tensorflow==0.1.21",
+    "tensorflow-gan==2.1.0",
+    "xlnet-tensorflow==1.1.2",
+)
+NEEDED = (
+    "cloudpickle==3.1.1",  # by tensorflow-probability
+    "decorator==5.2.1",  # by tensorflow-probability
+    "dm-tree==0.1.9",  # by tensorflow-probability
+    "gin-config==0.5.0",  # by mesh-tensorflow
+    "mock==5.2.0",  # by mesh-tensorflow's tests
+    "sentencepiece==0.2.1",  # by albert-tensorflow and xlnet-tensorflow
+    "tensorflow-hub==0.16.1",  # by tensorflow-gan
+    "tensorflow-probability==0.25.0",  # by tensorflow-gan
+    "tf-slim==1.1.0",  # by mesh-tensorflow
+)
+
+
+@pytest.fixture(scope="session")
+def clients() -> pathlib.Path:
+    """The folder; installs into it once, in the user's cache directory."""
+    version = "".join(map(str, sys.version_info[:2]))
+    home = cache_directory() / f"clients-py{version}"
+    with lock(home.with_name(home.name + ".lock")):
+        marker = home / "finished"
+        wanted = "\n".join((*REQUIREMENTS, *NEEDED))
+        if not marker.exists() or marker.read_text() != wanted:
+            shutil.rmtree(home, ignore_errors=True)
+            _install(home)
+            marker.write_text(wanted)
+    return home
+
+
+def environment(clients: pathlib.Path) -> dict[str, str]:
+    """With this package and the clients in Python's path."""
+    return {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{clients}"}
+
+
+def _install(home: pathlib.Path) -> None:
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    command = [*pip, "--no-deps", "--target", str(home), *REQUIREMENTS, *NEEDED]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == 0:
+        return
+    reason = f"client packages cannot be installed: {done.stderr.strip()[-300:]}"
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)

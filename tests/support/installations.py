@@ -1,0 +1,152 @@
+"""Environments made by the lines of the page on installing, each kept in the cache directory.
+
+A line is executed as a reader would, in a folder that looks like a clone. It is executed again when
+the line changes, or what setup.cfg requires; remove the folder to have it executed on today's
+releases. What tests need besides is added afterwards, and may change nothing of what the line
+installed.
+"""
+
+from __future__ import annotations
+
+import configparser
+import dataclasses
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from support.environments import Unavailable, cache_directory, lock
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / "migration_guide" / "install.md"
+CLONE = ("LICENSE", "README.md", "pyproject.toml", "setup.cfg", "tpu_estimator_compat")
+NAMES = ("tensorflow-2.21", "tensorflow-2.20", "tensorflow-2.19", "tensorflow-tpu")
+
+WITHOUT_A_CHIP = {
+    # Elsewhere than on a TPU VM, libtpu would ask for the machine's description for minutes.
+    "TPU_SKIP_MDS_QUERY": "1",
+    # Else one process at a time has libtpu, and which one is chance.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+
+
+def lines() -> dict[str, str]:
+    """The page's lines by the names in the markers above them."""
+    pattern = r"^<!-- install: (.*) -->\n```sh\n(.*)\n```$"
+    return dict(re.findall(pattern, PAGE.read_text(), re.MULTILINE))
+
+
+@dataclasses.dataclass(frozen=True)
+class Installation:
+    """What a line has made.
+
+    Attributes:
+      name: that of the line.
+      home: the folder of the virtual environment.
+    """
+
+    name: str
+    home: pathlib.Path
+
+    @property
+    def packages(self) -> pathlib.Path:
+        [found] = self.home.glob("lib/python3.*/site-packages")
+        return found
+
+    def run(
+        self, *arguments: str, path: tuple[pathlib.Path, ...] = (ROOT,), **options
+    ) -> subprocess.CompletedProcess:
+        """Runs its Python on this tree's package, without a TPU.
+
+        Args:
+          *arguments: of the interpreter.
+          path: folders that come before those of the environment.
+          **options: of `subprocess.run`; `env` has additional variables.
+        """
+        env = {**os.environ, **WITHOUT_A_CHIP, "PYTHONPATH": os.pathsep.join(map(str, path))}
+        # Set where this process has imported a libtpu, which is the compiler of `preflight`.
+        env.pop("TPU_LIBRARY_PATH", None)
+        # A pytest in there is no worker of this one: workers share what runs have written.
+        for name in [name for name in env if name.startswith("PYTEST_")]:
+            del env[name]
+        env |= options.pop("env", {})
+        command = [str(self.home / "bin" / "python"), *arguments]
+        given = {"capture_output": True, "text": True, "timeout": 1500, **options}
+        return subprocess.run(command, env=env, **given)
+
+
+def installation(name: str) -> Installation:
+    """The environment of a line; makes it if need be. Skips where it cannot, fails under CI."""
+    try:
+        return find_or_make(name)
+    except Unavailable as error:
+        reason = f"the line for {name} cannot be executed: {error}"
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def find_or_make(name: str) -> Installation:
+    """What `installation` gives.
+
+    Raises:
+      Unavailable: the line failed; the message has the end of what it said.
+    """
+    version = "".join(map(str, sys.version_info[:2]))
+    home = cache_directory() / f"install-{name}-py{version}"
+    wanted = "\n".join([lines()[name], *requirements("options", "install_requires"), *tools()])
+    with lock(home.with_name(home.name + ".lock")):
+        marker = home / "finished"
+        if not marker.exists() or marker.read_text() != wanted:
+            shutil.rmtree(home, ignore_errors=True)
+            make(lines()[name], home)
+            marker.write_text(wanted)
+    return Installation(name, home / ".venv")
+
+
+def requirements(section: str, key: str) -> list[str]:
+    """A list of setup.cfg."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(ROOT / "setup.cfg")
+    listed = parser[section][key].splitlines()
+    return [line for line in listed if line and not line.startswith("#")]
+
+
+def tools() -> list[str]:
+    """What the tests and the digits example need; nothing that asks for TensorFlow."""
+    return ["pytest>=8", *requirements("options.extras_require", "examples")]
+
+
+def make(line: str, home: pathlib.Path) -> None:
+    """Executes a line in a folder with the files of a clone, then installs the tools."""
+    home.mkdir(parents=True)
+    for name in CLONE:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, home / name)
+    with tempfile.TemporaryDirectory() as folder:
+        # The lines say python3: that is this Python. No link, which the environment would link to.
+        python3 = pathlib.Path(folder, "python3")
+        base = getattr(sys, "_base_executable", sys.executable)
+        python3.write_text(f'#!/bin/sh\nexec {shlex.quote(base)} "$@"\n')
+        python3.chmod(0o755)
+        env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+        env.pop("PYTHONPATH", None)
+        _run(["bash", "-c", line], cwd=home, env=env)
+    pip = [".venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
+    installed = _run([*pip, "freeze", "--exclude-editable"], cwd=home)
+    (home / "installed.txt").write_text(installed)
+    _run([*pip, "install", "--quiet", "--constraint", "installed.txt", *tools()], cwd=home)
+
+
+def _run(command: list[str], **options) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        tail = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+        raise Unavailable(f"`{command[-1]}` failed: {tail}")
+    return done.stdout

@@ -1,0 +1,106 @@
+"""Small legacy model_fns and input_fns that the estimator tests share."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+import tpu_estimator_compat as tpu
+
+FEATURES = 4
+CLASSES = 3
+
+
+def examples(count: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    """`count` separable examples: float32 features of shape [count, 4] and int32 labels."""
+    rng = np.random.RandomState(0)
+    x = rng.normal(size=(count, FEATURES)).astype(np.float32)
+    return x, (x.sum(axis=1) > 0).astype(np.int32)
+
+
+def train_input_fn(params):
+    """Endless batches of params['batch_size']."""
+    dataset = tf.data.Dataset.from_tensor_slices(examples())
+    return dataset.repeat().batch(params["batch_size"], drop_remainder=True)
+
+
+def finite_input_fn(count: int):
+    """An input_fn of `count` examples, its last batch partial."""
+
+    def input_fn(params):
+        return tf.data.Dataset.from_tensor_slices(examples(count)).batch(params["batch_size"])
+
+    return input_fn
+
+
+def logits_of(features):
+    """Two dense layers from TF1 variables."""
+    hidden = tf.get_variable("hidden", [FEATURES, 8], initializer=tf.glorot_uniform_initializer(1))
+    output = tf.get_variable("output", [8, CLASSES], initializer=tf.glorot_uniform_initializer(2))
+    return tf.matmul(tf.nn.relu(tf.matmul(features, hidden)), output)
+
+
+def metric_fn(labels, logits):
+    """Accuracy, as legacy metric_fns compute it."""
+    return {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1))}
+
+
+def make_model_fn(train_op=None, **spec_arguments):
+    """A classifier's model_fn.
+
+    Args:
+      train_op: takes the loss and params, returns the train_op; None for Adam.
+      **spec_arguments: further fields of the TRAIN spec: values, or functions without arguments.
+    """
+
+    def model_fn(features, labels, mode, params):
+        logits = logits_of(features)
+        if mode == tpu.ModeKeys.PREDICT:
+            predictions = {"class": tf.argmax(logits, axis=-1), "features": features}
+            return tpu.TPUEstimatorSpec(mode, predictions=predictions)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        if mode == tpu.ModeKeys.EVAL:
+            metrics = (metric_fn, [labels, logits])
+            return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=metrics)
+        fields = {k: v() if callable(v) else v for k, v in spec_arguments.items()}
+        op = (train_op or adam)(loss, params)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=op, **fields)
+
+    return model_fn
+
+
+def adam(loss, params):
+    """Adam, wrapped for TPU where params say so."""
+    optimizer = tf.train.AdamOptimizer(0.01)
+    if params["use_tpu"]:
+        optimizer = tpu.CrossShardOptimizer(optimizer)
+    return optimizer.minimize(loss, global_step=tf.train.get_global_step())
+
+
+def make_estimator(model_dir, model_fn=None, *, use_tpu=False, loop=5, tpu_config=None, **kwargs):
+    """A TPUEstimator with batches of 16; `kwargs` go to RunConfig where it knows them."""
+    own = {k: kwargs.pop(k) for k in ("params", "warm_start_from", "eval_on_tpu") if k in kwargs}
+    for k in ("train_batch_size", "eval_batch_size", "predict_batch_size"):
+        own[k] = kwargs.pop(k, 16)
+    config = tpu.RunConfig(
+        model_dir=str(model_dir),
+        tpu_config=tpu_config or tpu.TPUConfig(iterations_per_loop=loop),
+        **{"save_summary_steps": 0, "tf_random_seed": 1, **kwargs},
+    )
+    return tpu.TPUEstimator(model_fn or make_model_fn(), config=config, use_tpu=use_tpu, **own)
+
+
+class LossRecorder(tf.train.SessionRunHook):
+    """Keeps the loss of every step."""
+
+    def __init__(self):
+        self.losses = []
+
+    def begin(self):
+        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._loss)
+
+    def after_run(self, run_context, run_values):
+        self.losses.append(float(run_values.results))

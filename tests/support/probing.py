@@ -1,0 +1,35 @@
+"""Scripts in processes of their own that answer with JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def run(*command: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None) -> Any:
+    """The JSON that a command prints as its last line.
+
+    Args:
+        *command: An interpreter, a script and its arguments.
+        given: What the script reads from stdin, as JSON.
+        cwd: Its working directory.
+
+    Raises:
+        RuntimeError: It failed; the message has the end of what it said.
+    """
+    done = subprocess.run(
+        list(map(str, command)),
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **ENVIRONMENT},
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command}: exit {done.returncode}\n{done.stderr[-4000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
