@@ -25,7 +25,7 @@ from tpu_estimator_compat.hooks.progress_bar import progress_bar
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.program import graph_def
+from tpu_estimator_compat.program import collectives
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_calls import call_over_replicas
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
@@ -237,10 +237,7 @@ def _check_exchange(run: CapturedMode) -> None:
     """Refuses what the original refused, which looked at the whole graph as well."""
     if not run.topology.tpu_semantics or run.topology.num_replicas == 1:
         return
-    operations = run.graph.get_operations()
-    if any(op.type == graph_def.COLLECTIVE for op in operations):
-        return
-    if not graph_def.functions_with_collectives(run.graph, operations):
+    if not collectives.adds_up(run.graph):
         raise ValueError(
             "CrossShardOptimizer must be used for model training on TPUs. There are "
             f"{run.topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "
