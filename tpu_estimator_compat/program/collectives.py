@@ -56,17 +56,17 @@ class StableHloOp:
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """What is known of a type of op. Its input 0 is a replica's value, which has one output.
+    """What is known of a type of op, which makes one tensor of a replica's value, its input 0.
 
     Attributes:
       op_type: TensorFlow's name of it.
       api: what users call to make one.
       participants: the name of input 1, a constant int32 matrix. A `group_assignment` has a row of
         replica ids per group; of `source_target_pairs`, each row is a sender and a receiver.
-      exchange: does it among CPUs or GPUs, in replica context: takes ops of this type, a replica's
-        value of each and the number of replicas; returns what the replica gets, in that order.
-      alone: changes the node into one that does it for a sole participant; None where what that
-        gets depends on `participants`, and `exchange` gives it.
+      exchange: does it on CPU or GPU replicas: takes ops of this type, one replica's value of each
+        and the number of replicas; returns what that replica gets, in the same order.
+      alone: turns a node into one for a sole participant; None where what that gets depends on
+        `participants`, and `exchange` finds it.
       gradient: the type of op that TensorFlow's registered gradient makes.
       lowering: what XLA is given in its place.
       adds_up: whether it adds up gradients, as training on several replicas demands.
