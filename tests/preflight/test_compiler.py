@@ -73,7 +73,7 @@ def test_the_arguments_are_known_by_index(compile_for):
                 "split_dimension": 0,
                 "concat_dimension": 0,
                 "split_count": 4,
-                "group_assignment": [[0, 1, 2, 3]],
+                "replica_groups": [[0, 1, 2, 3]],
             },
         ),
     ],
@@ -90,7 +90,7 @@ def test_a_marker_without_its_settings_cannot_be_expressed(compile_for):
     result = compile_for(modules.call("tfpreflight.all_to_all", "{}"), "v5e:2x2", 4)
 
     assert result.error is Error.NOT_EXPRESSED
-    assert "Bad custom call tfpreflight.all_to_all: KeyError('split_dimension')" in result.message
+    assert "'stablehlo.all_to_all' op requires attribute" in result.message
 
 
 def test_what_tensorflow_leaves_of_its_own_dialect_is_replaced(compile_for):

@@ -9,6 +9,7 @@ import models
 import pytest
 import tensorflow as tf
 from asking import estimator, input_fn, report
+from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tec
 from tpu_estimator_compat.preflight.findings import Kind, Severity
@@ -178,6 +179,18 @@ def test_all_reduces_are_counted_where_there_are_replicas(tmp_path):
     several = report(models.plain, tmp_path, "v5e:2x2").collectives
     assert (alone.all_reduces, alone.all_reduce_bytes) == (0, 0)
     assert (several.all_reduces, several.all_reduce_bytes) == (1, models.WIDTH * 4 * 4)
+
+
+def test_other_exchanges_are_lowered_with_their_gradients(tmp_path):
+    def model_fn(features, labels, mode, params):
+        logits = models.logits_of(features)
+        sent = tpu_ops.collective_permute(logits, [[0, 1], [1, 2], [2, 3]])
+        pieces = tpu_ops.all_to_all(sent, 1, 0, 4, [[0, 1, 2, 3]])
+        return models.spec(mode, tf.reduce_mean(pieces**2))
+
+    found = report(model_fn, tmp_path)
+    assert found.findings == []
+    assert (found.collectives.all_reduces, found.collectives.others) == (1, 4)
 
 
 def test_replicas_that_exchange_nothing_are_told(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.program import graph_def, graph_ops, stages
+from tpu_estimator_compat.program import graph_def, graph_ops
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 
 
@@ -119,29 +119,6 @@ def test_stages_keep_the_order_of_reads_and_writes(graph):
     first, last = ({op.name for op in stage.ops} for stage in program.stages)
     assert before.op.name in first
     assert {written.name, after.op.name} <= last
-
-
-def test_one_replica_sums_over_itself(graph, session):
-    value = tf.tpu.cross_replica_sum(tf.constant([1.0, 2.0]))
-    assert session.run(value).tolist() == [1.0, 2.0]
-
-
-def test_collectives_in_branches(graph, session):
-    inside = tf.cond(
-        tf.constant(True), lambda: tf.tpu.cross_replica_sum(tf.constant(3.0)), lambda: 0.0
-    )
-    assert session.run(inside) == 3.0
-    program = ReplicaProgram(graph, [], [inside], replicas=2)
-    with pytest.raises(NotImplementedError, match=r"inside a tf\.cond or tf\.while_loop"):
-        program._graph_def(0, 0)
-
-
-def test_group_assignment_must_name_every_replica_once(graph):
-    from tensorflow.python.tpu.ops import tpu_ops
-
-    summed = tpu_ops.cross_replica_sum(tf.constant(1.0), [[0, 1], [1, 2]])
-    with pytest.raises(ValueError, match="must name each of the 4 replicas exactly once"):
-        stages.groups_of(summed.op, 4)
 
 
 def test_control_inputs_on_fed_placeholders_do_not_import_them(graph, session):

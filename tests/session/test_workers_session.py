@@ -176,6 +176,14 @@ def test_keras_fit_on_two_machines(tmp_path):
     assert (tmp_path / "model" / "model.ckpt-20.index").exists()
 
 
+def test_machines_send_each_other_values(tmp_path):
+    w, own = np.float32(1), np.arange(8, dtype=np.float32).reshape(2, 4)
+    for _ in range(2):
+        w -= 0.01 * np.mean(2 * (own[::-1] * w - own) * own[::-1])
+    for found in run(tmp_path, 2, "exchanges", model_dir=str(tmp_path / "model")):
+        assert found["w"] == pytest.approx(w, rel=TOLERANCE)
+
+
 def test_different_graphs_are_refused(tmp_path):
     for found in run(tmp_path, 2, "different_graphs", model_dir=str(tmp_path / "model")):
         assert "model_fn built another graph on machine(s) [1]" in found["error"]

@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 import tensorflow.compat.v1 as tf
 from support import legacy_models
+from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator
@@ -293,6 +294,30 @@ def fit(model_dir):
     return {"loss": history.history["loss"], "step": hook.step, "variables": hook.variables}
 
 
+def exchanges(model_dir):
+    """Each machine trains on the other's half of 0, ..., 7, after an all-to-all and its inverse."""
+
+    def model_fn(features, labels, mode, params):
+        w = tf.get_variable("w", [], initializer=tf.ones_initializer())
+        others = tpu_ops.collective_permute(features * w, [[0, 1], [1, 0]])
+        mixed = tpu_ops.all_to_all(others, 0, 0, 2)
+        loss = tf.reduce_mean((tpu_ops.all_to_all(mixed, 0, 0, 2) - features) ** 2)
+        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.01))
+        train_op = optimizer.minimize(loss, tf.train.get_global_step())
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def input_fn(params):
+        half = tf.range(4, dtype=tf.float32) + 4 * params["context"].current_host
+        return tf.data.Dataset.from_tensors((half, half)).repeat()
+
+    est = legacy_models.make_estimator(
+        model_dir, model_fn, use_tpu=True, loop=2, train_batch_size=8
+    )
+    hook = Recorder()
+    est.train(input_fn, hooks=[hook], steps=2)
+    return {"w": hook.variables["w"]}
+
+
 def different_graphs(model_dir):
     """The second machine's model has another variable."""
 
@@ -361,6 +386,7 @@ SCENARIOS = {
         host_calls,
         plain_estimator,
         fit,
+        exchanges,
         different_graphs,
         chief_cannot_start,
         schedule,

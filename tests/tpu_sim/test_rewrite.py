@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.simulated_tpu.rewrite import EXCHANGES
 from support.simulated_tpu.runtime import SimulatedTPU, simulated
+
+from tpu_estimator_compat.program import collectives
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,10 @@ def test_every_core_computes_with_what_is_its_own(chip):
         return replica() + variable.read_value()
 
     assert run(chip, add) == [4.0, 5.0]
+
+
+def test_it_exchanges_what_the_package_does():
+    assert EXCHANGES == collectives.OP_TYPES
 
 
 def test_sums_over_replicas(chip):

@@ -16,7 +16,7 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.metrics import LOSS, Pairs, metric_pairs
-from tpu_estimator_compat.program import graph_def
+from tpu_estimator_compat.program import collectives
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
@@ -184,10 +184,7 @@ def _check_exchange(mode: CapturedMode) -> None:
     """Refuses what the original refused, which looked at the whole graph as well."""
     if not mode.topology.tpu_semantics or mode.topology.num_replicas == 1:
         return
-    operations = mode.graph.get_operations()
-    if any(op.type == graph_def.COLLECTIVE for op in operations):
-        return
-    if not graph_def.functions_with_collectives(mode.graph, operations):
+    if not collectives.adds_up(mode.graph):
         raise ValueError(
             "CrossShardOptimizer must be used for model training on TPUs. There are "
             f"{mode.topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "

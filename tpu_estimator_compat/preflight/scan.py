@@ -15,7 +15,7 @@ from tpu_estimator_compat.preflight import sources, tpu_ops
 from tpu_estimator_compat.preflight.advice import advice
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep
-from tpu_estimator_compat.program import graph_def, graph_ops
+from tpu_estimator_compat.program import collectives, graph_def, graph_ops
 from tpu_estimator_compat.program.element_names import element_names
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})
@@ -97,7 +97,7 @@ def _of_function(op: tf.Operation, seen: set[str]) -> list[Finding]:
 
 
 def _of_op(op: tf.Operation, behind: bool) -> list[Finding]:
-    if op.type in _HANDLES or op.type in tpu_ops.EXCHANGES or graph_ops.is_handle(op):
+    if op.type in _HANDLES or op.type in collectives.OP_TYPES or graph_ops.is_handle(op):
         return []
     if op.type in tpu_ops.TPU_ONLY:
         why = f"{op.type} exists on a TPU, but cannot be checked without one."

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from tpu_estimator_compat.preflight import sources, tpu_ops
+from tpu_estimator_compat.preflight import sources
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.report import Collectives, Layer
-from tpu_estimator_compat.program import graph_def
+from tpu_estimator_compat.program.collectives import OP_TYPES, SUMS
 
 _MOST_LAYERS = 24
 _NO_SCOPE = "(no scope)"
@@ -63,8 +63,8 @@ def collectives(step: PlannedStep) -> Collectives:
     """What the replicas exchange in a step; nothing where there is one. Loops count once."""
     if step.run.topology.num_replicas == 1:
         return Collectives(0, 0)
-    found = [op for op in sources.with_functions(step.ops) if op.type in tpu_ops.EXCHANGES]
-    sums = [op for op in found if op.type == graph_def.COLLECTIVE]
+    found = [op for op in sources.with_functions(step.ops) if op.type in OP_TYPES]
+    sums = [op for op in found if op.type in SUMS]
     size = sum((op.outputs[0].shape.num_elements() or 0) * op.outputs[0].dtype.size for op in sums)
     return Collectives(len(sums), size, len(found) - len(sums))
 

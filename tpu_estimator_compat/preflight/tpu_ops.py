@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.preflight.sources import Sources
-from tpu_estimator_compat.program import graph_def
+from tpu_estimator_compat.program import collectives, graph_def
+from tpu_estimator_compat.program.collectives import StableHloOp, XlaOp
 from tpu_estimator_compat.program.graph_def import NodeDef, Rewrites
-
-EXCHANGES = frozenset({graph_def.COLLECTIVE, "CollectivePermute", "AllToAll"})
-"""Ops by which replicas exchange values, and that can be lowered."""
 
 TPU_ONLY = frozenset(
     {
@@ -39,43 +36,35 @@ TPU_ONLY = frozenset(
 
 
 def rewrites(graph: tf.Graph) -> Rewrites:
-    """What `graph_def.subgraph_def` is to make of the exchanges in `graph`."""
+    """What `graph_def.subgraph_def` is to make of the collectives in `graph`."""
     sources = Sources(graph)
     return {
-        graph_def.COLLECTIVE: _all_reduce,
-        "CollectivePermute": functools.partial(_permute, sources),
-        "AllToAll": functools.partial(_all_to_all, sources),
+        row.op_type: functools.partial(_lower, sources, row.lowering) for row in collectives.TABLE
     }
 
 
-def _all_reduce(node: NodeDef) -> None:
-    node.op = "XlaAllReduce"  # takes the same two inputs
-    node.attr["reduce_op"].s = b"Add"
-    node.attr["mode"].s = b"CrossReplica"
+def _lower(sources: Sources, lowering: XlaOp | StableHloOp, node: NodeDef) -> None:
+    if isinstance(lowering, StableHloOp):
+        _custom_call(sources, lowering, node)
+        return
+    node.op = lowering.op_type
+    for name, value in lowering.attributes.items():
+        node.attr[name].s = value
 
 
-def _permute(sources: Sources, node: NodeDef) -> None:
-    _custom_call(sources, node, "collective_permute", "source_target_pairs")
-
-
-def _all_to_all(sources: Sources, node: NodeDef) -> None:
-    names = ("concat_dimension", "split_dimension", "split_count")
-    given = {name: node.attr[name].i for name in names}
-    _custom_call(sources, node, "all_to_all", "group_assignment", **given)
-
-
-def _custom_call(sources: Sources, node: NodeDef, what: str, pairs: str, **given: Any) -> None:
-    """Turns an exchange of input 0, along the constant in input 1, into a call by name."""
+def _custom_call(sources: Sources, lowering: StableHloOp, node: NodeDef) -> None:
+    """Turns an exchange of input 0 into a call of StableHLO's op by its name and attributes."""
     op = sources.find(node.name)
-    constant = None if op is None else tf.get_static_value(op.inputs[1])
+    constant = None if op is None else collectives.participants(op)
     if op is None or constant is None:
         return  # stays as it is, and XLA says that it does not know it
     [result] = op.outputs
-    config = {pairs: np.asarray(constant).tolist(), **given}
+    config = {lowering.participants: np.asarray(constant).tolist()}
+    config |= {name: node.attr[name].i for name in lowering.attributes}
     node.op = "XlaCustomCallV2"
     graph_def.set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
     node.attr.clear()
-    node.attr["call_target_name"].s = f"tfpreflight.{what}".encode()
+    node.attr["call_target_name"].s = f"tfpreflight.{lowering.name}".encode()
     node.attr["backend_config"].s = json.dumps(config).encode()
     node.attr["has_side_effect"].b = False
     node.attr["operand_dtypes"].list.type.append(op.inputs[0].dtype.as_datatype_enum)

@@ -93,7 +93,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     (directory / "stage").write_text("compile")
     try:
         executable = _compile(request["program"], devices, str(directory / "dump"))
-    except (ir.MLIRError, _BadMarker) as error:
+    except ir.MLIRError as error:
         return {"compiler": compiler, "not_expressed": str(error)}
     except RuntimeError as error:
         return {"compiler": compiler, "refused": str(error)}
@@ -135,10 +135,6 @@ def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:
                 yield from _operations(child.operation)
 
 
-class _BadMarker(ValueError):
-    """A custom call in the place of a collective that is not one."""
-
-
 def _legalize(operation: ir.Operation) -> None:
     """Replaces what TensorFlow's lowering leaves and TPUs' refuses, in place."""
     if operation.name == "mhlo.copy":  # says where a value is, not what
@@ -155,24 +151,14 @@ def _legalize(operation: ir.Operation) -> None:
 def _replace_marker(operation: ir.Operation, kind: str) -> None:
     """Turns the custom call that stands for a collective without a CPU kernel into that collective.
 
-    Its `backend_config` is JSON: `source_target_pairs` of a `collective_permute`; or
-    `split_dimension`, `concat_dimension`, `split_count` and `group_assignment` of an `all_to_all`.
+    Its `backend_config` is JSON: the attributes of StableHLO's op `kind`, integers or matrices.
     """
-    try:
-        config = json.loads(ir.StringAttr(operation.attributes["backend_config"]).value)
-        if kind == "collective_permute":
-            attributes = {"source_target_pairs": _matrix(config["source_target_pairs"])}
-        elif kind == "all_to_all":
-            int64 = ir.IntegerType.get_signless(64)
-            attributes = {
-                name: ir.IntegerAttr.get(int64, config[name])
-                for name in ("split_dimension", "concat_dimension", "split_count")
-            }
-            attributes["replica_groups"] = _matrix(config["group_assignment"])
-        else:
-            raise KeyError("expected collective_permute or all_to_all")
-    except (KeyError, ValueError, TypeError) as error:
-        raise _BadMarker(f"Bad custom call {_MARKER}{kind}: {error!r}") from error
+    config = json.loads(ir.StringAttr(operation.attributes["backend_config"]).value)
+    int64 = ir.IntegerType.get_signless(64)
+    attributes = {
+        name: ir.IntegerAttr.get(int64, value) if isinstance(value, int) else _matrix(value)
+        for name, value in config.items()
+    }
     _replace(operation, "stablehlo." + kind, attributes)
 
 

@@ -16,7 +16,6 @@ import tensorflow as tf
 GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
 Rewrites = Mapping[str, Callable[[NodeDef], None]]
-COLLECTIVE = "CrossReplicaSum"
 
 
 class _NodeDefs:
@@ -59,14 +58,12 @@ def subgraph_def(
 
     Device strings and colocation are dropped: where a legacy graph wanted its ops says nothing
     about the replica that runs them now. Control inputs from outside `ops` are dropped too, but
-    for those of `awaited`; the caller orders the pieces. A CrossReplicaSum that is still here has
-    one participant and becomes an Identity, unless `rewrites` says otherwise.
+    for those of `awaited`; the caller orders the pieces.
 
     Args:
       graph: the captured graph.
       ops: operations of `graph`, in the order in which they are to be created.
-      rewrites: by type of op, what changes a node of that type, in functions too. None for a
-        CrossReplicaSum of one participant.
+      rewrites: by type of op, what changes a node of that type, in functions too.
       seed_offset: added to the second seed of seeded random ops, so that replicas draw different
         numbers from one graph.
       instead: operations of one output to leave out, by name, with the one to take instead.
@@ -76,7 +73,7 @@ def subgraph_def(
     Returns:
       A GraphDef with the needed functions of the graph's library.
     """
-    rewrites = {COLLECTIVE: _make_identity} if rewrites is None else rewrites
+    rewrites = rewrites or {}
     source = _nodes_of(graph)
     names = {op.name for op in ops} | set(awaited)
     result = tf.compat.v1.GraphDef()
@@ -119,12 +116,6 @@ def _rename_inputs(node: NodeDef, instead: Mapping[str, str]) -> None:
         waits, bare = name[: name.startswith("^")], name.lstrip("^").removesuffix(":0")
         if bare in instead:
             node.input[i] = waits + instead[bare]
-
-
-def _make_identity(node: NodeDef) -> None:
-    """Turns a sum over one participant into a copy: input 1 is the group assignment."""
-    node.op = "Identity"
-    set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
 
 
 def set_inputs(node: NodeDef, inputs: list[str]) -> None:
@@ -212,10 +203,10 @@ def called_functions(op: tf.Operation) -> list[str]:
     return [name for name in _function_names([op.node_def]) if name != op.type]
 
 
-def functions_with_collectives(graph: tf.Graph, ops: Collection[tf.Operation]) -> list[str]:
-    """Names of functions that `ops` call and that hold a CrossReplicaSum."""
+def functions_with(
+    graph: tf.Graph, ops: Collection[tf.Operation], types: Collection[str]
+) -> list[str]:
+    """Names of functions that `ops` call, directly or not, and that hold an op of `types`."""
     source = _nodes_of(graph)
     functions = _reachable_functions((source.nodes[op.name] for op in ops), source.library)
-    return [
-        f.signature.name for f in functions if any(node.op == COLLECTIVE for node in f.node_def)
-    ]
+    return [f.signature.name for f in functions if any(node.op in types for node in f.node_def)]

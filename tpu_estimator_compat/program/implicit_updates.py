@@ -9,24 +9,13 @@ Keras 3, and the new ones of tf_keras, return no op that stands for their update
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program import graph_ops, keras_code
 
 _WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
-_KERAS_CODE = tuple(
-    os.sep + os.path.join(*parts)
-    for parts in (
-        ("keras", "src", "layers", ""),
-        ("keras", "src", "optimizers", ""),
-        ("keras", "src", "random", ""),
-        ("tf_keras", "src", "layers", ""),
-        ("tf_keras", "src", "optimizers", "optimizer.py"),
-    )
-)
 
 
 def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[tf.Operation]:
@@ -52,8 +41,7 @@ def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[
 
 
 def _by_keras(op: tf.Operation) -> bool:
-    frames = op.traceback
     # A variable's first initialiser is not its `initializer` after `init_from_checkpoint`.
-    if any(frame.name == "_init_from_args" for frame in frames):
+    if any(frame.name == "_init_from_args" for frame in op.traceback):
         return False
-    return any(part in frame.filename for frame in frames for part in _KERAS_CODE)
+    return keras_code.is_by(op, keras_code.UPDATING)

@@ -12,11 +12,10 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
-from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
-from tpu_estimator_compat.program import graph_def, graph_ops, simplify, stages
+from tpu_estimator_compat.program import collectives, graph_def, graph_ops, simplify, stages
 from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.runtime import functions, workers
+from tpu_estimator_compat.runtime import functions
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
 
@@ -30,12 +29,12 @@ class ReplicaProgram:
       fetches: graph tensors whose values the caller gets.
       targets: operations to run for their effect.
       replicas: how many replicas run this program together; 1 for host work.
-      native_collectives: leave CrossReplicaSum ops in place, for devices that have a kernel (TPU).
-      rewrites: as for `graph_def.subgraph_def`; empty with native collectives.
+      native_collectives: leave collectives in place, for devices that have kernels (TPU).
+      rewrites: as for `graph_def.subgraph_def`; None for what collectives of one participant take.
       reads_first: read variables as they are before the step, where a read waits for nothing.
 
     Raises:
-      NotImplementedError: several replicas, and a CrossReplicaSum inside a branch or loop body.
+      NotImplementedError: an exchange inside a branch or loop body.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class ReplicaProgram:
         self.replicas = replicas
         self.native_collectives = native_collectives
         self._reads_first = reads_first
-        self._rewrites = {} if native_collectives and rewrites is None else rewrites
+        self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
         ops = graph_ops.ancestors([*wanted, *self.targets], fed)
@@ -74,7 +73,7 @@ class ReplicaProgram:
         program = cls.__new__(cls)
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
         program.targets, program.handles, program._reads_first = [], [], False
-        program.replicas, program.native_collectives, program._rewrites = 1, False, None
+        program.replicas, program.native_collectives, program._rewrites = 1, False, {}
         program._finish(graph_ops.ancestors([op], ()), set())
         return program
 
@@ -82,9 +81,10 @@ class ReplicaProgram:
         # A fed placeholder may still be a control input of something: it must not be imported.
         self.ops = {op for op in ops if op.type != "Placeholder" or (op.name, 0) not in stops}
         self.stops = stops
-        exchange = self.replicas > 1 and not self.native_collectives
+        native = self.native_collectives
+        exchanged = set() if native else collectives.exchanged(self.ops, self.replicas)
         self.stages = stages.cut(
-            self.ops, self.fetches, stops, exchange=exchange, reads_first=self._reads_first
+            self.ops, self.fetches, stops, exchanged=exchanged, reads_first=self._reads_first
         )
         self._graph_defs: dict[tuple[int, int], tf.compat.v1.GraphDef] = {}
         targets = set(self.targets)
@@ -115,6 +115,8 @@ class ReplicaProgram:
         cached = self._graph_defs.get((index, seed_offset))
         if cached is None:
             ops = self.stages[index].ops
+            if not self.native_collectives:
+                collectives.refuse_nested(self.graph, ops, self.replicas)
             kept = {op.name for op in self._wanted[index]}
             kept |= {t.op.name for t in self.stages[index].outputs}
             cached = graph_def.subgraph_def(
@@ -126,19 +128,8 @@ class ReplicaProgram:
                 awaited=self._awaited[index],
             )
             functions.register_functions(cached)
-            if self.replicas > 1 and not self.native_collectives:
-                self._refuse_nested_collectives(ops)
             self._graph_defs[index, seed_offset] = cached
         return cached
-
-    def _refuse_nested_collectives(self, ops: Sequence[tf.Operation]) -> None:
-        names = graph_def.functions_with_collectives(self.graph, ops)
-        if names:
-            raise NotImplementedError(
-                f"CrossReplicaSum inside a tf.cond or tf.while_loop ({', '.join(names)}) cannot be "
-                f"exchanged among {self.replicas} CPU or GPU replicas. Move CrossShardOptimizer or "
-                "cross_replica_sum out of the branch, or run on one replica."
-            )
 
     def __call__(self, values: Sequence[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:
         """Builds the program into the function under construction.
@@ -157,8 +148,9 @@ class ReplicaProgram:
         done: list[tf.Operation] = []
         for index, stage in enumerate(self.stages):
             done += self._import(index, environment, after=done)
-            if stage.collectives:
-                self._exchange(stage, environment)
+            values = [environment[key(op.inputs[0])] for op in stage.collectives]
+            received = collectives.exchange(stage.collectives, values, self.replicas)
+            environment.update(((op.name, 0), value) for op, value in received.items())
         if not self.native_collectives:
             _must_run(done)
         with tf.control_dependencies(done):
@@ -189,18 +181,6 @@ class ReplicaProgram:
                 op._add_control_inputs(after)
         environment.update(zip(map(key, stage.outputs), returned, strict=False))
         return list(returned[len(stage.outputs) :])
-
-    def _exchange(self, stage: stages.Stage, environment: dict[Key, tf.Tensor]) -> None:
-        """Adds up the stage's collective inputs over the replicas, in one batch per grouping."""
-        batches: dict[tuple[tuple[int, ...], ...], list[tf.Operation]] = {}
-        for op in stage.collectives:
-            groups = stages.groups_of(op, self.replicas)
-            batches.setdefault(groups, []).append(op)
-        for groups, ops in batches.items():
-            values = [environment[key(op.inputs[0])] for op in ops]
-            name = " ".join(op.name for op in ops)
-            for op, value in zip(ops, _sum_over(groups, values, name), strict=True):
-                environment[op.name, 0] = value
 
 
 @contextlib.contextmanager
@@ -238,37 +218,3 @@ def _seed_offset(replicas: int) -> int:
     replica = context.replica_id_in_sync_group if context else 0
     # On a TPU the id is a tensor, and each core has a random stream of its own anyway.
     return replica if isinstance(replica, int) else 0
-
-
-def _sum_over(
-    groups: tuple[tuple[int, ...], ...], values: Sequence[tf.Tensor], name: str
-) -> Sequence[tf.Tensor]:
-    context = tf.distribute.get_replica_context()
-    if len(groups) == 1:
-        return _sum_over_all(values, name)
-    replica = context.replica_id_in_sync_group
-    totals: list[Sequence[tf.Tensor]] = []
-    for group in groups:
-        member = tf.reduce_any(tf.equal(replica, list(group)))
-        shares = [tf.where(member, v, tf.zeros_like(v)) for v in values]
-        totals.append(_sum_over_all(shares, f"{name} {group}"))
-    mine = tf.argmax([tf.reduce_any(tf.equal(replica, list(group))) for group in groups])
-    return [tf.stack(sums)[mine] for sums in zip(*totals, strict=True)]
-
-
-def _sum_over_all(values: Sequence[tf.Tensor], name: str) -> Sequence[tf.Tensor]:
-    context = tf.distribute.get_replica_context()
-    if group := workers.of(context.strategy):
-        return group.sum_over_replicas(values, name)
-    devices = context.strategy.extended.worker_devices
-    local = isinstance(context.strategy.extended, MirroredExtended)
-    if not local or not all("cpu" in d.lower() for d in devices):
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, list(values))
-
-    # TF's collectives between logical CPUs fail once a process has strategies of two sizes.
-    def add_up(strategy, per_replica):
-        del strategy
-        reduction = tf.distribute.ReductionToOneDevice()
-        return reduction.batch_reduce(tf.distribute.ReduceOp.SUM, [(v, v) for v in per_replica])
-
-    return context.merge_call(add_up, args=(list(values),))

@@ -6,28 +6,15 @@ single-threaded executor runs as it is; and where it drops an op it leaves the w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program import graph_ops, keras_code
 from tpu_estimator_compat.program.graph_ops import Key, key
 
 _READ = "ReadVariableOp"
 _MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet there for their effect
-
-_KERAS_CODE = tuple(
-    os.sep + os.path.join(*parts)
-    for parts in (
-        ("keras", "src", "backend", "common", "variables.py"),
-        ("keras", "src", "layers", ""),
-        ("keras", "src", "optimizers", ""),
-        ("keras", "src", "random", ""),
-        ("tf_keras", "src", "layers", ""),
-        ("tf_keras", "src", "optimizers", ""),
-    )
-)
 
 
 def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
@@ -124,13 +111,11 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
     for op in order:
         if op.type != _READ:
             written.update(key(t) for t in op.inputs if t.dtype == tf.resource)
-        elif key(op.inputs[0]) in written and not op.control_inputs and not _by_keras(op):
+        elif key(op.inputs[0]) not in written or op.control_inputs:
+            continue
+        elif not keras_code.is_by(op, keras_code.READING):
             early.add(op)
     return [*(op for op in order if op in early), *(op for op in order if op not in early)]
-
-
-def _by_keras(op: tf.Operation) -> bool:
-    return any(part in frame.filename for frame in op.traceback for part in _KERAS_CODE)
 
 
 def sole_elements(

@@ -1,0 +1,27 @@
+"""Which operations of a graph Keras's own code has made."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+
+Code = tuple[str, ...]
+
+
+def _ends(*paths: str) -> Code:
+    return tuple(os.sep + path.replace("/", os.sep) for path in paths)
+
+
+_COMMON = _ends(
+    "keras/src/layers/", "keras/src/optimizers/", "keras/src/random/", "tf_keras/src/layers/"
+)
+READING = (*_COMMON, *_ends("keras/src/backend/common/variables.py", "tf_keras/src/optimizers/"))
+"""Code that reads variables in the order in which it is written."""
+UPDATING = (*_COMMON, *_ends("tf_keras/src/optimizers/optimizer.py"))
+"""Code that writes to variables, and returns no op that stands for it."""
+
+
+def is_by(op: tf.Operation, code: Code) -> bool:
+    """Whether lines of `code` were running when `op` was made."""
+    return any(part in frame.filename for frame in op.traceback for part in code)
