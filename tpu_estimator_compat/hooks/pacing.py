@@ -25,7 +25,7 @@ class Pacer:
 
     def __init__(self, hooks: Sequence[traits.Hook], loop: IterationsPerLoopCounter | None):
         self._hooks = list(hooks)
-        self._may_lag = not any(map(traits.looks_around, hooks))
+        self._may_lag = not any(traits.of(hook).looks_at_host_calls for hook in hooks)
         self._loop = loop
         self._seconds_per_step: float | None = None
         self._step_increment = 1
@@ -61,7 +61,7 @@ class Pacer:
             limits = [
                 d.steps
                 for hook, d in zip(self._hooks, demands, strict=True)
-                if d.steps is not None and traits.is_limit(hook)
+                if d.steps is not None and traits.of(hook).bounds_training
             ]
             return max(1, min([self._steps_of(self._loop), *(self._in_steps(n) for n in limits)]))
         steps = [self._in_steps(d.steps) for d in demands if d.steps is not None]

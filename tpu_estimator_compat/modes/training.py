@@ -18,7 +18,8 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.hooks import Pacer, split_hooks
+from tpu_estimator_compat.hooks import Pacer, split_hooks, traits
+from tpu_estimator_compat.hooks.nan import LossNanHook
 from tpu_estimator_compat.hooks.preemption import Preemption
 from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.hooks.progress_bar import progress_bar
@@ -88,8 +89,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
 
         def make_session() -> StepSession:
             for hook in hooks:  # a session after one that broke goes on from what that one saved
-                if isinstance(hook, SaverHook):
-                    hook.wait()
+                traits.wait(hook)
             return run.step_session(
                 feed, loss=loss, targets=targets, stop_on_nan=True, jit_compile=run.jit_compile
             )
@@ -139,9 +139,8 @@ def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
         yield
     except BaseException:
         for hook in hooks:
-            if isinstance(hook, SaverHook):
-                with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
-                    hook.wait()
+            with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
+                traits.wait(hook)
         raise
 
 
@@ -271,8 +270,6 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
     stop = []
     if request.steps is not None or request.max_steps is not None:
         stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
-    nan = tf.compat.v1.train.NanTensorHook(spec.loss)
-    nan.steps_until_control = lambda step: None  # the inner loop stops at a NaN by itself
     request_hooks, keras_callbacks = split_hooks(request.hooks, run.mode, {"loss": spec.loss})
     speed = _speed_hooks(run, request)
     by_estimator = request.batch_size is None  # which told its speed before everyone else
@@ -282,7 +279,7 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
         *_summary_hooks(run, scaffold),
         *request_hooks,
         *stop,
-        nan,
+        LossNanHook(spec.loss),
         *_log_hooks(run, request),
         *([] if by_estimator else speed),
         *writer_hooks(run),
@@ -297,7 +294,7 @@ def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hoo
     spec, config = run.spec, run.config
     chief_hooks = list(getattr(spec, "training_chief_hooks", None) or [])
     user_hooks = [*request.hooks, *(spec.training_hooks or []), *chief_hooks]
-    savers = [h for h in user_hooks if isinstance(h, tf.compat.v1.train.CheckpointSaverHook)]
+    savers = [h for h in user_hooks if traits.of(h).saves_checkpoints]
     own_saver = []
     if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
         own_saver = savers = [
