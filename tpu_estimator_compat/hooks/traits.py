@@ -114,7 +114,7 @@ def wait(hook: Hook) -> None:
         hook.wait()
 
 
-def _timer_demand(timer, position: int, lead: int = 0) -> Demand:
+def _timer_demand(timer: Any, position: int, lead: int = 0) -> Demand:
     """Demand of a SecondOrStepTimer at `position`; `lead` steps before it triggers."""
     last = timer.last_triggered_step()
     if last is None:
@@ -125,39 +125,39 @@ def _timer_demand(timer, position: int, lead: int = 0) -> Demand:
     return Demand(seconds=max(0.0, timer._every_secs - elapsed))
 
 
-def _last_step(hook, global_step: int) -> Demand:
+def _last_step(hook: Hook, global_step: int) -> Demand:
     return EVERY_STEP if hook._last_step is None else Demand(steps=hook._last_step - global_step)
 
 
-def _timed(hook, global_step: int) -> Demand:
+def _timed(hook: Hook, global_step: int) -> Demand:
     return _timer_demand(hook._timer, global_step)
 
 
-def _after_step(hook, global_step: int) -> Demand:
+def _after_step(hook: Hook, global_step: int) -> Demand:
     # It goes by the step that it was told before the run: the one to trigger for is over by then.
     return _timer_demand(hook._timer, global_step, lead=-1)
 
 
-def _summary(hook, global_step: int) -> Demand:
+def _summary(hook: Hook, global_step: int) -> Demand:
     # It asks for the summary before the step that it is due in: stop one step early.
     if hook._next_step is None:
         return EVERY_STEP
     return _timer_demand(hook._timer, global_step, lead=1)
 
 
-def _logging(hook, global_step: int) -> Demand:
+def _logging(hook: Hook, global_step: int) -> Demand:
     del global_step  # it counts its own calls
     if isinstance(hook._timer, hooks_lib.NeverTriggerTimer):
         return NEVER
     return _timer_demand(hook._timer, hook._iter_count)
 
 
-def _host_call(hook, global_step: int) -> Demand:
+def _host_call(hook: Hook, global_step: int) -> Demand:
     del global_step  # with nothing to fetch, only the summary writers need looking after
     return EVERY_STEP if any(f is not None for f in tf.nest.flatten(hook.fetches)) else NEVER
 
 
-def _never(hook, global_step: int) -> Demand:
+def _never(hook: Hook, global_step: int) -> Demand:
     del hook, global_step
     return NEVER
 

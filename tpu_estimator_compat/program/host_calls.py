@@ -8,7 +8,9 @@ from tpu_estimator_compat.program.capture import CapturedGraph
 from tpu_estimator_compat.spec.tpu_estimator_spec import call_on_host, check_host_call
 
 
-def call_over_replicas(captured: CapturedGraph, replicas: int, name: str, host_call: tuple) -> Any:
+def call_over_replicas(
+    captured: CapturedGraph, replicas: int, name: str, host_call: tuple[Any, Any]
+) -> Any:
     """What `function` returns for `tensors` concatenated over replicas along dimension 0.
 
     Call it with the captured graph as default graph.
