@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     parsed = parser.parse_args(arguments)
-    return parsed.run(parsed)
+    return int(parsed.run(parsed))
 
 
 if __name__ == "__main__":

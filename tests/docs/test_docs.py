@@ -289,12 +289,3 @@ def test_names_in_table_exist():
         module = {"tpu": tpu_estimator_compat, "estimator": estimator}[namespace]
         assert operator.attrgetter(attribute)(module), name
     assert importlib.util.find_spec("tpu_estimator_compat.layers")
-
-
-def test_layers_in_contributing_exist():
-    text = (GUIDE / "contributing.md").read_text()
-    rows = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
-    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert len(names) > 10
-    missing = [n for n in names if not importlib.util.find_spec(f"tpu_estimator_compat.{n}")]
-    assert missing == []

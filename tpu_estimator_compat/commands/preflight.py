@@ -171,4 +171,4 @@ def _show(result: Any, arguments: argparse.Namespace) -> int:
         except OSError as error:
             print(f"{NAME}: --html {os.fspath(arguments.html)}: {error}", file=sys.stderr)
     print(result.to_json() if arguments.json else result)
-    return result.exit_code
+    return int(result.exit_code)

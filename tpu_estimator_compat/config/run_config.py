@@ -184,9 +184,9 @@ class RunConfig(RunConfigProperties):
         Raises:
           ValueError: an argument cannot be replaced, or its value is refused.
         """
-        return RunConfig._replace(
-            copy.deepcopy(self), allowed_properties_list=_REPLACEABLE, **kwargs
-        )
+        config = copy.deepcopy(self)
+        RunConfig._replace(config, allowed_properties_list=_REPLACEABLE, **kwargs)
+        return config
 
     @staticmethod
     def _replace(

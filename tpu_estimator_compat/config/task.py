@@ -238,11 +238,12 @@ def _session_master(
     cluster_spec: tf.train.ClusterSpec, task_type: str, task_id: int, tf_config: dict[str, Any]
 ) -> str:
     if "session_master" in tf_config:
-        return tf_config["session_master"]
+        master: str = tf_config["session_master"]
+        return master
     # A cluster of one node runs in this process: no server to talk to.
     if len(cluster_spec.jobs) == 1 and len(cluster_spec.job_tasks(cluster_spec.jobs[0])) == 1:
         return LOCAL_MASTER
-    return "grpc://" + cluster_spec.job_tasks(task_type)[task_id]
+    return f"grpc://{cluster_spec.job_tasks(task_type)[task_id]}"
 
 
 def _global_id(count: dict[str, int], chief: str, task_type: str, task_id: int) -> int:

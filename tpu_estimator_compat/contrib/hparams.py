@@ -15,7 +15,9 @@ _CLAUSE = re.compile(
 _TRUTH = {"true": True, "True": True, "false": False, "False": False}
 
 
-def parse_values(values: str, type_map: Mapping[str, type], ignore_unknown: bool = False) -> dict:
+def parse_values(
+    values: str, type_map: Mapping[str, type], ignore_unknown: bool = False
+) -> dict[str, Any]:
     """Values by name from text such as `rate=0.1,units=[64,32],units[1]=16`.
 
     Args:
@@ -200,7 +202,7 @@ class HParams:
         """
         return self.override_from_dict(json.loads(values_json))
 
-    def to_json(self, indent=None, separators=None, sort_keys: bool = False) -> str:
+    def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
         """The values as a JSON object; the arguments are those of `json.dumps`."""
         return json.dumps(self.values(), indent=indent, separators=separators, sort_keys=sort_keys)
 

@@ -63,10 +63,6 @@ class StopWithChiefHook(tf.compat.v1.train.SessionRunHook):
     def begin(self) -> None:
         _stop_variable()
 
-    def steps_until_control(self, global_step: int) -> None:
-        """Never: the chief decides."""
-        del global_step
-
 
 def _stop_variable() -> tf.Variable:
     """The flag, under the name that it has in the original's checkpoints."""
@@ -109,10 +105,6 @@ class StopAtCheckpointStepHook(tf.compat.v1.train.SessionRunHook):
         self._global_step = tf.compat.v1.train.get_global_step()
         if self._global_step is None:
             raise RuntimeError("Global step should be created to use StopAtCheckpointStepHook.")
-
-    def steps_until_control(self, global_step: int) -> int:
-        """Steps until the last."""
-        return self._last_step - global_step
 
     def before_run(self, run_context: Any) -> Any:
         del run_context

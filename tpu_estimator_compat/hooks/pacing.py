@@ -29,7 +29,7 @@ def cadence_for(
     """
     return Cadence(
         reads_before_last_step=loop is None,
-        host_calls_may_lag=not any(map(traits.looks_around, hooks)),
+        host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
         interrupted=interrupted,
     )
 
@@ -84,7 +84,7 @@ class Pacer:
             limits = [
                 d.steps
                 for hook, d in zip(self._hooks, demands, strict=True)
-                if d.steps is not None and traits.is_limit(hook)
+                if d.steps is not None and traits.of(hook).bounds_training
             ]
             return max(1, min([self._steps_of(self._loop), *(self._in_steps(n) for n in limits)]))
         steps = [self._in_steps(d.steps) for d in demands if d.steps is not None]

@@ -72,10 +72,6 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         logging.info("Training stopped on SIGTERM; exiting with code %d.", EXIT_CODE)
         raise SystemExit(EXIT_CODE)
 
-    def steps_until_control(self, global_step: int) -> None:
-        """Never: it has its answer ready whenever control is there."""
-        del global_step
-
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Ends training."""
         del run_values

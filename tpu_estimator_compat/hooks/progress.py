@@ -54,10 +54,6 @@ class StandingStepHook(tf.compat.v1.train.SessionRunHook):
         self._last: int | None = None
         self._warned = False
 
-    def steps_until_control(self, global_step: int) -> None:
-        """Never: any run will do."""
-        del global_step
-
     def after_run(self, run_context: Any, run_values: Any) -> None:
         del run_values
         step = run_context.session.global_step()

@@ -28,10 +28,10 @@ def progress_bar(loss: tf.Tensor, steps: int | None, max_steps: int | None) -> l
     quiet = logging.get_verbosity() == logging.WARN and "PYTEST_CURRENT_TEST" not in os.environ
     if not quiet or not sys.stderr.isatty() or (steps is None and max_steps is None):
         return []
-    return [_ProgressBar(loss, steps, max_steps, sys.stderr)]
+    return [ProgressBarHook(loss, steps, max_steps, sys.stderr)]
 
 
-class _ProgressBar(tf.compat.v1.train.SessionRunHook):
+class ProgressBarHook(tf.compat.v1.train.SessionRunHook):
     """Draws when others give it the opportunity, which is once a second at least."""
 
     def __init__(self, loss: tf.Tensor, steps: int | None, max_steps: int | None, stream: TextIO):
@@ -41,10 +41,6 @@ class _ProgressBar(tf.compat.v1.train.SessionRunHook):
         self._stream = stream
         self._shown = ""
         self._drawn = 0.0
-
-    def steps_until_control(self, global_step: int) -> None:
-        """Never: it can wait."""
-        del global_step
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         del coord

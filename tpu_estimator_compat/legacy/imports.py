@@ -219,7 +219,8 @@ def _importlib(meaning: Dialect) -> types.ModuleType:
     def import_module(name: str, package: str | None = None) -> types.ModuleType:
         if name.partition(".")[0] in _ROOTS:
             root, path = _root(name, meaning)
-            return overlay.module(root, path)
+            module: types.ModuleType = overlay.module(root, path)
+            return module
         return importlib.import_module(name, package)
 
     clone = types.ModuleType("importlib", importlib.__doc__)

@@ -72,7 +72,7 @@ def _today(name: str | None) -> Any:
 
 def mended(tree: ast.Module) -> ast.Module:
     """A copy of a module in which `x.tostring()` is `x.tobytes()` for arrays."""
-    copied = _ToBytes().visit(copy.deepcopy(tree))
+    copied: ast.Module = _ToBytes().visit(copy.deepcopy(tree))
     if _ToBytes.found_in(tree):
         line = ast.parse(f"from {__name__} import tobytes as {_HELPER}").body
         at = _after_future(copied.body)

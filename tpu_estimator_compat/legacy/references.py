@@ -48,7 +48,7 @@ class Reference:
 
     path: str
     form: Form
-    node: ast.AST
+    node: ast.alias | ast.expr
     statement: ast.AST
     base: str
     imported: bool = True
@@ -56,7 +56,7 @@ class Reference:
     @property
     def line(self) -> int:
         """Counted from 1."""
-        return self.node.lineno  # type: ignore[attr-defined]
+        return self.node.lineno
 
 
 def references(tree: ast.Module) -> list[Reference]:
@@ -65,7 +65,7 @@ def references(tree: ast.Module) -> list[Reference]:
     scopes.visit(tree)
     collector = _Collector(scopes)
     collector.visit(tree)
-    return sorted(collector.found, key=lambda r: (r.line, r.node.col_offset))  # type: ignore
+    return sorted(collector.found, key=lambda r: (r.line, r.node.col_offset))
 
 
 def bound_names(tree: ast.Module) -> set[str]:
@@ -337,7 +337,7 @@ class _Collector(_ScopedVisitor):
                     full = f"{path}.{name}"
                     self.found.append(Reference(full, Form.GETATTR, node, node, base, imported))
 
-    def _add(self, path: str, form: Form, node: ast.AST, statement: ast.AST) -> None:
+    def _add(self, path: str, form: Form, node: ast.alias | ast.expr, statement: ast.AST) -> None:
         self.found.append(Reference(path, form, node, statement, path))
 
 

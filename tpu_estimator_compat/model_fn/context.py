@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.topology import Topology
@@ -91,7 +94,7 @@ class TPUContext:
         return self._topology.replicas_per_host
 
     @property
-    def device_assignment(self):
+    def device_assignment(self) -> Any:
         """The strategy's device assignment; None without model parallelism or a TPU.
 
         Raises:
@@ -107,7 +110,7 @@ class TPUContext:
         return f"/task:{host}/device:CPU:0", ordinal
 
     @property
-    def tpu_host_placement_function(self):
+    def tpu_host_placement_function(self) -> Callable[..., str]:
         """A function from `host_id` or `replica_id`, one of them, to that host's CPU device."""
 
         def placement(host_id: int | None = None, replica_id: int | None = None) -> str:

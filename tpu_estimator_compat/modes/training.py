@@ -18,7 +18,8 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks
+from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks, traits
+from tpu_estimator_compat.hooks.nan import LossNanHook
 from tpu_estimator_compat.hooks.preemption import Preemption
 from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
 from tpu_estimator_compat.hooks.progress_bar import progress_bar
@@ -103,8 +104,7 @@ def _new_session(
     hooks: Sequence[Hook],
 ) -> StepSession:
     for hook in hooks:  # a session after one that broke goes on from what that one saved
-        if isinstance(hook, SaverHook):
-            hook.wait()
+        traits.wait(hook)
     return run.step_session(plan, deployed, cadence)
 
 
@@ -142,9 +142,8 @@ def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
         yield
     except BaseException:
         for hook in hooks:
-            if isinstance(hook, SaverHook):
-                with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
-                    hook.wait()
+            with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
+                traits.wait(hook)
         raise
 
 
@@ -211,8 +210,6 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
     stop = []
     if request.steps is not None or request.max_steps is not None:
         stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
-    nan = tf.compat.v1.train.NanTensorHook(spec.loss)
-    nan.steps_until_control = lambda step: None  # the inner loop stops at a NaN by itself
     request_hooks, keras_callbacks = split_hooks(request.hooks, run.mode, {"loss": spec.loss})
     speed = _speed_hooks(run, request)
     by_estimator = request.batch_size is None  # which told its speed before everyone else
@@ -222,7 +219,7 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
         *_summary_hooks(run, scaffold),
         *request_hooks,
         *stop,
-        nan,
+        LossNanHook(spec.loss),
         *_log_hooks(run, request),
         *([] if by_estimator else speed),
         *writer_hooks(run),
@@ -236,7 +233,7 @@ def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hoo
     """Who writes checkpoints, and hooks of the spec that only the chief has."""
     spec, config = run.spec, run.config
     user_hooks = [*request.hooks, *spec.hooks, *spec.chief_hooks]
-    savers = [h for h in user_hooks if isinstance(h, tf.compat.v1.train.CheckpointSaverHook)]
+    savers = [h for h in user_hooks if traits.of(h).saves_checkpoints]
     own_saver = []
     if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
         own_saver = savers = [

@@ -142,7 +142,7 @@ def _write_request(
     (directory / "request").write_text(json.dumps(request))
 
 
-def _start_worker(directory: pathlib.Path) -> subprocess.Popen:
+def _start_worker(directory: pathlib.Path) -> subprocess.Popen[bytes]:
     with (directory / "log").open("wb") as log:
         return subprocess.Popen(
             # -P: the modules beside the worker are not to be taken for others of the same name.
@@ -156,7 +156,7 @@ def _start_worker(directory: pathlib.Path) -> subprocess.Popen:
 
 
 def _wait(
-    process: subprocess.Popen,
+    process: subprocess.Popen[bytes],
     directory: pathlib.Path,
     start: float,
     time_limit: float,
@@ -247,7 +247,7 @@ def _not_expressed(message: str, compiler: str) -> Compiled:
 
 
 def _bytes(number: str, unit: str) -> int:
-    return round(float(number) * 1024 ** "BKMGTP".index(unit))
+    return round(float(number) * 1024.0 ** "BKMGTP".index(unit))
 
 
 def _crashed(code: int, log: str) -> Compiled:

@@ -80,7 +80,7 @@ def _buffers(assignment: str, names: OpNames) -> tuple[list[RawBuffer], dict[str
     fixed: list[RawBuffer] = []
     temporaries: dict[str, RawBuffer] = {}
     allocation, kind = 0, ""
-    values: list[re.Match] = []
+    values: list[re.Match[str]] = []
     for line in [*assignment.splitlines(), "allocation 0: size 0, page 0, end"]:
         if value := _VALUE.match(line):
             if not value[3].startswith("("):  # a tuple's own buffer only lists those of its parts
@@ -104,7 +104,7 @@ def _is_temporary(kind: str) -> bool:
     return "temp" in kind and not _is_fixed(kind)
 
 
-def _fixed(size: int, kind: str, values: list[re.Match], names: OpNames) -> RawBuffer:
+def _fixed(size: int, kind: str, values: list[re.Match[str]], names: OpNames) -> RawBuffer:
     if parameter := _PARAMETER.match(kind):
         shape = values[0][3]
         return RawBuffer(size, _unpadded(shape, size), shape, "", Place.ARGUMENT, int(parameter[1]))
@@ -112,7 +112,7 @@ def _fixed(size: int, kind: str, values: list[re.Match], names: OpNames) -> RawB
 
 
 def _buffer(
-    value: re.Match, size: int, names: OpNames, place: Place = Place.TEMPORARY
+    value: re.Match[str], size: int, names: OpNames, place: Place = Place.TEMPORARY
 ) -> RawBuffer:
     shape = value[3]
     return RawBuffer(size, _unpadded(shape, size), shape, _op_name(value[1], names), place)

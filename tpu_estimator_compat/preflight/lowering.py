@@ -80,6 +80,6 @@ def lower(step: PlannedStep) -> bytes:
         function: Any = functions.function(call, jit_compile=True, input_signature=specs)
         try:
             ir = function.experimental_get_compiler_ir(*specs)
-            return ir(stage="stablehlo_serialized", platform_name="CPU")
+            return bytes(ir(stage="stablehlo_serialized", platform_name="CPU"))
         except (ValueError, tf.errors.OpError) as error:
             raise LoweringError(str(error)) from None

@@ -85,7 +85,7 @@ def with_functions(ops: Iterable[tf.Operation]) -> Iterator[tf.Operation]:
 
 def is_function(op: tf.Operation) -> bool:
     """Whether the type of `op` is the name of a function."""
-    return op.graph._is_function(op.type)
+    return bool(op.graph._is_function(op.type))
 
 
 def _graphs(graph: tf.Graph) -> Iterator[tf.Graph]:

@@ -109,5 +109,5 @@ def _advice(said: Verdict) -> str:
 def _column(reference: Reference, lines: list[str]) -> int:
     """`ast` counts in bytes of UTF-8."""
     line = lines[reference.line - 1] if reference.line <= len(lines) else ""
-    offset: int = reference.node.col_offset  # type: ignore[attr-defined]
-    return len(line.encode("utf-8")[:offset].decode("utf-8", "replace")) + 1
+    before = line.encode("utf-8")[: reference.node.col_offset]
+    return len(before.decode("utf-8", "replace")) + 1

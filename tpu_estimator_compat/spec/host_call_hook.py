@@ -23,11 +23,6 @@ class HostCallHook(tf.compat.v1.train.SessionRunHook):
         self._initializers: list[tf.Operation] = []
         self._flushes: list[tf.Operation] = []
 
-    def steps_until_control(self, global_step: int) -> int | None:
-        """Every step if there is something to fetch; else only the writers need looking after."""
-        del global_step
-        return 1 if any(f is not None for f in tf.nest.flatten(self.fetches)) else None
-
     def begin(self) -> None:
         """Builds the flushes of all summary writers, while the graph can still be changed."""
         self._initializers = list(summary_ops_v2.summary_writer_initializer_op())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from tpu_estimator_compat.legacy.dialect import Dialect
@@ -25,11 +27,11 @@ class PlainImports:
         is_v1 = facts.module.bare is Dialect.V1
         unaliased = []
         for reference, _ in facts.references:
-            if reference.form is not Form.IMPORT:
+            if not isinstance(reference.node, ast.alias) or reference.form is not Form.IMPORT:
                 continue
             path = facts.new_path(reference)
             root = reference.path.partition(".")[0]
-            asname = reference.node.asname  # type: ignore[attr-defined]
+            asname = reference.node.asname
             place = facts.start(reference.node)
             if asname is None and root == "tensorflow":
                 unaliased.append((place, path))
