@@ -31,7 +31,6 @@ from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import functions
-from tpu_estimator_compat.runtime.executors import ExecutorChoice
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 
@@ -151,15 +150,15 @@ class KerasModes:
             session = GraphSession(run.graph, self.store)
             loop = None
             if mode != ModeKeys.PREDICT:
-                executors = ExecutorChoice(program.is_flat)
                 stop = mode == ModeKeys.TRAIN
                 loop = DeviceLoop(
                     program,
                     run.spec.loss.dtype,
                     stop_on_nan=stop,
-                    executors=executors,
+                    may_choose=program.is_flat,
                     interrupted=lambda: self._interrupted(),
                     calls=program.queue,
+                    tuning=run.tuning,
                 )
             built = KerasMode(run, program, session, scaffold, loop, step.values, writers)
             self._initialize(built)
@@ -178,6 +177,7 @@ class KerasModes:
             mean=step.fetches,
             jit_compile=run.jit_compile,
             queued=True,
+            tuning=run.tuning,
         )
 
     def _initialize(self, built: KerasMode) -> None:

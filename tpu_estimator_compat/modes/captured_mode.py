@@ -18,6 +18,7 @@ from tpu_estimator_compat.program import graph_building
 from tpu_estimator_compat.program.capture import CapturedGraph, as_operation, capture
 from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.session.workers_session import WorkersSession
 from tpu_estimator_compat.spec import (
@@ -42,6 +43,7 @@ class CapturedMode:
       topology: the replicas.
       captured: the graph that model_fn built.
       store: its live variables.
+      tuning: the numbers that the lengths of loops go by.
     """
 
     mode: str
@@ -49,6 +51,7 @@ class CapturedMode:
     topology: Topology
     captured: CapturedGraph
     store: VariableStore
+    tuning: Tuning = DEFAULTS
 
     @property
     def spec(self) -> Spec:
@@ -76,10 +79,15 @@ class CapturedMode:
     def step_session(self, feed: DeployedInput, **kwargs: Any) -> StepSession:
         """A session that makes this mode's steps; `kwargs` are those of StepSession."""
         if self.topology.workers is None:
-            return StepSession(self.captured, self.store, feed, **kwargs)
+            return StepSession(self.captured, self.store, feed, tuning=self.tuning, **kwargs)
         kwargs.pop("jit_compile", None)  # a function that exchanges cannot be compiled
         return WorkersSession(
-            self.captured, self.store, feed, model_dir=self.config.model_dir, **kwargs
+            self.captured,
+            self.store,
+            feed,
+            model_dir=self.config.model_dir,
+            tuning=self.tuning,
+            **kwargs,
         )
 
     @property
@@ -162,6 +170,7 @@ def prepare(
     topology: Topology,
     element_spec: Any,
     store: VariableStore | None = None,
+    tuning: Tuning = DEFAULTS,
 ) -> CapturedMode:
     """Captures the graph of a mode.
 
@@ -172,6 +181,7 @@ def prepare(
       topology: the replicas.
       element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
       store: live variables to go on with; None for new ones.
+      tuning: the numbers that the lengths of loops go by.
 
     Returns:
       The prepared run, nothing initialised yet.
@@ -191,7 +201,7 @@ def prepare(
     store = store or VariableStore(topology.strategy)
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
-    return CapturedMode(mode, config, topology, captured, store)
+    return CapturedMode(mode, config, topology, captured, store, tuning)
 
 
 def _averaged(graph: tf.Graph) -> list[str]:

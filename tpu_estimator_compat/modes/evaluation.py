@@ -138,7 +138,7 @@ class Evaluation:
         of_spec = [*writer_hooks(run), *(run.spec.evaluation_hooks or [])]
         hooks = [*request_hooks, *stop, *of_spec, final]
         hooks += keras_callbacks
-        pacer = Pacer(hooks, loop)
+        pacer = Pacer(hooks, loop, run.tuning)
         done = 0
         with leaving_together(creator, hooks) as monitored:
             while not monitored.should_stop():

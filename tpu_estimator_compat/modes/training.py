@@ -105,7 +105,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
 
 
 def _loop(run: CapturedMode, creator, hooks, request: TrainRequest, fetches) -> np.generic | None:
-    pacer = Pacer(hooks, request.loop)
+    pacer = Pacer(hooks, request.loop, run.tuning)
     loss = None
     with Preemption() as preemption, _all_written(hooks):
         with leaving_together(creator, [*hooks, preemption]) as monitored:

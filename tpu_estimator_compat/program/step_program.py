@@ -22,6 +22,7 @@ from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import functions, workers
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 
 class StepProgram:
@@ -38,6 +39,7 @@ class StepProgram:
       fed: tensors whose values the caller gives with every step.
       main: the program that the other machines may run instead of this one, where there are others.
       queued: leave host calls to a queue, where their effects are their own.
+      tuning: see `HostCallQueue`.
 
     Attributes:
       queue: the host calls that wait; None where they are a part of their step from the first.
@@ -58,6 +60,7 @@ class StepProgram:
         fed: Sequence[tf.Tensor] = (),
         main: StepProgram | None = None,
         queued: bool = False,
+        tuning: Tuning = DEFAULTS,
     ):
         self.captured, self.store, self.strategy = captured, store, store.strategy
         self.workers = workers.of(store.strategy)
@@ -99,7 +102,7 @@ class StepProgram:
         store.prepare([*self._host.handles, *self._calls.handles], replicated=False)
         rare = self._calls.targets and captured.chief_ops_every > 1
         self._counter = captured.count_steps() if rare else None
-        self.queue = self._queue() if queued else None
+        self.queue = self._queue(tuning) if queued else None
         step = self.on_replica
         self._step = functions.function(step, jit_compile=True) if jit_compile else step
 
@@ -111,15 +114,15 @@ class StepProgram:
         self.store.prepare(program.handles, replicated=False)
         return program if program.fetches else None
 
-    def _queue(self) -> HostCallQueue | None:
+    def _queue(self, tuning: Tuning) -> HostCallQueue | None:
         """A queue for the host calls, if nothing else sees what they do."""
         others = {*self._replica.handles, *self._host.handles}
-        capacity = capacity_for(self._calls.feeds)
+        capacity = capacity_for(self._calls.feeds, tuning)
         if self.workers or self._fed or not self._calls.targets or capacity is None:
             return None
         if others & set(self._calls.handles):
             return None
-        return HostCallQueue(self._calls, self.store, capacity)
+        return HostCallQueue(self._calls, self.store, capacity, tuning)
 
     def exchanges(self) -> set[str]:
         """Names of what replicas exchange in this step."""

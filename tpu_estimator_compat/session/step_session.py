@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
-from tpu_estimator_compat.loop.device_loop import DeviceLoop, LoopResult
+from tpu_estimator_compat.loop.device_loop import DeviceLoop
+from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.capture import CapturedGraph
 from tpu_estimator_compat.program.graph_ops import Key, key
@@ -23,7 +24,7 @@ from tpu_estimator_compat.program.session import GraphSession, HostFunction, Nam
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions
-from tpu_estimator_compat.runtime.executors import ExecutorChoice
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 
 class StepSession(GraphSession):
@@ -38,6 +39,7 @@ class StepSession(GraphSession):
       fetches: what every run of a mode without such targets fetches: predictions.
       stop_on_nan: see `DeviceLoop`.
       jit_compile: compile steps that fetch nothing but the loss with XLA.
+      tuning: see `DeviceLoop`.
 
     Attributes:
       steps_per_run: steps of the next `run` that asks for the main targets.
@@ -61,6 +63,7 @@ class StepSession(GraphSession):
         fetches: Sequence[tf.Tensor | tf.Operation] = (),
         stop_on_nan: bool = False,
         jit_compile: bool = False,
+        tuning: Tuning = DEFAULTS,
     ):
         super().__init__(captured.graph, store)
         self.captured = captured
@@ -75,6 +78,7 @@ class StepSession(GraphSession):
         self._target_names = {op.name for op in targets}
         self._stop_on_nan = stop_on_nan
         self._jit_compile = jit_compile
+        self._tuning = tuning
         self._feed = feed
         self._iterator: Iterator | None = None
         self._exhausted = False
@@ -134,6 +138,7 @@ class StepSession(GraphSession):
             jit_compile=jit and self._jit_compile,
             fed=fed,
             queued=queued,
+            tuning=self._tuning,
         )
 
     def finish_host_calls(self) -> None:
@@ -236,7 +241,7 @@ class StepSession(GraphSession):
             return self._with_loss(fetches, result, self._counter_before(late, result, steps))
         if reads and steps > 1 and self.reads_before_last_step:
             ahead = self._run_loop(steps - 1)
-            if ahead.steps < steps - 1 or not np.isfinite(as_numpy(ahead.loss)):
+            if ahead.steps < steps - 1 or ahead.stopped_by_nan:
                 return self._with_loss(fetches, ahead, {})
             before = self._plain_reads(late)
             try:
@@ -388,12 +393,13 @@ class StepSession(GraphSession):
             self._program,
             self._loss.dtype,
             stop_on_nan=self._stop_on_nan,
-            executors=ExecutorChoice(self._program.is_flat),
+            may_choose=self._program.is_flat,
             next_element=self._feed.next,
             interrupted=lambda: self.interrupted(),
             calls=self._program.queue,
             counter=self.global_step_variable(),
             notes_before=reads,
+            tuning=self._tuning,
         )
 
     def _run_single(

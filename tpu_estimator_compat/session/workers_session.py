@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.loop.device_loop import WorkersLoop
+from tpu_estimator_compat.loop.workers_loop import WorkersLoop
 from tpu_estimator_compat.program.capture import CapturedGraph
 from tpu_estimator_compat.program.session import as_numpy
 from tpu_estimator_compat.program.step_program import StepProgram
@@ -92,6 +92,7 @@ class WorkersSession(StepSession):
                 self._loss.dtype,
                 stop_on_nan=self._stop_on_nan,
                 interrupted=lambda: self.interrupted(),
+                tuning=self._tuning,
             )
         return self._agreeing
 
