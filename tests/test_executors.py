@@ -5,6 +5,9 @@ import pytest
 import tensorflow as tf
 
 from tpu_estimator_compat.loop.device_loop import DeviceLoop
+from tpu_estimator_compat.runtime.tuning import Tuning
+
+SINGLE = Tuning(first_piece=1, piece=1e-9, small_step=60.0, single_runs=0)  # all but the first
 
 
 @pytest.mark.parametrize("steps", [1, 7, 40, 1000])
@@ -52,3 +55,60 @@ def test_a_nan_stops_at_its_step_while_both_are_tried(bad):
     result = loop(iter(tf.data.Dataset.from_tensors(1.0).repeat()), 10_000)
     assert (result.steps, result.stopped_by_nan) == (bad, True)
     assert int(count) == bad
+
+
+def loop_of(losses, **arguments):
+    """A loop whose steps have these losses, and its data."""
+    loop = DeviceLoop(lambda data: [data], tf.float32, may_choose=False, **arguments)
+    return loop, iter(tf.data.Dataset.from_tensor_slices(tf.constant(losses, tf.float32)))
+
+
+@pytest.mark.parametrize("tuning", [Tuning(), SINGLE])
+@pytest.mark.parametrize(
+    ("losses", "stop_on_nan", "steps", "stopped"),
+    [
+        ([1.0, 2.0, np.nan, 4.0], True, 3, True),
+        ([1.0, 2.0, 3.0, np.nan], True, 4, True),
+        ([1.0, 2.0, np.nan, 4.0], False, 4, False),
+        ([1.0, np.inf, -np.inf, 4.0], True, 4, False),
+    ],
+)
+def test_a_nan_ends_a_loop_and_infinity_does_not(losses, stop_on_nan, steps, stopped, tuning):
+    loop, iterator = loop_of(losses, stop_on_nan=stop_on_nan, tuning=tuning)
+    result = loop(iterator, 4)
+    assert (result.steps, result.stopped_by_nan) == (steps, stopped)
+    np.testing.assert_array_equal(result.loss, losses[steps - 1])
+
+
+@pytest.mark.parametrize("tuning", [Tuning(), SINGLE])
+def test_the_end_of_the_data_is_no_nan_and_the_last_loss_stays(tuning):
+    loop, iterator = loop_of([1.0, 2.0, 3.0], stop_on_nan=True, tuning=tuning)
+    result = loop(iterator, 10)
+    assert (result.steps, result.exhausted, result.stopped_by_nan) == (3, True, False)
+    assert (float(result.loss), result.loss_sum) == (3.0, 6.0)
+    assert not loop(iterator, 10).stopped_by_nan
+
+
+def test_signals_are_looked_for_as_often_as_tuning_says():
+    now, pieces = 0.0, []
+
+    def takes_time(data):
+        nonlocal now
+        now += 0.125
+        return data
+
+    def interrupted():
+        pieces.append(int(now / 0.125))
+        return len(pieces) == 4
+
+    loop = DeviceLoop(
+        lambda data: [tf.numpy_function(takes_time, [data], tf.float32)],
+        tf.float32,
+        stop_on_nan=True,
+        may_choose=False,
+        interrupted=interrupted,
+        tuning=Tuning(first_piece=4, clock=lambda: now),
+    )
+    iterator = iter(tf.data.Dataset.from_tensors(1.0).repeat())
+    assert loop(iterator, 1000).steps == 28
+    assert list(np.diff([0, *pieces])) == [4, 8, 8, 8]
