@@ -198,8 +198,8 @@ class HostCallTuner:
         return waiting + steps <= self._capacity
 
     def next(self, calls: int) -> str:
-        """The executor for a batch of so many calls; none is chosen while they are on trial."""
-        return self._executors.next(calls) if self.quick is False else DEFAULT
+        """The executor for a batch of so many calls: the default while they are on trial."""
+        return self._executors.next(calls)
 
     def record(self, executor: str, calls: int, seconds: float, seconds_of_calls: float) -> None:
         """Takes note of a batch of calls.
@@ -260,8 +260,7 @@ class LoopTuner:
         settled = self._host_calls is None or self._host_calls.quick is False
         steps = self._piece(self._executors[False].piece(steps) if settled else steps)
         single = self._is_single(steps)
-        executor = self._executors[single].next(steps) if settled else DEFAULT
-        return Call(steps, executor, single, timed=settled)
+        return Call(steps, self._executors[single].next(steps), single, timed=settled)
 
     def record_call(self, call: Call, steps: int, seconds: float) -> None:
         """Takes note of how long the call took that made so many steps."""
