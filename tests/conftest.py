@@ -1,5 +1,6 @@
 """Shared set-up of the tests: quiet TensorFlow, four logical CPUs, strategies over them."""
 
+import functools
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -29,5 +30,20 @@ def strategy():
         if replicas == 1:
             return tf.distribute.OneDeviceStrategy("/cpu:0")
         return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
+
+    return of
+
+
+@pytest.fixture
+def tuned(monkeypatch):
+    """`tuned(first_piece=2)`: what is prepared from now on goes by these numbers of `Tuning`."""
+    from tpu_estimator_compat.modes import captured_mode
+    from tpu_estimator_compat.runtime.tuning import Tuning
+
+    prepare = captured_mode.prepare
+
+    def of(**numbers) -> None:
+        given = functools.partial(prepare, tuning=Tuning(**numbers))
+        monkeypatch.setattr(captured_mode, "prepare", given)
 
     return of

@@ -116,6 +116,35 @@ def test_a_nan_may_end_training_without_an_error(tmp_path):
     assert estimator.get_variable_value("global_step") == 5
 
 
+def test_an_infinite_loss_ends_no_run(tmp_path):
+    """A hook gets control when it asked for it, and reads what was before that step."""
+
+    class EveryTenth(tf.train.SessionRunHook):
+        def begin(self):
+            [hidden] = [v for v in tf.global_variables() if v.op.name == "hidden"]
+            self._fetches = [tf.train.get_global_step(), hidden]
+
+        def steps_until_control(self, global_step):
+            return 10 - global_step % 10
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(self._fetches)
+
+        def after_run(self, run_context, run_values):
+            seen.append(int(run_values.results[0]))
+
+    def model_fn(features, labels, mode, params):
+        step = tf.train.get_global_step()
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+        loss += tf.where(tf.equal(step, 8), float("inf"), 0.0)  # in the last step but one
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    seen = []
+    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[EveryTenth()], steps=30)
+    assert seen == [0, 2, 9, 19, 29]
+
+
 @pytest.mark.parametrize("use_tpu", [False, True])
 def test_assigned_variables_reach_all_replicas(tmp_path, strategy, use_tpu):
     class Resets(tf.train.SessionRunHook):

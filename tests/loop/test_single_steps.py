@@ -5,15 +5,17 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
-from tpu_estimator_compat.loop import device_loop as loop
+from tpu_estimator_compat.loop.single_step import SingleStep
+from tpu_estimator_compat.runtime.tuning import Tuning
 
-STEPS = 3 * loop._SINGLE_RUNS
+LOOPS = Tuning().single_runs
+STEPS = 3 * LOOPS
 
 
 @pytest.fixture(autouse=True)
-def steps_are_small(monkeypatch):
+def steps_are_small(tuned):
     """However busy the machine is."""
-    monkeypatch.setattr(loop, "_SMALL_STEP", 60.0)
+    tuned(small_step=60.0)
 
 
 class EveryStep(tf.train.SessionRunHook):
@@ -39,14 +41,14 @@ class EveryStep(tf.train.SessionRunHook):
 def single_steps(monkeypatch):
     """How many steps were run without a loop."""
     made = []
-    call = loop.SingleStep.__call__
+    call = SingleStep.__call__
 
-    def counted(self, iterator, settled):
-        result = call(self, iterator, settled)
+    def counted(self, iterator, executor):
+        result = call(self, iterator, executor)
         made.append(result.steps)
         return result
 
-    monkeypatch.setattr(loop.SingleStep, "__call__", counted)
+    monkeypatch.setattr(SingleStep, "__call__", counted)
     return made
 
 
@@ -59,7 +61,7 @@ def test_they_equal_the_steps_of_a_loop(tmp_path, strategy, single_steps, replic
         est.train(train_input_fn, steps=STEPS, hooks=hooks)
         weights.append([est.get_variable_value(v) for v in ("hidden", "output", "global_step")])
     assert [step for step, _ in hook.seen] == list(range(STEPS))  # before the step
-    assert sum(single_steps) >= STEPS - loop._SINGLE_RUNS - 3
+    assert sum(single_steps) >= STEPS - LOOPS - 3
     for in_loop, alone in zip(*weights, strict=True):
         np.testing.assert_array_equal(in_loop, alone)
 

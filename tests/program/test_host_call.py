@@ -84,9 +84,9 @@ def test_every_n_steps_counts_within_a_loop(tmp_path, strategy, replicas):
     assert recorder.steps == [[13], [14], [15], [16]]
 
 
-def test_every_n_steps_in_loops_that_python_interrupts(tmp_path, monkeypatch):
+def test_every_n_steps_in_loops_that_python_interrupts(tmp_path, tuned):
     """The count goes on over the pieces that a long loop is run in."""
-    monkeypatch.setattr("tpu_estimator_compat.loop.device_loop._FIRST_PIECE", 2)
+    tuned(first_piece=2)
     recorder = Recorder()
     config = tpu.TPUConfig(iterations_per_loop=8, experimental_host_call_every_n_steps=3)
     estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, tpu_config=config)

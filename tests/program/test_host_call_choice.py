@@ -7,14 +7,13 @@ import tensorflow.compat.v1 as tf
 from host_call_models import model_of
 from support.legacy_models import make_estimator, train_input_fn
 
-from tpu_estimator_compat.program import host_queue
-from tpu_estimator_compat.program.host_queue import CallTrial
 from tpu_estimator_compat.program.step_program import StepProgram
+from tpu_estimator_compat.runtime.tuning import HostCallTuner, Tuning
 
-TRIAL = host_queue._TRIAL_CALLS
+TRIAL = Tuning().trial_calls
 STEPS = TRIAL + 200
 LOOP = 50
-QUICK, SLOW = host_queue._QUICK_CALL / 10, host_queue._QUICK_CALL * 10
+SLOW = 10 * Tuning().quick_call
 
 
 class Calls:
@@ -60,12 +59,9 @@ def traces(monkeypatch):
 
 
 @pytest.fixture
-def undisturbed(monkeypatch):
+def undisturbed(tuned):
     """Other work on the machine does not make a quick call look slow."""
-    record = CallTrial.record
-    monkeypatch.setattr(
-        CallTrial, "record", lambda self, calls, seconds: record(self, calls, calls * QUICK)
-    )
+    tuned(quick_call=60.0)
 
 
 def train(calls, tmp_path, through="train", steps=STEPS, examples=train_input_fn):
@@ -97,13 +93,13 @@ def test_slow_calls_go_on_while_later_steps_run(tmp_path, traces):
 
 
 def test_the_time_of_a_trial_is_that_of_the_calls(tmp_path, monkeypatch):
-    record, found = CallTrial.record, []
+    record, found = HostCallTuner.record, []
 
-    def note(self, calls, seconds):
-        found.append((calls, seconds))
-        record(self, calls, seconds)
+    def note(self, executor, calls, seconds, seconds_of_calls):
+        found.append((calls, seconds_of_calls))
+        record(self, executor, calls, seconds, seconds_of_calls)
 
-    monkeypatch.setattr(CallTrial, "record", note)
+    monkeypatch.setattr(HostCallTuner, "record", note)
     train(Calls(seconds=SLOW), tmp_path, steps=60)
     assert found
     assert all(seconds >= calls * SLOW for calls, seconds in found)
@@ -129,21 +125,3 @@ def test_an_error_reaches_the_caller_before_and_after_the_change(tmp_path, faili
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"host call of step {failing}"):
         train(calls, tmp_path)
     assert calls.made == list(range(1, failing))
-
-
-def test_what_is_quick():
-    limit = TRIAL * host_queue._QUICK_CALL
-
-    def trial_of(*batches):
-        trial = CallTrial()
-        for calls, seconds in batches:
-            trial.record(calls, seconds)
-        return trial.quick
-
-    assert trial_of() is None
-    assert trial_of((1, 100.0)) is None  # the first compiles
-    assert trial_of((1, 100.0), (TRIAL - 1, 0.9 * limit)) is None
-    assert trial_of((1, 100.0), (TRIAL - 1, 0.9 * limit), (1, 0.0)) is True
-    assert trial_of((1, 100.0), (3, 1.1 * limit)) is False
-    assert trial_of((1, 100.0), (3, 1.1 * limit), (TRIAL, 0.0)) is False  # for good
-    assert trial_of((1, 100.0), (TRIAL, 0.9 * limit), (1, limit)) is True

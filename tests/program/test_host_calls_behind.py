@@ -185,8 +185,8 @@ def test_a_variable_of_the_calls_is_read_when_they_are_made(tmp_path):
     assert shown == [3, 6, 9]
 
 
-def test_more_calls_than_may_wait(tmp_path, monkeypatch):
-    monkeypatch.setattr(host_queue, "_MOST_CALLS", 4)
+def test_more_calls_than_may_wait(tmp_path, tuned):
+    tuned(queue_calls=4)
     recorder = Recorder(seconds=0.005)
     estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=50)
     estimator.train(train_input_fn, steps=50)

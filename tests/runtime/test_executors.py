@@ -1,57 +1,13 @@
-"""The choice of TensorFlow's executor: by timing, only where it may be made, numbers unchanged."""
+"""Loops on the devices: the same steps, whatever executor their calls are timed on."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tpu_estimator_compat.loop.device_loop import DeviceLoop
-from tpu_estimator_compat.runtime.executors import DEFAULT, SINGLE_THREADED, ExecutorChoice
+from tpu_estimator_compat.runtime.tuning import Tuning
 
-
-def run(choice, seconds, times=20, steps=100):
-    """Runs of `steps` steps that take `seconds[executor]` each; what was used last."""
-    for _ in range(times):
-        executor = choice.next(choice.piece(steps))
-        choice.record(executor, choice.piece(steps), seconds[executor] * choice.piece(steps))
-    return choice.next(steps)
-
-
-@pytest.mark.parametrize(
-    ("default", "single", "expected"),
-    [
-        (2e-4, 1e-4, SINGLE_THREADED),
-        (1e-4, 2e-4, DEFAULT),
-        (1e-4, 0.95e-4, DEFAULT),  # too close to tell
-        (5e-3, 1e-4, DEFAULT),  # busy steps: not worth a trial
-    ],
-)
-def test_the_faster_is_kept(default, single, expected):
-    choice = ExecutorChoice(may_choose=True)
-    assert run(choice, {DEFAULT: default, SINGLE_THREADED: single}) == expected
-    assert choice.piece(10**6) == 10**6
-
-
-@pytest.mark.parametrize("single", [0.6e-4, 1.4e-4])
-@pytest.mark.parametrize(("start", "end"), [(0, 5), (4, 11), (8, 14)])
-def test_other_work_that_comes_and_goes_decides_nothing(single, start, end):
-    """Runs `start` to `end` take four times as long."""
-    choice = ExecutorChoice(may_choose=True)
-    used = []
-    for turn in range(20):
-        used.append(choice.next(100))
-        seconds = {DEFAULT: 1e-4, SINGLE_THREADED: single}[used[-1]]
-        choice.record(used[-1], 100, 100 * seconds * (4 if start <= turn < end else 1))
-    assert {DEFAULT, SINGLE_THREADED} <= set(used)
-    assert choice.next(100) == (SINGLE_THREADED if single < 1e-4 else DEFAULT)
-
-
-def test_nothing_is_tried_where_it_cannot_run_or_runs_are_short():
-    never = ExecutorChoice(may_choose=False)
-    assert run(never, {DEFAULT: 1e-3, SINGLE_THREADED: 1e-6}) == DEFAULT
-    short = ExecutorChoice(may_choose=True)
-    for _ in range(50):
-        assert short.next(short.piece(1)) == DEFAULT
-        short.record(DEFAULT, 1, 1e-4)
+SINGLE = Tuning(first_piece=1, piece=1e-9, small_step=60.0, single_runs=0)  # all but the first
 
 
 @pytest.mark.parametrize("steps", [1, 7, 40, 1000])
@@ -64,7 +20,7 @@ def test_a_loop_gives_the_same_numbers_with_either(steps):
             total.assign(total * 0.9 + data)
             return [total.read_value()]
 
-        loop = DeviceLoop(step, tf.float32, stop_on_nan=True, executors=ExecutorChoice(may_choose))
+        loop = DeviceLoop(step, tf.float32, stop_on_nan=True, may_choose=may_choose)
         iterator = iter(tf.data.Dataset.from_tensors(1.0).repeat())
         results = [loop(iterator, steps) for _ in range(3)]
         assert [r.steps for r in results] == [steps] * 3
@@ -79,7 +35,7 @@ def test_the_end_of_the_data_is_exact_while_both_are_tried(end):
         lambda data: [total.assign_add(data)],
         tf.float32,
         stop_on_nan=True,
-        executors=ExecutorChoice(may_choose=True),
+        may_choose=True,
     )
     iterator = iter(tf.data.Dataset.from_tensors(1.0).repeat(end))
     result = loop(iterator, 10_000)
@@ -95,7 +51,64 @@ def test_a_nan_stops_at_its_step_while_both_are_tried(bad):
         count.assign_add(1)
         return [tf.where(count >= bad, float("nan"), data)]
 
-    loop = DeviceLoop(step, tf.float32, stop_on_nan=True, executors=ExecutorChoice(may_choose=True))
+    loop = DeviceLoop(step, tf.float32, stop_on_nan=True, may_choose=True)
     result = loop(iter(tf.data.Dataset.from_tensors(1.0).repeat()), 10_000)
-    assert result.steps == bad
+    assert (result.steps, result.stopped_by_nan) == (bad, True)
     assert int(count) == bad
+
+
+def loop_of(losses, **arguments):
+    """A loop whose steps have these losses, and its data."""
+    loop = DeviceLoop(lambda data: [data], tf.float32, may_choose=False, **arguments)
+    return loop, iter(tf.data.Dataset.from_tensor_slices(tf.constant(losses, tf.float32)))
+
+
+@pytest.mark.parametrize("tuning", [Tuning(), SINGLE])
+@pytest.mark.parametrize(
+    ("losses", "stop_on_nan", "steps", "stopped"),
+    [
+        ([1.0, 2.0, np.nan, 4.0], True, 3, True),
+        ([1.0, 2.0, 3.0, np.nan], True, 4, True),
+        ([1.0, 2.0, np.nan, 4.0], False, 4, False),
+        ([1.0, np.inf, -np.inf, 4.0], True, 4, False),
+    ],
+)
+def test_a_nan_ends_a_loop_and_infinity_does_not(losses, stop_on_nan, steps, stopped, tuning):
+    loop, iterator = loop_of(losses, stop_on_nan=stop_on_nan, tuning=tuning)
+    result = loop(iterator, 4)
+    assert (result.steps, result.stopped_by_nan) == (steps, stopped)
+    np.testing.assert_array_equal(result.loss, losses[steps - 1])
+
+
+@pytest.mark.parametrize("tuning", [Tuning(), SINGLE])
+def test_the_end_of_the_data_is_no_nan_and_the_last_loss_stays(tuning):
+    loop, iterator = loop_of([1.0, 2.0, 3.0], stop_on_nan=True, tuning=tuning)
+    result = loop(iterator, 10)
+    assert (result.steps, result.exhausted, result.stopped_by_nan) == (3, True, False)
+    assert (float(result.loss), result.loss_sum) == (3.0, 6.0)
+    assert not loop(iterator, 10).stopped_by_nan
+
+
+def test_signals_are_looked_for_as_often_as_tuning_says():
+    now, pieces = 0.0, []
+
+    def takes_time(data):
+        nonlocal now
+        now += 0.125
+        return data
+
+    def interrupted():
+        pieces.append(int(now / 0.125))
+        return len(pieces) == 4
+
+    loop = DeviceLoop(
+        lambda data: [tf.numpy_function(takes_time, [data], tf.float32)],
+        tf.float32,
+        stop_on_nan=True,
+        may_choose=False,
+        interrupted=interrupted,
+        tuning=Tuning(first_piece=4, clock=lambda: now),
+    )
+    iterator = iter(tf.data.Dataset.from_tensors(1.0).repeat())
+    assert loop(iterator, 1000).steps == 28
+    assert list(np.diff([0, *pieces])) == [4, 8, 8, 8]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import traits
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, RunTuner, Tuning
 from tpu_estimator_compat.session.cadence import Cadence
-
-# Without TPU semantics nobody promised how long a loop is: return often enough for Ctrl-C, for
-# hooks that go by the clock, and for progress that a person can watch.
-_LONGEST_SECONDS = 1.0
 
 
 def cadence_for(
@@ -42,6 +38,7 @@ class Pacer:
       loop: with TPU semantics, the length of a loop (`iterations_per_loop`) in steps or seconds, or
         None to run as long as the hooks allow.
       cadence: what the sessions of the loop go by.
+      tuning: how many steps fit in so much time goes by its numbers.
     """
 
     def __init__(
@@ -49,11 +46,13 @@ class Pacer:
         hooks: Sequence[traits.Hook],
         loop: IterationsPerLoopCounter | None,
         cadence: Cadence,
+        tuning: Tuning = DEFAULTS,
     ):
         self._hooks = list(hooks)
         self._loop = loop
         self._cadence = cadence
-        self._seconds_per_step: float | None = None
+        self._tuning = tuning
+        self._tuner = RunTuner()
         self._step_increment = 1
         self._started = 0.0
         self._first_step = 0
@@ -62,17 +61,13 @@ class Pacer:
         """Plans the next run."""
         self._first_step = global_step
         self._cadence.steps = self._plan(global_step)
-        self._started = time.perf_counter()
+        self._started = self._tuning.clock()
 
     def after_run(self, steps: int, global_step: int) -> None:
         """Learns from the run of `steps` steps that just ended."""
         if not steps:
             return
-        # The first run also traces and compiles: it says nothing about the speed of steps.
-        if self._seconds_per_step is None:
-            self._seconds_per_step = 0.0
-        else:
-            self._seconds_per_step = (time.perf_counter() - self._started) / steps
+        self._tuner.record(steps, self._tuning.clock() - self._started)
         self._step_increment = max(1, (global_step - self._first_step) // steps)
         if self._loop is None:
             for hook in self._hooks:
@@ -88,19 +83,13 @@ class Pacer:
             ]
             return max(1, min([self._steps_of(self._loop), *(self._in_steps(n) for n in limits)]))
         steps = [self._in_steps(d.steps) for d in demands if d.steps is not None]
+        longest = self._tuning.longest_run
         seconds = [d.seconds for d in demands if d.seconds is not None]
-        return max(1, min([*steps, self._affordable(min([*seconds, _LONGEST_SECONDS]))]))
+        return max(1, min([*steps, self._tuner.steps_within(min([*seconds, longest]))]))
 
     def _steps_of(self, loop: IterationsPerLoopCounter) -> int:
-        return loop.value if loop.unit == "count" else self._affordable(loop.value)
+        return loop.value if loop.unit == "count" else self._tuner.steps_within(loop.value)
 
     def _in_steps(self, global_steps: int) -> int:
         """Steps of the loop that raise the global step by no more than `global_steps`."""
         return global_steps // self._step_increment
-
-    def _affordable(self, seconds: float) -> int:
-        if self._seconds_per_step is None:
-            return 1
-        if not self._seconds_per_step:
-            return 2  # enough to take the time of
-        return int(seconds / self._seconds_per_step)

@@ -137,7 +137,9 @@ class KerasModes:
             step = model_step(run)
             if mode == ModeKeys.EVAL:
                 scaffold = with_metrics_initialized(scaffold)
-            runner = ReplicaRunner(step.plan, self.store, interrupted=lambda: self._interrupted())
+            runner = ReplicaRunner(
+                step.plan, self.store, interrupted=lambda: self._interrupted(), tuning=run.tuning
+            )
             if mode == ModeKeys.TRAIN:
                 add_default_saver(run, scaffold)
             writers = HostCallHook([])

@@ -250,7 +250,7 @@ class ModelFnModel(keras.Model):
             runner.finish_host_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
-            if mode == ModeKeys.TRAIN and np.isnan(result.loss):
+            if result.stopped_by_nan:
                 self._stop_at_nan(self._live[mode].session.global_step())
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)
             shown = self.metrics if mode == ModeKeys.EVAL else [self._loss]

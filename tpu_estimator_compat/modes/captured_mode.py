@@ -19,6 +19,7 @@ from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.partition import Dims
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.session.runner import Runner
@@ -51,6 +52,7 @@ class CapturedMode:
       same_on_all_replicas: whether all replicas are fed the same, and compute the same.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
+      tuning: the numbers that the lengths of loops go by.
     """
 
     mode: str
@@ -61,6 +63,7 @@ class CapturedMode:
     spec: ModeSpec
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
+    tuning: Tuning = DEFAULTS
 
     @property
     def graph(self) -> tf.Graph:
@@ -99,6 +102,7 @@ class CapturedMode:
                 next_element=deployed.next,
                 interrupted=lambda: cadence.interrupted(),
                 notes_before=cadence.reads_before_last_step,
+                tuning=self.tuning,
             )
         else:
             runner = WorkersRunner(
@@ -106,6 +110,7 @@ class CapturedMode:
                 self.store,
                 model_dir=self.config.model_dir,
                 interrupted=lambda: cadence.interrupted(),
+                tuning=self.tuning,
             )
         return StepSession(runner, deployed, cadence)
 
@@ -175,6 +180,7 @@ def prepare(
     topology: Topology,
     element_spec: Any,
     store: VariableStore | None = None,
+    tuning: Tuning = DEFAULTS,
 ) -> CapturedMode:
     """Captures the graph of a mode.
 
@@ -185,6 +191,7 @@ def prepare(
       topology: the replicas.
       element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
       store: live variables to go on with; None for new ones.
+      tuning: the numbers that the lengths of loops go by.
 
     Returns:
       The prepared run, nothing initialised yet.
@@ -203,7 +210,7 @@ def prepare(
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
     spec = mode_spec(captured.spec, mode)
-    return CapturedMode(mode, config, topology, captured, store, spec)
+    return CapturedMode(mode, config, topology, captured, store, spec, tuning=tuning)
 
 
 def _averaged(graph: tf.Graph) -> list[str]:

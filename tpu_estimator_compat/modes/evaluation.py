@@ -145,7 +145,7 @@ class Evaluation:
         hooks += keras_callbacks
         cadence = cadence_for(hooks, loop)
         creator = self._creator(scaffold, cadence)
-        pacer = Pacer(hooks, loop, cadence)
+        pacer = Pacer(hooks, loop, cadence, run.tuning)
         done = 0
         with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():

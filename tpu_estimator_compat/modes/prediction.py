@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -17,13 +16,12 @@ from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import prediction_plan
 from tpu_estimator_compat.modes.training import writer_hooks
+from tpu_estimator_compat.runtime.tuning import PredictionTuner
 from tpu_estimator_compat.session.session_creator import StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
-_MOST = 32  # batches to a call
-_QUICK = 0.1  # seconds: calls of more than that share Python's cost well enough
 Predictions = Any  # a tensor, or a dict of tensors
 
 
@@ -133,16 +131,15 @@ def _many_at_once(
             yield from values
         return
     with contextlib.closing(session):  # writes what its summary writers hold
-        most = 1
+        tuner = PredictionTuner(run.tuning)
         while True:
-            started = time.perf_counter()
-            steps = session.collect(flat, most)
+            started = run.tuning.clock()
+            steps = session.collect(flat, tuner.batches)
             for values in steps:
                 yield tf.nest.pack_sequence_as(wanted, values)
-            if len(steps) < most:
+            if len(steps) < tuner.batches:
                 return
-            if time.perf_counter() - started < _QUICK:
-                most = min(2 * most, _MOST)
+            tuner.record(run.tuning.clock() - started)
 
 
 class _Ready(tf.compat.v1.train.SessionCreator):

@@ -92,7 +92,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
                 checkpoint_dir=run.config.model_dir if run.writes_files else None,
                 restore_input=run.config.save_input_state,
             )
-            pacer = Pacer(hooks, request.loop, cadence)
+            pacer = Pacer(hooks, request.loop, cadence, run.tuning)
             return _loop(plan, creator, [*hooks, preemption], pacer)
 
 

@@ -3,13 +3,12 @@
 Nothing ever blocks within TensorFlow, where few threads serve everyone: whoever runs steps asks for
 room first, and the thread takes only what is in the queue.
 
-A queue costs each step a little, whatever the calls do. So the first calls are timed: where they
-turn out to be quick, the queue is left, and the later ones are a part of their steps.
+Where the first calls turn out to be quick, the queue is left, and the later ones are a part of
+their steps.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -20,41 +19,7 @@ from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions
-from tpu_estimator_compat.runtime.executors import DEFAULT, ExecutorChoice
-
-_MOST_BYTES = 64 * 2**20  # of tensors that wait
-_MOST_CALLS = 1024
-_TRIAL_CALLS = 500  # enough to meet a summary that is written every 100 steps
-# Seconds, on average. With a queue a step took 0.04 to 0.08 ms more of two cores than with its call
-# in it. What a queue can save is at most the time of the call, where a core is free to make it
-# meanwhile: a call has to take some times those for a queue to be worth it. The time of the step
-# makes no difference to either.
-_QUICK_CALL = 2e-4
-
-
-class CallTrial:
-    """Finds out whether host calls are quick enough to be a part of their steps.
-
-    Attributes:
-      quick: the answer; None before there is one.
-    """
-
-    def __init__(self) -> None:
-        self.quick: bool | None = None
-        self._batches = self._calls = 0
-        self._seconds = 0.0
-
-    def record(self, calls: int, seconds: float) -> None:
-        """Takes note of a batch of `calls` calls that took `seconds`."""
-        self._batches += 1
-        if self.quick is not None or self._batches == 1:  # the first batch compiles
-            return
-        self._calls += calls
-        self._seconds += seconds
-        if self._seconds > _TRIAL_CALLS * _QUICK_CALL:
-            self.quick = False  # whatever the rest of the trial would bring
-        elif self._calls >= _TRIAL_CALLS:
-            self.quick = True
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, HostCallTuner, Tuning
 
 
 class HostCallQueue:
@@ -64,25 +29,30 @@ class HostCallQueue:
       program: one call: its feeds are a step's tensors.
       store: holds what the program uses.
       capacity: how many calls may wait; see `capacity_for`.
+      tuning: whether calls stay in the queue, and on which executor, goes by its numbers.
 
     Attributes:
       failed: whether a call raised an error. No further call is made then, until `finish`.
-      trial: whether calls are quick.
+      tuner: whether calls are quick.
       left: whether the queue is no longer in use: steps make their calls themselves.
-      is_flat: whether there are no functions (branches, loop bodies) in a call.
     """
 
-    def __init__(self, program: ReplicaProgram, store: VariableStore, capacity: int):
+    def __init__(
+        self,
+        program: ReplicaProgram,
+        store: VariableStore,
+        capacity: int,
+        tuning: Tuning = DEFAULTS,
+    ):
+        is_flat = not any(map(graph_ops.calls_functions, program.ops))
         self.failed = False
-        self.trial = CallTrial()
+        self.tuner = HostCallTuner(tuning, capacity, is_flat)
         self.left = False
-        self.is_flat = not any(map(graph_ops.calls_functions, program.ops))
         self._program = program
         self._store = store
-        self._capacity = capacity
+        self._clock = tuning.clock
         self._variables = {op.name for op in program.handles if op.name in store}
-        self._executors = ExecutorChoice(self.is_flat)
-        self._functions: dict[str, Any] = {}
+        self._function = functions.PerExecutor(self._trace)
         self._thread: ThreadPoolExecutor | None = None
         self._last: Future[None] | None = None
         self._error: BaseException | None = None
@@ -97,12 +67,10 @@ class HostCallQueue:
         """Builds into the function under construction: a step's tensors, one per feed, wait."""
         self._queue.enqueue(list(values))
 
-    def room(self, steps: int) -> int:
-        """How many of `steps` steps may be run before `hand_over`; waits where calls are slow."""
-        steps = min(steps, self._capacity // 2)
-        if self._waiting() + steps > self._capacity:
+    def make_room(self, steps: int) -> None:
+        """Waits, where calls are slow, until those of so many steps may wait."""
+        if not self.tuner.fits(self._waiting(), steps):
             self.finish()
-        return steps
 
     def hand_over(self) -> None:
         """Has the thread make the calls of the steps that were run since."""
@@ -110,12 +78,8 @@ class HostCallQueue:
             return  # the thread has yet to look at the queue
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="host_call")
-        stays = self.trial.quick is False  # before that, no executor is chosen for the calls
-        executor = self._executors.next(self._waiting()) if stays else DEFAULT
-        if executor not in self._functions:  # traced here: graphs are not made for many threads
-            with eager.eager_mode(), functions.call_options(executor=executor), tf.device("/cpu:0"):
-                built: Any = functions.function(self._build)
-                self._functions[executor] = built.get_concrete_function()
+        executor = self.tuner.next(self._waiting())
+        self._function.trace(executor)  # here: graphs are not made for many threads
         self._last = self._thread.submit(self._make, executor)
 
     def finish(self) -> None:
@@ -156,6 +120,11 @@ class HostCallQueue:
         with eager.eager_mode():
             return int(self._queue.size())
 
+    def _trace(self) -> Any:
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            built: Any = functions.function(self._build)
+            return built.get_concrete_function()
+
     def _build(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Makes all calls that wait; returns how many, and the seconds that they took."""
 
@@ -180,26 +149,21 @@ class HostCallQueue:
         """In the thread: makes the calls of all steps that wait."""
         if self.failed:
             return
-        started = time.perf_counter()
+        started = self._clock()
         try:
-            with eager.eager_mode(), functions.call_options(executor=executor), tf.device("/cpu:0"):
-                count, seconds = self._functions[executor]()
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                count, seconds_of_calls = self._function(executor)
                 made = int(count)
         except BaseException as error:  # raised again where training can see it
             self._error, self.failed = error, True
             return
-        if self.trial.quick is None:
-            self.trial.record(made, float(seconds))
-        else:
-            self._executors.record(executor, made, time.perf_counter() - started)
+        self.tuner.record(executor, made, self._clock() - started, float(seconds_of_calls))
 
 
-def capacity_for(feeds: Sequence[tf.Tensor]) -> int | None:
+def capacity_for(feeds: Sequence[tf.Tensor], tuning: Tuning = DEFAULTS) -> int | None:
     """How many calls with such `feeds` may wait; None for none: large, or of unknown size."""
     if not feeds or any(t.dtype in (tf.string, tf.variant, tf.resource) for t in feeds):
         return None
     if not all(t.shape.is_fully_defined() for t in feeds):
         return None
-    size = sum(t.shape.num_elements() * t.dtype.size for t in feeds)
-    capacity = min(_MOST_CALLS, _MOST_BYTES // max(1, size))
-    return capacity if capacity > 1 else None
+    return tuning.queue_capacity(sum(t.shape.num_elements() * t.dtype.size for t in feeds))

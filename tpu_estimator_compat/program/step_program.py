@@ -14,6 +14,7 @@ from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import functions, workers
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 
 class StepProgram:
@@ -27,6 +28,7 @@ class StepProgram:
       queued: leave host calls to a queue, where their effects are their own.
       step_in_loop: counts the steps of a loop on the host; None where every step makes its host
         calls.
+      tuning: see `HostCallQueue`.
 
     Attributes:
       queue: the host calls that wait; None where they are a part of their step from the first.
@@ -44,6 +46,7 @@ class StepProgram:
         main: StepProgram | None = None,
         queued: bool = False,
         step_in_loop: tf.Variable | None = None,
+        tuning: Tuning = DEFAULTS,
     ):
         self.plan, self.store, self.strategy = plan, store, store.strategy
         self.workers = workers.of(store.strategy)
@@ -84,7 +87,7 @@ class StepProgram:
         store.prepare(self._replica.handles, replicated=True, trainable=plan.trainable_names())
         store.prepare([*self._host.handles, *self._calls.handles], replicated=False)
         self._step_in_loop = step_in_loop if self._calls.targets else None
-        self.queue = self._queue() if queued else None
+        self.queue = self._queue(tuning) if queued else None
         step = self.on_replica
         self._step = functions.function(step, jit_compile=True) if jit_compile else step
 
@@ -94,15 +97,15 @@ class StepProgram:
         self.store.prepare(program.handles, replicated=False)
         return program if program.fetches else None
 
-    def _queue(self) -> HostCallQueue | None:
+    def _queue(self, tuning: Tuning) -> HostCallQueue | None:
         """A queue for the host calls, if nothing else sees what they do."""
         others = {*self._replica.handles, *self._host.handles}
-        capacity = capacity_for(self._calls.feeds)
+        capacity = capacity_for(self._calls.feeds, tuning)
         if self.workers or self._fed or not self._calls.targets or capacity is None:
             return None
         if others & set(self._calls.handles):
             return None
-        return HostCallQueue(self._calls, self.store, capacity)
+        return HostCallQueue(self._calls, self.store, capacity, tuning)
 
     def exchanges(self) -> set[str]:
         """Names of what replicas exchange in this step."""

@@ -73,6 +73,34 @@ def handles_of(iterator: Any) -> list[tf.Tensor]:
     return [part for part in parts if isinstance(part, tf.Tensor)]
 
 
+class PerExecutor:
+    """A function that is made and traced for each executor: only the default takes loops apart.
+
+    Args:
+      make: makes the function.
+    """
+
+    def __init__(self, make: Callable[[], Callable[..., Any]]):
+        self._make = make
+        self._made: dict[str, Callable[..., Any]] = {}
+
+    def __call__(self, executor: str, *arguments: Any) -> Any:
+        """What the function returns, run by `executor`."""
+        self.trace(executor)
+        with call_options(executor=executor):
+            return self._made[executor](*arguments)
+
+    def trace(self, executor: str) -> None:
+        """Makes the function for `executor`, unless it is made."""
+        if executor not in self._made:
+            with call_options(executor=executor):
+                self._made[executor] = self._make()
+
+    def clear(self) -> None:
+        """Forgets what was traced: the function has changed."""
+        self._made.clear()
+
+
 @contextlib.contextmanager
 def call_options(*, executor: str = "", optimize: bool = True) -> Iterator[None]:
     """How functions called within run.

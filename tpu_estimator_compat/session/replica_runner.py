@@ -9,14 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
-from tpu_estimator_compat.loop.device_loop import DeviceLoop, LoopResult
+from tpu_estimator_compat.loop.device_loop import DeviceLoop
+from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.session import as_numpy
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions
-from tpu_estimator_compat.runtime.executors import ExecutorChoice
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 Names = tuple[str, ...]
 
@@ -31,6 +32,7 @@ class ReplicaRunner:
       next_element: takes the next element from the iterator, where a step is built.
       interrupted: asked within long runs whether to end them early.
       notes_before: whether the global step before the last step of a run is noted.
+      tuning: the numbers that lengths and executors of calls go by.
 
     Attributes:
       program: one step.
@@ -46,11 +48,13 @@ class ReplicaRunner:
         next_element: Callable[[Iterator], Any] = next,
         interrupted: Callable[[], bool] = lambda: False,
         notes_before: bool = False,
+        tuning: Tuning = DEFAULTS,
     ):
         self.plan, self.store = plan, store
         self._next_element = next_element
         self._interrupted = interrupted
         self._notes_before = notes_before
+        self._tuning = tuning
         self._step_in_loop: tf.Variable | None = None
         if plan.host_calls and plan.host_calls_every > 1:
             with eager.eager_mode(), tf.device("/cpu:0"):
@@ -64,8 +68,14 @@ class ReplicaRunner:
     def _program(
         self, plan: StepPlan, *, fed: Sequence[tf.Tensor] = (), queued: bool = False
     ) -> StepProgram:
-        step_in_loop = self._step_in_loop
-        return StepProgram(plan, self.store, fed=fed, queued=queued, step_in_loop=step_in_loop)
+        return StepProgram(
+            plan,
+            self.store,
+            fed=fed,
+            queued=queued,
+            step_in_loop=self._step_in_loop,
+            tuning=self._tuning,
+        )
 
     def start(self) -> None:
         """Nothing: nobody else has to be asked."""
@@ -88,12 +98,13 @@ class ReplicaRunner:
                 self.program,
                 self.plan.loss.dtype,
                 stop_on_nan=self.plan.stop_on_nan,
-                executors=ExecutorChoice(self.program.is_flat),
+                may_choose=self.program.is_flat,
                 next_element=self._next_element,
                 interrupted=self._interrupted,
                 calls=self.program.queue,
                 counter=self.store.global_step(self.plan.graph),
                 notes_before=self._notes_before,
+                tuning=self._tuning,
             )
         return self._loop
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.loop.device_loop import LoopResult
+from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.checkpoint import input_state
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
-from tpu_estimator_compat.loop.device_loop import LoopResult
+from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, Names, as_numpy
@@ -152,7 +152,7 @@ class StepSession(GraphSession):
             return self._with_loss(fetches, result, self._counter_before(besides, result, steps))
         if reads and steps > 1 and before_last:
             ahead = self._run_loop(steps - 1)
-            if ahead.steps < steps - 1 or not np.isfinite(as_numpy(ahead.loss)):
+            if ahead.steps < steps - 1 or ahead.stopped_by_nan:
                 return self._with_loss(fetches, ahead, {})
             before = self._plain_reads(besides)
             try:

@@ -10,12 +10,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.loop.device_loop import LoopResult, WorkersLoop
+from tpu_estimator_compat.loop.result import LoopResult
+from tpu_estimator_compat.loop.workers_loop import WorkersLoop
 from tpu_estimator_compat.program.session import as_numpy
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions, workers
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.runtime.workers import State
 
 _AT_THE_START, _AT_THE_END = "at the start", "at the end"
@@ -33,6 +35,7 @@ class WorkersRunner:
       store: its live variables.
       model_dir: where the checkpoints are, for messages.
       interrupted: asked within long runs whether to end them early.
+      tuning: the numbers that lengths of calls go by.
 
     Attributes:
       states: what the workers said when they stopped; None before that.
@@ -47,6 +50,7 @@ class WorkersRunner:
         *,
         model_dir: str | None,
         interrupted: Callable[[], bool] = lambda: False,
+        tuning: Tuning = DEFAULTS,
     ):
         group = workers.of(store.strategy)
         assert group is not None
@@ -58,6 +62,7 @@ class WorkersRunner:
         self._program = StepProgram(plan.of(plan.fetches, plan.targets), store)
         self._loop: WorkersLoop | None = None
         self._interrupted = interrupted
+        self._tuning = tuning
         self._single: dict[tuple[tuple[str, ...], ...], Any] = {}
 
     @property
@@ -77,6 +82,7 @@ class WorkersRunner:
                 self.plan.loss.dtype,
                 stop_on_nan=self.plan.stop_on_nan,
                 interrupted=self._interrupted,
+                tuning=self._tuning,
             )
         return self._loop
 

@@ -1,0 +1,113 @@
+"""The inner loop of several workers, which agree on every step."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.loop.device_loop import DeviceLoop, Step
+from tpu_estimator_compat.loop.result import LoopResult, is_nan
+from tpu_estimator_compat.runtime import eager, functions, workers
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Call, Tuning
+from tpu_estimator_compat.runtime.workers import State, Workers
+
+
+class WorkersLoop(DeviceLoop):
+    """Runs a step n times together with other machines, each of which has data of its own.
+
+    Before each step the machines tell each other whether they can make it. So no machine waits in
+    an exchange for another that has no more data, or that a hook has stopped.
+
+    Attributes:
+      states: what the machines said when the loop ended early; None before that.
+
+    Args:
+      group: the machines.
+      step: builds one step into the function under construction; its first output is the loss.
+      loss_dtype: dtype of the loss.
+      stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
+      interrupted: see `DeviceLoop`. The others learn of it when this machine stops.
+      tuning: see `DeviceLoop`.
+    """
+
+    def __init__(
+        self,
+        group: Workers,
+        step: Step,
+        loss_dtype: tf.DType,
+        *,
+        stop_on_nan: bool,
+        interrupted: Callable[[], bool],
+        tuning: Tuning = DEFAULTS,
+    ):
+        super().__init__(
+            step,
+            loss_dtype,
+            stop_on_nan=stop_on_nan,
+            may_choose=False,
+            interrupted=interrupted,
+            tuning=tuning,
+        )
+        self.states: np.ndarray | None = None
+        self._workers = group
+        self._turn = workers.isolated(self._together)
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            self._said = tf.Variable(
+                tf.zeros([group.count], tf.int32), trainable=False, name="states_of_machines"
+            )
+
+    def _together(self, element: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Whether all machines were ready, and then the loss of the step that they made."""
+        states = self._workers.states(tf.where(element.has_value(), State.READY, State.OUT_OF_DATA))
+        ready = tf.reduce_all(tf.equal(states, State.READY))
+        with tf.control_dependencies([self._said.assign(states)]):
+            loss = tf.cond(
+                ready,
+                lambda: tf.reshape(self._step(element.get_value())[0], []),
+                lambda: tf.zeros([], self._loss_dtype),
+            )
+        return ready, loss
+
+    def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def unfinished(i, ready, loss, total):
+            del total
+            more = tf.logical_and(i < steps, ready)
+            if self._stop_on_nan:
+                more = tf.logical_and(more, tf.logical_not(is_nan(loss)))
+            return more
+
+        def body(i, ready, loss, total):
+            ready, new = self._turn(iterator.get_next_as_optional())
+            loss = tf.where(ready, new, loss)
+            total += tf.where(ready, tf.cast(new, tf.float64), 0.0)
+            return i + tf.cast(ready, tf.int64), ready, loss, total
+
+        start = (
+            tf.constant(0, tf.int64),
+            tf.constant(True),
+            tf.zeros([], self._loss_dtype),
+            tf.constant(0.0, tf.float64),
+        )
+        return tf.while_loop(unfinished, body, start)
+
+    def _run(self, iterator: Iterator, call: Call) -> LoopResult:
+        done, ready, loss, total = self._function(call.executor, iterator, call.steps)
+        if not bool(ready):
+            self.states = self._said.numpy()
+        return LoopResult(int(done), loss, float(total), not bool(ready))
+
+    def ready(self, element: Any) -> bool:
+        """Tells the others whether there is an `element` (an optional); True if all have one."""
+        state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
+        states = self._tell(tf.constant(state, tf.int32)).numpy()
+        if states.any():
+            self.states = states
+        return not states.any()
+
+    @functools.cached_property
+    def _tell(self) -> Callable[[tf.Tensor], tf.Tensor]:
+        return functions.function(self._workers.states)
