@@ -226,12 +226,12 @@ class Estimator(Exporting):
         Raises:
           ValueError: senseless `steps`, or a bad model_fn or input.
         """
-        self._mode_rules.check_eval_steps(steps)
+        rules = self._mode_rules
+        rules.check_eval_steps(steps)
         path = self._checkpoint_for("evaluate", checkpoint_path)
         fall_back_in = None if checkpoint_path else self._model_dir
         request = self._eval_request(steps, hooks, path, name, fall_back_in)
         with eager.eager_mode():
-            rules = self._mode_rules
             run, feed = rules.prepare(input_fn, rules.resolve(ModeKeys.EVAL))
             return evaluation.evaluate(run, feed, request)
 
