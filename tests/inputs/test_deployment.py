@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.inputs import feed
+from tpu_estimator_compat.inputs import feed, modes
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
@@ -16,15 +16,9 @@ Modes = tpu.InputPipelineConfig
 
 def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, size=None, **config):
     """What each replica gets in each step: a list of steps of lists of replicas."""
-    where = Topology(strategy(replicas), tpu_semantics=True)
-    found = feed(
-        datasets,
-        mode,
-        where,
-        tpu.TPUConfig(**config),
-        batch_axis=batch_axis,
-        predict_batch_size=size,
-    )
+    topology = Topology(strategy(replicas), tpu_semantics=True)
+    input_mode = modes.resolve(mode, tpu.TPUConfig(**config), topology, size, batch_axis)
+    found = feed(datasets, input_mode)
     steps = []
     iterator = iter(found)
     while True:
@@ -32,7 +26,7 @@ def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, si
             element = next(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             return steps
-        local = where.strategy.experimental_local_results
+        local = topology.strategy.experimental_local_results
         flat = [local(part) for part in tf.nest.flatten(element, expand_composites=False)]
         steps.append([[p.numpy().tolist() for p in parts] for parts in zip(*flat, strict=True)])
 
@@ -95,8 +89,9 @@ def test_nested_structures_keep_static_shapes(strategy):
     dataset = tf.data.Dataset.from_tensors(
         ({"a": tf.zeros([8, 3]), "b": tf.zeros([8])}, tf.ones([8]))
     )
-    where = Topology(strategy(4), tpu_semantics=True)
-    spec = feed([dataset], ModeKeys.TRAIN, where, tpu.TPUConfig()).element_spec
+    topology = Topology(strategy(4), tpu_semantics=True)
+    input_mode = modes.resolve(ModeKeys.TRAIN, tpu.TPUConfig(), topology)
+    spec = feed([dataset], input_mode).element_spec
     assert spec[0]["a"].shape == [2, 3]
     assert spec[0]["b"].shape == [2]
     assert spec[1].shape == [2]
@@ -127,6 +122,14 @@ def test_a_batch_that_cannot_be_split_is_refused(strategy):
 def test_batch_axis_of_another_length_is_refused(strategy):
     with pytest.raises(ValueError, match="batch_axis"):
         dealt(strategy, 2, [batches(4)], batch_axis=(0, 0))
+
+
+@pytest.mark.parametrize(("batch_axis", "rank"), [((5, 5), 2), ((-3, 0), 2), (None, 0)])
+def test_batch_axis_that_a_tensor_does_not_have_is_refused(strategy, batch_axis, rank):
+    dataset = tf.data.Dataset.from_tensors((np.zeros([4, 2][:rank]), np.zeros([4, 2])))
+    axis = 0 if batch_axis is None else batch_axis[0]
+    with pytest.raises(ValueError, match=rf"is {axis} for .*Tensor.* whose rank is {rank}\."):
+        dealt(strategy, 2, [dataset], batch_axis=batch_axis)
 
 
 def test_more_rows_than_the_batch_size_are_refused(strategy):
@@ -163,9 +166,9 @@ SLICED = {
 )
 def test_what_each_of_two_hosts_feeds(strategy, mode, config, given, expected):
     """One process that feeds two hosts, as on a TPU pod: a dataset per host."""
-    where = Topology(strategy(4), tpu_semantics=True, num_hosts=2)
+    topology = Topology(strategy(4), tpu_semantics=True, num_hosts=2)
     datasets = [tf.data.Dataset.from_tensors(batch) for batch in given]
-    found = feed(datasets, mode, where, tpu.TPUConfig(**config))
+    found = feed(datasets, modes.resolve(mode, tpu.TPUConfig(**config), topology))
     dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.datasets]
     assert dealt_by_host == expected
 

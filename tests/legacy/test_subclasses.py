@@ -32,6 +32,8 @@ def test_a_copy_of_the_original_may_not_redefine_what_nobody_calls():
         made({"_augment_model_fn": lambda self: None})
     with pytest.raises(NotImplementedError, match=r"_call_input_fn.*in place of a copy"):
         made({"_call_input_fn": lambda self: None, "train": lambda self: None})
+    with pytest.raises(NotImplementedError, match=r"overrides \['_call_model_fn'"):
+        made({"_call_model_fn": lambda self: None})
     assert made({"train": lambda self: "mine"}).train() == "mine"  # the original let that name
 
 
@@ -41,5 +43,5 @@ def test_what_the_original_let_be_redefined_and_is_not_called_here_is_refused():
 
 
 def test_names_of_our_own_are_members_too():
-    with pytest.raises(ValueError, match=r"does override \['_feed'\]"):
-        made({"_feed": lambda self: None}, "Mine")
+    with pytest.raises(ValueError, match=r"does override \['_mode_rules'\]"):
+        made({"_mode_rules": lambda self: None}, "Mine")

@@ -3,14 +3,16 @@
 import pytest
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat import topology
+from tpu_estimator_compat import topology as topology_lib
+from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.model_fn.context import TPUContext
 from tpu_estimator_compat.topology import Topology
 
 
 @pytest.fixture
 def context(strategy):
-    return TPUContext(tpu.ModeKeys.TRAIN, Topology(strategy(4), True), tpu.TPUConfig())
+    topology = Topology(strategy(4), True)
+    return TPUContext(modes.resolve(tpu.ModeKeys.TRAIN, tpu.TPUConfig(), topology))
 
 
 def test_the_device_of_a_host_is_found_by_host_or_by_replica(context):
@@ -30,7 +32,7 @@ def test_the_device_of_a_replica(context):
 def test_logical_cpus_stand_for_cores(cores, replicas):
     """Four of them make as many replicas as four cores of a TPU would."""
     tpu_config = tpu.TPUConfig(num_cores_per_replica=cores, num_shards=replicas)
-    where = topology.resolve(
+    topology = topology_lib.resolve(
         tpu.RunConfig(tpu_config=tpu_config), tpu.ModeKeys.TRAIN, tpu_semantics=True
     )
-    assert where.num_replicas == replicas
+    assert topology.num_replicas == replicas

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-import functools
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,42 +12,33 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat import inputs, topology
 from tpu_estimator_compat.arguments import (
     as_list,
     check_params,
     check_path,
-    check_steps,
     check_type,
 )
 from tpu_estimator_compat.checkpoint import check_available, latest
-from tpu_estimator_compat.config import (
-    IterationsPerLoopCounter,
-    RunConfig,
-    TaskType,
-    default_session_config,
-)
-from tpu_estimator_compat.estimator import finishing, overrides
+from tpu_estimator_compat.config import RunConfig, TaskType, default_session_config
+from tpu_estimator_compat.estimator import finishing, internals, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
+from tpu_estimator_compat.estimator.plain_rules import InputFn, ModelFn, PlainRules
 from tpu_estimator_compat.hooks import HOOK_TYPES
-from tpu_estimator_compat.inputs.calling import warn_if_endless
 from tpu_estimator_compat.keras_model.model import ModelFnModel
-from tpu_estimator_compat.model_fn.calling import call_model_fn, check_model_fn, input_arguments
-from tpu_estimator_compat.modes import captured_mode, evaluation, prediction, training
+from tpu_estimator_compat.model_fn.calling import call_model_fn, check_model_fn
+from tpu_estimator_compat.modes import evaluation, prediction, training
+from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
-    TPUEstimatorSpec,
     WarmStartSettings,
     default_warm_start_settings,
 )
-from tpu_estimator_compat.topology import Topology
+from tpu_estimator_compat.topology import join_cluster
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
-ModelFn = Callable[..., Any]
-InputFn = Callable[..., Any]
 
 
 class Estimator(Exporting):
@@ -91,8 +80,8 @@ class Estimator(Exporting):
         check_params(params, settable=False)
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
-        self._element_specs: dict[str, Any] = {}
-        topology.join_cluster(self._config, tpu_semantics=self._wants_tpu)
+        self._train_spec: Any = None
+        join_cluster(self._config, tpu_semantics=self._use_tpu)
         self._warm_start_settings = default_warm_start_settings(warm_start_from)
 
     @property
@@ -186,25 +175,27 @@ class Estimator(Exporting):
                 "tf.estimator.train_and_evaluate which calls proper API according to given "
                 f"configuration. Current configuration: {self._config}."
             )
-        self._check_train_limits(steps, max_steps)
+        rules = self._mode_rules
+        rules.check_train_limits(steps, max_steps)
         request_hooks = _checked_hooks(hooks)
         listeners = _checked_listeners(saving_listeners)
-        where = self._topology(ModeKeys.TRAIN)
+        input_mode = rules.resolve(ModeKeys.TRAIN)
         if max_steps is not None and max_steps <= training.steps_of_chief(
-            self._model_dir, where.strategy
+            self._model_dir, input_mode.topology.strategy
         ):
             logging.info("Skipping training since max_steps has already saved.")
             return self
         with eager.eager_mode():
-            run, feed = self._prepare(input_fn, ModeKeys.TRAIN, where)
+            run, feed = rules.prepare(input_fn, input_mode)
+            self._train_spec = feed.element_spec
             request = training.TrainRequest(
                 hooks=request_hooks,
                 saving_listeners=listeners,
                 steps=steps,
                 max_steps=max_steps,
                 warm_start=self._warm_start_settings,
-                loop=self._loop(run.topology),
-                batch_size=self._batch_size_for_log(ModeKeys.TRAIN),
+                loop=rules.loop(run.topology),
+                batch_size=input_mode.batch_size,
             )
             loss = training.train(run, feed, request)
         logging.info("Loss for final step: %s.", loss)
@@ -235,13 +226,13 @@ class Estimator(Exporting):
         Raises:
           ValueError: senseless `steps`, or a bad model_fn or input.
         """
-        self._check_eval_steps(steps)
+        rules = self._mode_rules
+        rules.check_eval_steps(steps)
         path = self._checkpoint_for("evaluate", checkpoint_path)
         fall_back_in = None if checkpoint_path else self._model_dir
         request = self._eval_request(steps, hooks, path, name, fall_back_in)
         with eager.eager_mode():
-            where = self._topology(ModeKeys.EVAL)
-            run, feed = self._prepare(input_fn, ModeKeys.EVAL, where)
+            run, feed = rules.prepare(input_fn, rules.resolve(ModeKeys.EVAL))
             return evaluation.evaluate(run, feed, request)
 
     @finishing.marks("prediction_loop", times=2)
@@ -274,8 +265,8 @@ class Estimator(Exporting):
         if predict_keys is not None:
             check_type(predict_keys, "predict_keys", Collection, "a list of names")
         with eager.eager_mode():
-            where = self._topology(ModeKeys.PREDICT)
-            run, feed = self._prepare(input_fn, ModeKeys.PREDICT, where)
+            rules = self._mode_rules
+            run, feed = rules.prepare(input_fn, rules.resolve(ModeKeys.PREDICT))
         request = prediction.PredictRequest(
             hooks=request_hooks,
             predict_keys=predict_keys,
@@ -300,26 +291,26 @@ class Estimator(Exporting):
         Returns:
           A compiled model: optimizer, loss and metrics are model_fn's own.
         """
-        where = self._topology(ModeKeys.TRAIN)
-        loop = self._loop(where)
+        rules = self._mode_rules
+        input_mode = rules.resolve(ModeKeys.TRAIN)
+        topology = input_mode.topology
+        loop = rules.loop(topology)
         if input_fn is not None:
-            spec = self._feed(input_fn, ModeKeys.TRAIN, where).element_spec
-            self._element_specs[ModeKeys.TRAIN] = spec
+            self._train_spec = rules.feed(input_fn, input_mode).element_spec
 
-        def capture(
-            mode: str, element_spec: Any, store: VariableStore
-        ) -> captured_mode.CapturedMode:
+        def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
             # Keras makes last batches of other sizes: static shapes are a TPU's own demand.
-            on_tpu = isinstance(where.strategy, tf.distribute.TPUStrategy)
-            return self._capture(mode, where, element_spec, store, check_shapes=on_tpu)
+            on_tpu = isinstance(topology.strategy, tf.distribute.TPUStrategy)
+            input_mode = rules.input_mode(mode, topology)
+            return rules.capture(input_mode, element_spec, store, check_shapes=on_tpu)
 
         return ModelFnModel(
             capture,
-            where,
+            topology,
             self._config,
             warm_start=self._warm_start_settings,
             steps_per_execution=loop.value if loop and loop.unit == "count" else 1,
-            train_spec=self._element_specs.get(ModeKeys.TRAIN),
+            train_spec=self._train_spec,
         )
 
     # Subclasses, and scripts with graphs of their own, call the original's names of these.
@@ -334,89 +325,13 @@ class Estimator(Exporting):
 
     # What TPUEstimator does otherwise.
 
-    _wants_tpu = False
+    _use_tpu = False
     _marks_finished = False
 
-    def _check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        if steps is not None and max_steps is not None:
-            raise ValueError("Can not provide both steps and max_steps.")
-        check_steps(steps, "steps")
-        check_steps(max_steps, "max_steps")
-
-    def _check_eval_steps(self, steps: int | None) -> None:
-        check_steps(steps, "steps")
-
-    def _topology(self, mode: str) -> Topology:
-        return topology.resolve(self._config, mode, tpu_semantics=False)
-
-    def _loop(self, where: Topology) -> IterationsPerLoopCounter | None:
-        del where
-        if isinstance(self._config.train_distribute, topology.TPUStrategy):
-            return IterationsPerLoopCounter(self._config.train_distribute.steps_per_run, "count")
-        return None
-
-    def _batch_size_for_log(self, mode: str) -> int | None:
-        del mode
-        return None
-
-    def _feed(self, input_fn: InputFn, mode: str, where: Topology) -> inputs.DeployedInput:
-        datasets = []
-        for call in topology.invocations(mode, where, None):
-            offered = {
-                "mode": mode,
-                "params": self.params,
-                "config": self.config,
-                "input_context": inputs.context(where, call.host),
-            }
-            arguments = input_arguments(input_fn, offered)
-            make = functools.partial(input_fn, **arguments)
-            datasets.append(inputs.call_input_fn(make, seed=self._config.tf_random_seed))
-        if mode == ModeKeys.PREDICT:
-            warn_if_endless(datasets[0])
-        return inputs.feed(datasets, mode, where, None)
-
-    def _call_model_fn(
-        self, features: Any, labels: Any, mode: str, where: Topology, check_shapes: bool = True
-    ) -> EstimatorSpec | TPUEstimatorSpec:
-        del where, check_shapes
-        return self._call_model_fn_for_export(features, labels, mode)
-
-    def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
-        offered = {"mode": mode, "params": self.params, "config": self.config}
-        spec = call_model_fn(self._model_fn, features, labels, offered)
-        if isinstance(spec, TPUEstimatorSpec):
-            raise ValueError(
-                "model_fn should return an EstimatorSpec. Got a TPUEstimatorSpec: use "
-                "TPUEstimator, or return spec.as_estimator_spec()."
-            )
-        return spec
-
-    def _prepare(
-        self, input_fn: InputFn, mode: str, where: Topology
-    ) -> tuple[captured_mode.CapturedMode, inputs.DeployedInput]:
-        feed = self._feed(input_fn, mode, where)
-        self._element_specs[mode] = feed.element_spec
-        run = self._capture(mode, where, feed.element_spec)
-        return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
-
-    def _capture(
-        self,
-        mode: str,
-        where: Topology,
-        element_spec: Any,
-        store: VariableStore | None = None,
-        check_shapes: bool = True,
-    ) -> captured_mode.CapturedMode:
-        return captured_mode.prepare(
-            lambda features, labels: self._call_model_fn(
-                features, labels, mode, where, check_shapes=check_shapes
-            ),
-            mode,
-            self._config,
-            where,
-            element_spec,
-            store,
-        )
+    @property
+    def _mode_rules(self) -> PlainRules:
+        """Made anew for every call: scripts change what estimators have."""
+        return PlainRules(self._model_fn, self._params, self._config)
 
     def _eval_request(
         self,
@@ -426,7 +341,6 @@ class Estimator(Exporting):
         name: str | None,
         fall_back_in: str | None = None,
     ) -> evaluation.EvalRequest:
-        self._check_eval_steps(steps)
         return evaluation.EvalRequest(
             hooks=_checked_hooks(hooks),
             steps=steps,
@@ -477,17 +391,9 @@ def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] |
 
 def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
     hooks = as_list(hooks, "hooks", "SessionRunHook")
-    for hook in hooks:
-        if not isinstance(hook, HOOK_TYPES):
-            raise TypeError(f"Hooks must be a SessionRunHook, given: {hook}")
-    return hooks
+    return internals.all_of(HOOK_TYPES, hooks, "Hooks must be a SessionRunHook")
 
 
 def _checked_listeners(listeners):
     listeners = as_list(listeners, "saving_listeners", "CheckpointSaverListener")
-    for listener in listeners:
-        if not isinstance(listener, tf.compat.v1.train.CheckpointSaverListener):
-            raise TypeError(
-                f"saving_listeners must be a list of CheckpointSaverListener, given: {listener}"
-            )
-    return listeners
+    return internals.check_listeners_type(listeners)

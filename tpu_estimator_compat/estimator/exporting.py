@@ -12,6 +12,7 @@ from tensorflow.python.util import deprecation
 
 from tpu_estimator_compat.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.estimator.plain_rules import PlainRules
 from tpu_estimator_compat.export import saved_model
 from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
@@ -197,11 +198,12 @@ class Exporting:
         """The graphs that a mode is exported as."""
 
         def call(features: Any, labels: Any) -> EstimatorSpec:
-            return self._call_model_fn_for_export(features, labels, mode)
+            return self._mode_rules.call_for_export(features, labels, mode)
 
         return [GraphPlan(mode, EXPORT_TAG_MAP[mode], receiver_fn, call)]
 
-    def _call_model_fn_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
+    @property
+    def _mode_rules(self) -> PlainRules:
         raise NotImplementedError
 
 

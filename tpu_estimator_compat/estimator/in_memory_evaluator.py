@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.arguments import check_input_fn, check_type
-from tpu_estimator_compat.estimator.estimator import Estimator, InputFn
+from tpu_estimator_compat.estimator.estimator import Estimator
+from tpu_estimator_compat.estimator.plain_rules import InputFn
 from tpu_estimator_compat.modes.evaluation import Evaluation
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
@@ -67,6 +68,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._estimator = estimator
         self._input_fn = input_fn
         self._every = every_n_iter
+        estimator._mode_rules.check_eval_steps(steps)
         self._request = estimator._eval_request(steps, hooks, None, name)
 
     def begin(self) -> None:
@@ -74,8 +76,8 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._steps = 0
         self._last_evaluated = 0
         with eager.eager_mode():
-            where = self._estimator._topology(ModeKeys.EVAL)
-            run, feed = self._estimator._prepare(self._input_fn, ModeKeys.EVAL, where)
+            rules = self._estimator._mode_rules
+            run, feed = rules.prepare(self._input_fn, rules.resolve(ModeKeys.EVAL))
             self._evaluation = Evaluation(run, feed, self._request)
         if self._evaluation.scaffold.saver is not None:
             raise ValueError("InMemoryEvaluator does not support custom saver")

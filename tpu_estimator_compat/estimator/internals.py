@@ -25,7 +25,7 @@ def check_hooks_type(hooks: Sequence[Any] | None) -> list[Any]:
     Raises:
       TypeError: one of them is no SessionRunHook.
     """
-    return _all_of(tf.compat.v1.train.SessionRunHook, hooks, "Hooks must be a SessionRunHook")
+    return all_of(tf.compat.v1.train.SessionRunHook, hooks, "Hooks must be a SessionRunHook")
 
 
 def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
@@ -35,12 +35,13 @@ def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
       TypeError: one of them is no CheckpointSaverListener.
     """
     wanted = tf.compat.v1.train.CheckpointSaverListener
-    return _all_of(
+    return all_of(
         wanted, saving_listeners, "saving_listeners must be a list of CheckpointSaverListener"
     )
 
 
-def _all_of(kind: type, given: Sequence[Any] | None, rule: str) -> list[Any]:
+def all_of(kind: Any, given: Sequence[Any] | None, rule: str) -> list[Any]:
+    """What is given as a list; raises TypeError, with the rule, for what is not of a kind."""
     found = list(given or [])
     for each in found:
         if not isinstance(each, kind):

@@ -10,6 +10,7 @@ _INTERNAL = frozenset(
         "_actual_train_model_distributed",
         "_add_meta_graph_for_mode",
         "_call_input_fn",
+        "_call_model_fn",
         "_call_model_fn_eval",
         "_call_model_fn_eval_distributed",
         "_convert_eval_steps_to_hooks",

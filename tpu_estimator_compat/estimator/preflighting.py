@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.arguments import as_list, check_callable, check_input_fn, check_number
+from tpu_estimator_compat.estimator.plain_rules import InputFn
+from tpu_estimator_compat.estimator.tpu_rules import TPURules
+from tpu_estimator_compat.inputs.modes import InputMode
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.topology import BatchSizes
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
     from tpu_estimator_compat.preflight.planned import PlannedTopology
     from tpu_estimator_compat.preflight.result import Preflight
 
-InputFn = Callable[..., Any]
-_FIELDS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "eval", ModeKeys.PREDICT: "predict"}
+_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
 
 
 class Preflighting:
@@ -72,27 +71,27 @@ class Preflighting:
         wanted = [topology] if isinstance(topology, str) else as_list(topology, "topology", "str")
         if not wanted:
             raise ValueError('topology must name one at least, such as "v5e:2x2"; got none.')
-        if mode not in _FIELDS:
-            raise ValueError(f"mode must be one of {list(_FIELDS)}, got {mode!r}.")
+        if mode not in _MODES:
+            raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
         names = {d.name.lower(): d for d in Depth}
         if depth not in names:
             raise ValueError(f"depth must be one of {list(names)}, got {depth!r}.")
         options = Options(names[depth], largest_batch, time_limit, progress or (lambda *_: None))
-        subject = _Mode(self, input_fn, mode)  # type: ignore[arg-type]
+        subject = _Mode(self._mode_rules, input_fn, mode)  # type: ignore[attr-defined]
         return Preflight(check(subject, wanted, options))
 
 
 class _Mode:
     """One mode of an estimator, on topologies that are not there: a `preflight.Subject`."""
 
-    def __init__(self, estimator: TPUEstimator, input_fn: InputFn, mode: str):
+    def __init__(self, rules: TPURules, input_fn: InputFn, mode: str):
         self.mode = mode
-        self._estimator = estimator
+        self._rules = rules
         self._input_fn = input_fn
-        self._tpu_config = estimator._tpu_config
+        self._tpu_config = rules.tpu_config
         self.cores_per_replica: int = self._tpu_config.num_cores_per_replica or 1
         self.remarks = []
-        if not estimator._on_tpu(mode):
+        if not rules.on_tpu(mode):
             self.remarks.append(
                 "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
                 "checked as if it ran on TPU."
@@ -103,41 +102,39 @@ class _Mode:
             return 1
         return devices // self.cores_per_replica
 
-    def batch_size(self, where: PlannedTopology, share: int | None) -> int | None:
-        if not where.num_replicas:
+    def batch_size(self, topology: PlannedTopology, share: int | None) -> int | None:
+        if not topology.num_replicas:
             raise ValueError(
                 f"TPUConfig.num_cores_per_replica is {self.cores_per_replica}, more than the "
                 "topology has devices. Name a larger topology, or lower it."
             )
-        sizes = self._sizes(where, share)
-        sizes.check(self.mode, where, self._tpu_config._replace(num_shards=None))
-        return sizes.for_model_fn(self.mode, where, self._tpu_config)
+        _, input_mode = self._placed(topology, share)
+        input_mode.check()
+        return input_mode.model_batch_size
 
-    def objections(self, where: PlannedTopology) -> list[Finding]:
-        shards, replicas = self._tpu_config.num_shards, where.num_replicas
+    def objections(self, topology: PlannedTopology) -> list[Finding]:
+        shards, replicas = self._tpu_config.num_shards, topology.num_replicas
         if shards is None or shards == replicas:
             return []
         message = f"TPUConfig.num_shards is {shards}, but this topology has {replicas} replicas."
         advice = f"set num_shards={replicas}, or leave it None"
         return [Finding(Severity.FAILS, Kind.CONFIGURATION, message, advice)]
 
-    def element_spec(self, where: PlannedTopology, share: int | None) -> Any:
-        return self._placed(where, share)._feed(self._input_fn, self.mode, where).element_spec
+    def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
+        rules, input_mode = self._placed(topology, share)
+        return rules.feed(self._input_fn, input_mode).element_spec
 
-    def capture(self, where: PlannedTopology, element_spec: Any, share: int | None) -> CapturedMode:
-        return self._placed(where, share)._capture(
-            self.mode, where, element_spec, check_shapes=False
-        )
+    def capture(
+        self, topology: PlannedTopology, element_spec: Any, share: int | None
+    ) -> CapturedMode:
+        rules, input_mode = self._placed(topology, share)
+        return rules.capture(input_mode, element_spec, check_shapes=False)
 
-    def _sizes(self, where: PlannedTopology, share: int | None) -> BatchSizes:
-        sizes = self._estimator._batch_sizes
-        if share is None:
-            return sizes
-        return dataclasses.replace(sizes, **{_FIELDS[self.mode]: share * where.num_replicas})
-
-    def _placed(self, where: PlannedTopology, share: int | None) -> TPUEstimator:
-        """The estimator as it would be on that TPU."""
-        estimator = copy.copy(self._estimator)
-        estimator._use_tpu = estimator._eval_on_tpu = True
-        estimator._batch_sizes = self._sizes(where, share)
-        return estimator
+    def _placed(self, topology: PlannedTopology, share: int | None) -> tuple[TPURules, InputMode]:
+        """The rules, with a batch size for so many examples of a replica, and the input there."""
+        sizes = dict(self._rules.batch_sizes)
+        if share is not None:
+            sizes[self.mode] = share * topology.num_replicas
+        tpu_config = self._tpu_config._replace(num_shards=None)  # see objections()
+        rules = dataclasses.replace(self._rules, batch_sizes=sizes, tpu_config=tpu_config)
+        return rules, rules.input_mode(self.mode, topology)

@@ -21,7 +21,6 @@ from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
-from tpu_estimator_compat.spec import ModeKeys
 
 _QUEUE_RUNNERS = (
     "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. Please "
@@ -84,30 +83,19 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
     return dataset
 
 
-def check_is_dataset(dataset: tf.data.Dataset, *, mode: str, per_host_v2: bool) -> None:
+def check_is_dataset(dataset: tf.data.Dataset, demand: str) -> None:
     """Refuses tensors where TPU execution wants a Dataset.
 
     Args:
       dataset: what `call_input_fn` gave.
-      mode: a `ModeKeys` value.
-      per_host_v2: whether each host deals batches to its replicas.
+      demand: what to say then.
 
     Raises:
-      TypeError: input_fn returned tensors in PER_HOST_V2, or in PREDICT.
+      TypeError: input_fn returned tensors.
     """
     _, result = dataset._legacy_source
-    if isinstance(result, tf.data.Dataset):
-        return
-    if per_host_v2:
-        raise TypeError(
-            "`input_fn` must return a `Dataset` for the PER_HOST_V2 input pipeline configuration. "
-            f"Got {result}."
-        )
-    if mode == ModeKeys.PREDICT:
-        raise TypeError(
-            "For mode PREDICT, `input_fn` must return `Dataset` instead of `features` and "
-            f"`labels`. Got {result}."
-        )
+    if not isinstance(result, tf.data.Dataset):
+        raise TypeError(f"{demand} Got {result}.")
 
 
 def warn_if_endless(dataset: tf.data.Dataset) -> None:

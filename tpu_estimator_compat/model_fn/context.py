@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tpu_estimator_compat import topology as topology_lib
-from tpu_estimator_compat.config import TPUConfig
-from tpu_estimator_compat.topology import Topology
+from tpu_estimator_compat.inputs.modes import Invocation, TPUInputMode
 
 
 class TPUContext:
@@ -16,32 +14,20 @@ class TPUContext:
     Not made by users: it arrives in `params['context']` of input_fn and model_fn.
 
     Args:
-      mode: a `ModeKeys` value.
-      topology: the replicas of this mode.
-      tpu_config: says how input is deployed.
-      invocation_index: 0-based index of the input_fn call; None in model_fn.
-      host: 0-based index of the host that calls input_fn; None in model_fn.
+      input_mode: says how input is deployed, and to which replicas.
+      invocation: the input_fn call; None in model_fn.
     """
 
-    def __init__(
-        self,
-        mode: str,
-        topology: Topology,
-        tpu_config: TPUConfig,
-        invocation_index: int | None = None,
-        host: int | None = None,
-    ):
-        self._mode = mode
-        self._topology = topology
-        self._tpu_config = tpu_config
-        self._invocation_index = invocation_index
-        self._host = host
+    def __init__(self, input_mode: TPUInputMode, invocation: Invocation | None = None):
+        self._input_mode = input_mode
+        self._topology = input_mode.topology
+        self._invocation = invocation
 
-    def _only_in_input_fn(self) -> tuple[int, int]:
-        """The index of this input_fn call and its host."""
-        if self._invocation_index is None or self._host is None:
+    def _only_in_input_fn(self) -> Invocation:
+        """This input_fn call."""
+        if self._invocation is None:
             raise RuntimeError("This TPUContext instance must not be called from model_fn.")
-        return self._invocation_index, self._host
+        return self._invocation
 
     def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
         """Which of the input_fn calls this is.
@@ -53,15 +39,9 @@ class TPUContext:
         Raises:
           RuntimeError: called from model_fn.
         """
-        index, host = self._only_in_input_fn()
-        topology = self._topology
-        if topology_lib.is_per_core(self._mode, self._tpu_config):
-            calls, fed = topology.num_replicas, 1
-        elif topology_lib.is_broadcast(self._mode, self._tpu_config):
-            calls, fed = 1, topology.num_replicas
-        else:
-            calls, fed = topology.num_hosts, topology.replicas_per_host
-        return self.tpu_host_placement_function(host), index, calls, fed
+        call, mode = self._only_in_input_fn(), self._input_mode
+        device = self.tpu_host_placement_function(call.host)
+        return device, call.index, mode.calls, max(1, self.num_replicas // mode.calls)
 
     @property
     def num_replicas(self) -> int:
@@ -80,7 +60,7 @@ class TPUContext:
         Raises:
           RuntimeError: called from model_fn.
         """
-        return self._only_in_input_fn()[1]
+        return self._only_in_input_fn().host
 
     @property
     def num_of_replicas_per_host(self) -> int:
@@ -89,7 +69,7 @@ class TPUContext:
         Raises:
           ValueError: model parallelism is on.
         """
-        if self._tpu_config.num_cores_per_replica:
+        if self._input_mode.tpu_config.num_cores_per_replica:
             raise ValueError("num_of_replicas_per_host is not supported for model_parallelism")
         return self._topology.replicas_per_host
 
@@ -100,7 +80,7 @@ class TPUContext:
         Raises:
           RuntimeError: called from input_fn.
         """
-        if self._invocation_index is not None:
+        if self._invocation is not None:
             raise RuntimeError("This TPUContext instance must not be called from input_fn.")
         return getattr(self._topology.strategy.extended, "_device_assignment", None)
 

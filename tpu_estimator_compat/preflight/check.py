@@ -71,7 +71,7 @@ class _Check:
         self._tpu = tpu
         self._programs = programs
         self._options = options
-        self._where = PlannedTopology.of(tpu, subject.replicas(tpu.devices))
+        self._topology = PlannedTopology.of(tpu, subject.replicas(tpu.devices))
 
     def report(self) -> Report:
         """What is found out."""
@@ -79,15 +79,15 @@ class _Check:
             self._tpu.name,
             self._subject.mode,
             self._tpu.devices,
-            self._where.num_replicas,
-            self._where.num_hosts,
+            self._topology.num_replicas,
+            self._topology.num_hosts,
             None,
             self._tpu.hbm,
             self._options.depth,
             notes=list(self._subject.remarks),
         )
         try:
-            program = self._programs.get(self._where)
+            program = self._programs.get(self._topology)
         except NoStepError as error:
             report.findings.append(error.finding)
             return report
@@ -104,7 +104,7 @@ class _Check:
         """What the graph says."""
         step = program.step
         variables = sizes.variables(step)
-        report.batch_size = self._subject.batch_size(self._where, None)
+        report.batch_size = self._subject.batch_size(self._topology, None)
         report.reached = Depth.SCAN if program.module is None else Depth.LOWER
         report.findings += program.findings
         report.seconds.update(program.seconds)
@@ -156,7 +156,7 @@ class _Check:
         return compiler.compile(
             module,
             self._tpu,
-            self._where.num_replicas,
+            self._topology.num_replicas,
             time_limit=self._options.time_limit,
             progress=lambda stage, seconds: self._options.progress(what, seconds),
         )
@@ -173,7 +173,7 @@ class _Check:
     def _fits(self, batch: int, report: Report) -> bool | None:
         """Whether a batch of one replica fits; None, with a note, where that cannot be told."""
         try:
-            program = self._programs.get(self._where, batch)
+            program = self._programs.get(self._topology, batch)
         except NoStepError as error:
             report.notes.append(f"A batch of {batch} cannot be tried: {error.finding.message}")
             return None

@@ -61,25 +61,25 @@ class Programs:
         self._progress = progress
         self._made: dict[tuple[int, int, int | None], Program] = {}
 
-    def get(self, where: PlannedTopology, share: int | None = None) -> Program:
+    def get(self, topology: PlannedTopology, share: int | None = None) -> Program:
         """The program of one replica.
 
         Args:
-          where: the replicas.
+          topology: the replicas.
           share: examples of one replica's step; None for what the estimator's batch size gives.
 
         Raises:
           NoStepError: it cannot be captured.
         """
-        key = (where.num_replicas, where.num_hosts, share)
+        key = (topology.num_replicas, topology.num_hosts, share)
         if key not in self._made:
-            self._made[key] = self._make(where, share)
+            self._made[key] = self._make(topology, share)
         return self._made[key]
 
-    def _make(self, where: PlannedTopology, share: int | None) -> Program:
+    def _make(self, topology: PlannedTopology, share: int | None) -> Program:
         watch = _Watch()
         self._progress("Capturing the step", 0)
-        step, findings = capture(self._subject, where, share)
+        step, findings = capture(self._subject, topology, share)
         watch.lap("capture")
         program = Program(step, [*findings, *scan(step)], seconds=watch.seconds)
         watch.lap("scan")

@@ -36,24 +36,26 @@ class Subject(Protocol):
     def replicas(self, devices: int) -> int:
         """How many replicas run on so many devices."""
 
-    def batch_size(self, where: PlannedTopology, share: int | None) -> int | None:
+    def batch_size(self, topology: PlannedTopology, share: int | None) -> int | None:
         """Examples of one replica's step.
 
         Args:
-          where: the replicas.
+          topology: the replicas.
           share: what to take instead of the estimator's own; None for that.
 
         Raises:
           ValueError: the estimator's batch cannot be shared by these replicas.
         """
 
-    def objections(self, where: PlannedTopology) -> list[Finding]:
+    def objections(self, topology: PlannedTopology) -> list[Finding]:
         """What else in the configuration does not go with these replicas."""
 
-    def element_spec(self, where: PlannedTopology, share: int | None) -> Any:
+    def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
         """What input_fn gives one replica: structure of `tf.TypeSpec`s."""
 
-    def capture(self, where: PlannedTopology, element_spec: Any, share: int | None) -> CapturedMode:
+    def capture(
+        self, topology: PlannedTopology, element_spec: Any, share: int | None
+    ) -> CapturedMode:
         """What model_fn makes of such input."""
 
 
@@ -70,13 +72,13 @@ class NoStepError(Exception):
 
 
 def capture(
-    subject: Subject, where: PlannedTopology, share: int | None
+    subject: Subject, topology: PlannedTopology, share: int | None
 ) -> tuple[PlannedStep, list[Finding]]:
     """Captures the step of one replica.
 
     Args:
       subject: what is checked.
-      where: the replicas.
+      topology: the replicas.
       share: examples of one replica's step; None for what the estimator's batch size gives.
 
     Returns:
@@ -86,13 +88,13 @@ def capture(
       NoStepError: input_fn, model_fn or the batch size stand in the way.
     """
     with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
-        batch_size = subject.batch_size(where, share)
+        batch_size = subject.batch_size(topology, share)
     with _told(Kind.INPUT, "input_fn failed"):
-        element_spec = subject.element_spec(where, share)
-    found = [*subject.objections(where), *_dynamic_input(element_spec)]
+        element_spec = subject.element_spec(topology, share)
+    found = [*subject.objections(topology), *_dynamic_input(element_spec)]
     element_spec = _with_batch_size(element_spec, batch_size)
     with _told(Kind.MODEL_FN, "model_fn failed"):
-        run = subject.capture(where, element_spec, share)
+        run = subject.capture(topology, element_spec, share)
         found += _scalars(run)
         # Scalars are refused below, and what else is wrong is to be found too.
         if any(f.kind is Kind.MODEL_FN for f in found):

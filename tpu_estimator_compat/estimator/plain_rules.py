@@ -1,0 +1,147 @@
+"""How an estimator prepares a mode: its replicas, its input, its graph."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tpu_estimator_compat import inputs
+from tpu_estimator_compat import topology as topology_lib
+from tpu_estimator_compat.arguments import check_steps
+from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
+from tpu_estimator_compat.inputs import modes
+from tpu_estimator_compat.inputs.modes import InputMode, Invocation
+from tpu_estimator_compat.model_fn.calling import call_model_fn, input_arguments
+from tpu_estimator_compat.modes.captured_mode import CapturedMode, prepare
+from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
+from tpu_estimator_compat.topology import Topology, TPUStrategy
+
+ModelFn = Callable[..., Any]
+InputFn = Callable[..., Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainRules:
+    """The rules of `Estimator`: batch sizes, loops and specs are the user's own.
+
+    Attributes:
+      model_fn: the user's function.
+      params: the hyperparameters; functions get deep copies.
+      config: the run configuration; likewise.
+    """
+
+    model_fn: ModelFn
+    params: Any
+    config: RunConfig
+
+    def on_tpu(self, mode: str) -> bool:
+        """Whether `mode` is asked to run on TPU."""
+        return False
+
+    def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
+        """Refuses both limits at once, and senseless ones."""
+        if steps is not None and max_steps is not None:
+            raise ValueError("Can not provide both steps and max_steps.")
+        check_steps(steps, "steps")
+        check_steps(max_steps, "max_steps")
+
+    def check_eval_steps(self, steps: int | None) -> None:
+        """Refuses senseless steps."""
+        check_steps(steps, "steps")
+
+    def resolve(self, mode: str) -> InputMode:
+        """The input of `mode`, on the replicas that the config names; checked.
+
+        Raises:
+          ValueError: the batch size or the configuration does not go with those replicas.
+          RuntimeError: a TPU or another worker cannot be reached.
+        """
+        topology = topology_lib.resolve(self.config, mode, tpu_semantics=self.on_tpu(mode))
+        input_mode = self.input_mode(mode, topology)
+        input_mode.check()
+        return input_mode
+
+    def input_mode(self, mode: str, topology: Topology) -> InputMode:
+        """The input of `mode` on any replicas, unchecked."""
+        return modes.resolve(mode, None, topology)
+
+    def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
+        """How many training steps run before hooks have their turn; None for what hooks need."""
+        if isinstance(self.config.train_distribute, TPUStrategy):
+            return IterationsPerLoopCounter(self.config.train_distribute.steps_per_run, "count")
+        return None
+
+    def feed(self, input_fn: InputFn, input_mode: InputMode) -> inputs.DeployedInput:
+        """Calls input_fn, as often as it is to be called."""
+        datasets = []
+        for call in input_mode.invocations():
+            arguments = self._input_arguments(input_fn, input_mode, call)
+            make = functools.partial(input_fn, **arguments)
+            dataset = inputs.call_input_fn(make, seed=self.config.tf_random_seed)
+            input_mode.check_dataset(dataset)
+            datasets.append(dataset)
+        return inputs.feed(datasets, input_mode)
+
+    def capture(
+        self,
+        input_mode: InputMode,
+        element_spec: Any,
+        store: VariableStore | None = None,
+        check_shapes: bool = True,
+    ) -> CapturedMode:
+        """Calls model_fn for a graph that replicas run.
+
+        Args:
+          input_mode: says which replicas.
+          element_spec: what one of them is fed: structure of `tf.TypeSpec`s.
+          store: live variables to go on with; None for new ones.
+          check_shapes: whether shapes must be static, where the rules of TPU execution hold.
+        """
+        return prepare(
+            lambda features, labels: self._call_model_fn(
+                features, labels, input_mode, check_shapes
+            ),
+            input_mode.mode,
+            self.config,
+            input_mode.topology,
+            element_spec,
+            store,
+        )
+
+    def prepare(
+        self, input_fn: InputFn, input_mode: InputMode
+    ) -> tuple[CapturedMode, inputs.DeployedInput]:
+        """Calls input_fn and model_fn."""
+        feed = self.feed(input_fn, input_mode)
+        run = self.capture(input_mode, feed.element_spec)
+        return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
+
+    def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
+        """Calls model_fn for a graph that this machine could run."""
+        offered = {"mode": mode, **self._copies()}
+        spec = call_model_fn(self.model_fn, features, labels, offered)
+        if isinstance(spec, TPUEstimatorSpec):
+            raise ValueError(
+                "model_fn should return an EstimatorSpec. Got a TPUEstimatorSpec: use "
+                "TPUEstimator, or return spec.as_estimator_spec()."
+            )
+        return spec
+
+    def _call_model_fn(
+        self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
+    ) -> EstimatorSpec | TPUEstimatorSpec:
+        return self.call_for_export(features, labels, input_mode.mode)
+
+    def _input_arguments(
+        self, input_fn: InputFn, input_mode: InputMode, call: Invocation
+    ) -> dict[str, Any]:
+        context = inputs.context(input_mode.topology, call.host)
+        offered = {"mode": input_mode.mode, **self._copies(), "input_context": context}
+        return input_arguments(input_fn, offered)
+
+    def _copies(self) -> dict[str, Any]:
+        return {"params": copy.deepcopy(self.params), "config": copy.deepcopy(self.config)}

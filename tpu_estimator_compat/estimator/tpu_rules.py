@@ -1,0 +1,217 @@
+"""The rules of TPU execution: shares of batches, loops, static shapes, specs for TPU."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat import inputs
+from tpu_estimator_compat.config import (
+    IterationsPerLoopCounter,
+    TPUConfig,
+    check_positive_integer,
+    parse_iterations_per_loop,
+)
+from tpu_estimator_compat.estimator.plain_rules import InputFn, PlainRules
+from tpu_estimator_compat.inputs import modes
+from tpu_estimator_compat.inputs.modes import InputMode, Invocation, TPUInputMode
+from tpu_estimator_compat.model_fn.calling import (
+    BATCH_SIZE_KEY,
+    CONTEXT_KEY,
+    USE_TPU_KEY,
+    call_model_fn,
+    input_arguments,
+    set_param,
+)
+from tpu_estimator_compat.model_fn.context import TPUContext
+from tpu_estimator_compat.modes.captured_mode import CapturedMode, model_arguments
+from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.topology import Topology
+
+
+@dataclasses.dataclass(frozen=True)
+class TPURules(PlainRules):
+    """The rules of `TPUEstimator`, for topologies with `tpu_semantics` and without.
+
+    Attributes:
+      tpu_config: the config's.
+      use_tpu: whether modes are asked to run on TPU.
+      eval_on_tpu: whether evaluation is one of them.
+      batch_sizes: the global ones, by `ModeKeys` value.
+      batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
+    """
+
+    tpu_config: TPUConfig
+    use_tpu: bool
+    eval_on_tpu: bool
+    batch_sizes: Mapping[str, int | None]
+    batch_axis: Sequence[int] | None
+
+    def on_tpu(self, mode: str) -> bool:
+        """Whether `mode` is asked to run on TPU."""
+        return self.use_tpu and (mode != ModeKeys.EVAL or self.eval_on_tpu)
+
+    def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
+        """Refuses both limits at once, senseless ones, and none on TPU."""
+        super().check_train_limits(steps, max_steps)
+        if not self.use_tpu:
+            return
+        if steps is None and max_steps is None:
+            raise ValueError(
+                "For TPU training, one of `steps` or `max_steps` must be set. Cannot be both "
+                "`None`."
+            )
+        if steps is not None:
+            check_positive_integer(steps, "Train steps")
+        if max_steps is not None:
+            check_positive_integer(max_steps, "Train max_steps")
+
+    def check_eval_steps(self, steps: int | None) -> None:
+        """Refuses senseless steps, and none on TPU."""
+        if not self.on_tpu(ModeKeys.EVAL):
+            super().check_eval_steps(steps)
+            return
+        if steps is None:
+            raise ValueError("Evaluate `steps` must be set on TPU. Cannot be `None`.")
+        check_positive_integer(steps, "Eval steps")
+
+    def input_mode(self, mode: str, topology: Topology) -> InputMode:
+        """The input of `mode` on any replicas, unchecked."""
+        size, axis = self.batch_sizes[mode], self.batch_axis
+        return modes.resolve(mode, self.tpu_config, topology, size, axis)
+
+    def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
+        """How many training steps run before hooks have their turn; None for what hooks need."""
+        if not topology.tpu_semantics:
+            return None
+        return parse_iterations_per_loop(self.tpu_config.iterations_per_loop)
+
+    def capture(
+        self,
+        input_mode: InputMode,
+        element_spec: Any,
+        store: VariableStore | None = None,
+        check_shapes: bool = True,
+    ) -> CapturedMode:
+        """As `PlainRules.capture`."""
+        partition = self._partition(input_mode, element_spec)
+        run = super().capture(input_mode, element_spec, store, check_shapes)
+        return dataclasses.replace(run, partition=partition)
+
+    def _partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
+        """How the replicas' input is split over their cores: one entry per feed, or None."""
+        topology, dims = input_mode.topology, self.tpu_config.input_partition_dims
+        if not topology.tpu_semantics or dims is None:
+            return None
+        features, labels = model_arguments(element_spec, input_mode.mode)
+        cores = self.tpu_config.num_cores_per_replica
+        found = inputs.partition_dims(features, labels, dims, cores)
+        if not isinstance(topology.strategy, tf.distribute.TPUStrategy):
+            inputs.log_fallback(input_mode.mode)
+        flat = tf.nest.flatten(element_spec, expand_composites=True)
+        return found + [None] * (len(flat) - len(found))  # what marks the padding is not split
+
+    def _input_arguments(
+        self, input_fn: InputFn, input_mode: InputMode, call: Invocation
+    ) -> dict[str, Any]:
+        context = TPUContext(input_mode, call) if isinstance(input_mode, TPUInputMode) else None
+        added = {BATCH_SIZE_KEY: input_mode.input_batch_size, CONTEXT_KEY: context}
+        offered = {
+            **self._copies(added),
+            "mode": input_mode.mode,
+            "input_context": inputs.context(input_mode.topology, call.host),
+        }
+        arguments = input_arguments(input_fn, offered)
+        if "params" not in arguments:
+            raise ValueError(
+                f"input_fn ({input_fn}) does not include params argument, required by TPUEstimator "
+                'to pass batch size as params["batch_size"]'
+            )
+        return arguments
+
+    def _call_model_fn(
+        self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
+    ) -> EstimatorSpec | TPUEstimatorSpec:
+        mode, size = input_mode.mode, input_mode.model_batch_size
+        if not isinstance(input_mode, TPUInputMode):
+            return self.call_for_export(features, labels, mode, size)
+        if check_shapes:
+            if features is not None:
+                _check_static(features, "features")
+            if labels is not None:
+                _check_static(labels, "labels")
+        context = TPUContext(input_mode)
+        added = {BATCH_SIZE_KEY: size, USE_TPU_KEY: True, CONTEXT_KEY: context}
+        return _checked_tpu_spec(self.call(features, labels, mode, added), mode, check_shapes)
+
+    def call_for_export(
+        self, features: Any, labels: Any, mode: str, batch_size: int | None = None
+    ) -> EstimatorSpec:
+        """Calls model_fn for a graph that this machine could run."""
+        added = {BATCH_SIZE_KEY: batch_size, USE_TPU_KEY: False}
+        spec = self.call(features, labels, mode, added, f"Running {mode} on CPU/GPU")
+        return as_estimator_spec(spec)
+
+    def call(
+        self, features: Any, labels: Any, mode: str, added: dict[str, Any], remark: str = ""
+    ) -> EstimatorSpec | TPUEstimatorSpec:
+        """Calls model_fn with `added` among its params, and logs a remark."""
+        offered = {"mode": mode, **self._copies(added)}
+        return call_model_fn(self.model_fn, features, labels, offered, remark)
+
+    def _copies(self, added: dict[str, Any] | None = None) -> dict[str, Any]:
+        copies = super()._copies()
+        for key, value in (added or {}).items():
+            if value is not None:
+                set_param(copies["params"], key, value)
+        return copies
+
+
+def as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:
+    """What a spec is off TPU."""
+    return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
+
+
+def _check_static(tensors: Any, name: str) -> None:
+    for tensor in tf.nest.flatten(tensors, expand_composites=True):
+        if not tensor.shape.is_fully_defined():
+            raise ValueError(
+                f"The {name} to the model returned by input_fn must have static shape. Tensor: "
+                f"{tensor}. Batch with drop_remainder=True, and set the shapes of what was parsed."
+            )
+
+
+def _checked_tpu_spec(
+    spec: EstimatorSpec | TPUEstimatorSpec, mode: str, check_shapes: bool
+) -> EstimatorSpec | TPUEstimatorSpec:
+    """Refuses what the original refused on TPU."""
+    if isinstance(spec, TPUEstimatorSpec):
+        if mode == ModeKeys.PREDICT and check_shapes:
+            _check_predictions(spec.predictions)
+        return spec
+    if mode == ModeKeys.TRAIN:
+        if spec.training_chief_hooks:
+            raise ValueError(
+                "training_chief_hooks returned by EstimatorSpec is not supported in TPUEstimator. "
+                "If you want to pass training hooks, please pass via training_hooks."
+            )
+        return spec
+    action = "evaluation" if mode == ModeKeys.EVAL else "prediction"
+    raise RuntimeError(
+        f"estimator_spec used by TPU {action} must have type `TPUEstimatorSpec`. Got {type(spec)}"
+    )
+
+
+def _check_predictions(predictions: Any) -> None:
+    if not isinstance(predictions, dict):
+        raise TypeError("TPUEstimatorSpec.predictions must be dict of Tensors.")
+    for name, tensor in predictions.items():
+        if not tensor.shape.rank or tensor.shape[0] is None:
+            raise ValueError(
+                f"The tensor with key ({name}) in TPUEstimatorSpec.predictions has dynamic shape "
+                f"(should be static). Tensor: {tensor}"
+            )

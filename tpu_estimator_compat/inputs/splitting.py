@@ -1,0 +1,118 @@
+"""Makes one element per replica out of a batch: slices or copies of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+Structure = Any
+
+
+def sizes(element_spec: Structure, batch_axis: Sequence[int] | None) -> set[Any]:
+    """Sizes of an element's tensors along their batch dimensions; None for one that is not known.
+
+    Args:
+      element_spec: structure of `tf.TypeSpec`s; those without dimensions are left out.
+      batch_axis: per flat tensor, the batch dimension; None for 0 everywhere.
+
+    Raises:
+      ValueError: a tensor does not have that dimension.
+    """
+    flat = tf.nest.flatten(element_spec)
+    return {
+        _size(spec, axis)
+        for spec, axis in zip(flat, _axes(batch_axis, flat), strict=False)
+        if getattr(spec, "shape", None) is not None and spec.shape.rank
+    }
+
+
+def copies(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
+    """Every element `count` times."""
+    if count == 1:
+        return dataset
+    return dataset.flat_map(functools.partial(_copies, count))
+
+
+def split(
+    dataset: tf.data.Dataset, parts: int, wanted: range, batch_axis: Sequence[int] | None
+) -> tf.data.Dataset:
+    """Slices of every element.
+
+    Args:
+      dataset: batches.
+      parts: how many slices a batch is cut into.
+      wanted: indices of the slices to give, one after the other.
+      batch_axis: per flat tensor, the dimension to split; None for 0 everywhere.
+
+    Raises:
+      ValueError: a batch cannot be cut into so many slices, or `batch_axis` does not fit it.
+    """
+    if parts == 1:
+        return dataset
+
+    @tf.autograph.experimental.do_not_convert
+    def slices(*element: Any) -> tf.data.Dataset:
+        cut = _slices(_single(element), parts, batch_axis)
+        return cut.skip(wanted.start).take(len(wanted))
+
+    return dataset.flat_map(slices)
+
+
+@tf.autograph.experimental.do_not_convert
+def _copies(count: int, *element: Any) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensors(_single(element)).repeat(count)
+
+
+@tf.autograph.experimental.do_not_convert
+def _single(element: tuple) -> Structure:
+    """A dataset function gets a tuple element as its arguments: undo that for single elements."""
+    return element[0] if len(element) == 1 else element
+
+
+@tf.autograph.experimental.do_not_convert
+def _slices(element: Structure, parts: int, batch_axis: Sequence[int] | None) -> tf.data.Dataset:
+    flat = tf.nest.flatten(element)
+    axes = _axes(batch_axis, flat)
+    if len(axes) != len(flat):
+        raise ValueError(
+            f"batch_axis {batch_axis} has {len(axes)} entries, but input_fn gives {len(flat)} "
+            "tensors: one axis per tensor of (features, labels) is needed."
+        )
+    cut = [_cut(t, parts, axis) for t, axis in zip(flat, axes, strict=True)]
+    return tf.data.Dataset.from_tensor_slices(tf.nest.pack_sequence_as(element, cut))
+
+
+def _axes(batch_axis: Sequence[int] | None, flat: Sequence[Any]) -> list[int]:
+    return [0] * len(flat) if batch_axis is None else list(tf.nest.flatten(batch_axis))
+
+
+def _size(tensor: Any, axis: int) -> int | None:
+    shape = tensor.shape.as_list()  # not shape[axis], which TF1 behavior makes a Dimension
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(
+            f"batch_axis, which is 0 by default, is {axis} for {tensor} of input_fn, whose rank is "
+            f"{len(shape)}. It must be one of the tensor's dimensions, counted from 0."
+        )
+    return shape[axis]
+
+
+def _cut(tensor: tf.Tensor, replicas: int, axis: int) -> tf.Tensor:
+    """`tensor` with a new dimension 0 of one slice per replica."""
+    size = _size(tensor, axis)
+    if size is not None and size % replicas:
+        raise ValueError(
+            f"input_fn gives a batch of {size} examples (dimension {axis} of {tensor}), which "
+            f"cannot be split among {replicas} replicas. Use params['batch_size'], and "
+            "drop_remainder=True."
+        )
+    if axis:
+        return tf.stack(tf.split(tensor, replicas, axis))
+    rest = tensor.shape[1:]
+    share = None if size is None else size // replicas
+    leading = [replicas, -1 if share is None else share]
+    cut = tf.reshape(tensor, tf.concat([leading, tf.shape(tensor)[1:]], axis=0))
+    cut.set_shape(tf.TensorShape([replicas, share]).concatenate(rest))
+    return cut
