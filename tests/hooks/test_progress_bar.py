@@ -50,6 +50,7 @@ def test_a_terminal_shows_progress_to_the_end(tmp_path, use_tpu):
     assert written.rstrip().endswith("steps/s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

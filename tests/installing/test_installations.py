@@ -10,19 +10,13 @@ import pytest
 from support.installations import NAMES, ROOT, installation, lines
 
 DIRECTORIES = (
-    "checkpoint",
-    "estimator",
-    "hooks",
-    "inputs",
-    "keras_model",
-    "loop",
-    "model_fn",
-    "modes",
-    "program",
-    "runtime",
-    "topology",
+    "program runtime",
+    "modes loop topology",
+    "checkpoint hooks",
+    "estimator inputs keras_model model_fn",
 )
-"""Folders of tests whose fast tests run on the installations that no other test runs on."""
+"""Folders of tests whose fast tests run on the installations that no other test runs on, a process
+to each line."""
 
 OTHERS = [name for name in NAMES if name != "tensorflow-2.21"]
 """Those whose TensorFlow is not the one that all other tests run on."""
@@ -95,11 +89,12 @@ def test_digits(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("directory", DIRECTORIES)
+@pytest.mark.parametrize("directories", DIRECTORIES)
 @pytest.mark.parametrize("name", OTHERS)
-def test_fast_tests(name, directory):
-    """Every fast test of a folder; it is one process, as each imports TensorFlow for seconds."""
-    arguments = ["-q", "-p", "no:cacheprovider", "-m", "not slow", f"tests/{directory}"]
+def test_fast_tests(name, directories):
+    """Every fast test of some folders; in one process, as each imports TensorFlow for seconds."""
+    folders = [f"tests/{directory}" for directory in directories.split()]
+    arguments = ["-q", "-p", "no:cacheprovider", "-m", "not slow", *folders]
     done = installation(name).run("-m", "pytest", *arguments, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
     assert re.search(r"^\d{2,} passed", done.stdout.splitlines()[-1]), done.stdout[-1000:]

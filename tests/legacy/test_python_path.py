@@ -45,6 +45,7 @@ def folders(tmp_path):
     return script, repository, target
 
 
+@pytest.mark.slow
 def test_modules_on_the_path_are_the_scripts_own_unless_they_are_installed(folders):
     script, repository, target = folders
     source = script / "script.py"
@@ -59,6 +60,7 @@ def test_modules_on_the_path_are_the_scripts_own_unless_they_are_installed(folde
     assert "--legacy-package" not in named.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "error"),
     [

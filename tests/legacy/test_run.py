@@ -132,6 +132,7 @@ def test_it_is_main(run, tmp_path):
     assert pathlib.Path(found["path"]) == tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "status"),
     [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('no')", 1), ("raise KeyError(3)", 1)],
@@ -140,6 +141,7 @@ def test_exit_status(run, ending, status):
     assert run(f"import sys\n{ending}\n").returncode == status
 
 
+@pytest.mark.slow
 def test_flags_and_argparse(run):
     source = """
         import tensorflow as tf
@@ -187,6 +189,7 @@ def test_graphs_for_a_script_of_tensorflow_1(run):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_behavior_may_be_asked_for(run):
     source = "import tensorflow.compat.v1 as tf\nprint('eager', tf.executing_eagerly())\n"
     for asked, eager in (("auto", True), ("v2", True), ("v1", False)):
@@ -237,6 +240,7 @@ def test_a_script_may_have_its_own_estimator(run, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_circular_imports(run, tmp_path):
     (tmp_path / "a.py").write_text("import tensorflow as tf\nimport b\nx = tf.contrib.tpu\n")
     (tmp_path / "b.py").write_text("import a\nfrom tensorflow.contrib import tpu\n")
@@ -246,6 +250,7 @@ def test_circular_imports(run, tmp_path):
     assert "partially initialized module 'a'" in done.stderr
 
 
+@pytest.mark.slow
 def test_refused_and_unknown_names(run):
     done = run("""
         from tensorflow.estimator import LinearClassifier  # importing it is fine
@@ -288,6 +293,7 @@ NUMPY = """
     """
 
 
+@pytest.mark.slow
 def test_numpy_legacy(run):
     done = run(NUMPY, options=("--numpy-legacy",))
     assert done.returncode == 0, done.stderr
@@ -318,6 +324,7 @@ def test_names_that_python_dropped(run):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_module_by_name(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
