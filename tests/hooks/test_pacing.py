@@ -1,12 +1,12 @@
 """How long runs between two turns of the hooks are: what hooks ask for, and what time allows."""
 
-import types
-
 import pytest
+from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.hooks import Pacer
+from tpu_estimator_compat.hooks import Pacer, cadence_for
 from tpu_estimator_compat.runtime.tuning import Tuning
+from tpu_estimator_compat.session.cadence import Cadence
 
 
 class Wants:
@@ -22,16 +22,15 @@ class Wants:
 def plans(*hooks, loop=None, seconds_per_step=0.01, increment=1, runs=5, **numbers):
     """The lengths of the first runs, whose steps take so long by the pacer's clock."""
     now = 100.0
-    pacer = Pacer(hooks, loop, Tuning(clock=lambda: now, **numbers))
-    session = types.SimpleNamespace()
+    cadence = Cadence()
+    pacer = Pacer(hooks, loop, cadence, Tuning(clock=lambda: now, **numbers))
     lengths, global_step = [], 0
     for _ in range(runs):
-        pacer.before_run(session, global_step)
-        lengths.append(session.steps_per_run)
-        now += seconds_per_step * session.steps_per_run
-        global_step += increment * session.steps_per_run
-        session.steps_last_run = session.steps_per_run
-        pacer.after_run(session, global_step)
+        pacer.before_run(global_step)
+        lengths.append(cadence.steps)
+        now += seconds_per_step * cadence.steps
+        global_step += increment * cadence.steps
+        pacer.after_run(cadence.steps, global_step)
         now += 5.0  # between runs: nobody's time
     return lengths
 
@@ -62,9 +61,16 @@ def test_with_tpu_semantics_the_loop_counts():
 
 
 def test_a_run_that_made_no_steps_says_nothing():
-    pacer = Pacer([], None, Tuning(clock=lambda: 0.0))
-    session = types.SimpleNamespace(steps_last_run=0)
+    cadence = Cadence()
+    pacer = Pacer([], None, cadence, Tuning(clock=lambda: 0.0))
     for _ in range(3):
-        pacer.before_run(session, 0)
-        pacer.after_run(session, 0)
-        assert session.steps_per_run == 1
+        pacer.before_run(0)
+        pacer.after_run(0, 0)
+        assert cadence.steps == 1
+
+
+def test_a_cadence_goes_by_who_listens():
+    off_tpu = cadence_for([hooks_lib.StopAtStepHook(num_steps=1)], None)
+    assert (off_tpu.reads_before_last_step, off_tpu.host_calls_may_lag) == (True, True)
+    on_tpu = cadence_for([object()], IterationsPerLoopCounter(7, "count"))
+    assert (on_tpu.reads_before_last_step, on_tpu.host_calls_may_lag) == (False, False)
