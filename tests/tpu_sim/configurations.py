@@ -7,7 +7,7 @@ import dataclasses
 from tpu_sim.scenarios import SCENARIOS
 
 SHORT = ("plain", "resume", "host_call", "hook_that_fetches", "keras_model")
-ON_FOUR = {"subgroups"}
+ON_FOUR = {"subgroups", "permutations"}
 """Scenarios that need four replicas."""
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as estimator_lib
@@ -561,6 +562,20 @@ def subgroups(run: Run) -> None:
         mean = tf.reduce_mean(output)
         sums = tf.tpu.cross_replica_sum(mean, group_assignment=[[0, 2], [1, 3]])
         return output + tf.stop_gradient(sums)
+
+    estimator = run.estimator(changed(change))
+    estimator.train(train_input, max_steps=10)
+    run.see_variables(estimator)
+
+
+@scenario
+def permutations(run: Run) -> None:
+    """Values sent to other replicas, whole and in pieces, and gradients back; four replicas."""
+
+    def change(output, hidden):
+        sent = tpu_ops.collective_permute(hidden, [[0, 1], [1, 2], [2, 3]])
+        pieces = tpu_ops.all_to_all(sent, 1, 0, 2, [[0, 2], [1, 3]])
+        return output + tf.reduce_mean(pieces)
 
     estimator = run.estimator(changed(change))
     estimator.train(train_input, max_steps=10)
