@@ -145,6 +145,7 @@ def processor_time(code):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
+@pytest.mark.slow
 def test_a_hundred_files_without_tensorflow(tree):
     """It takes a second on an idle machine, a few times as long as parsing them does on any."""
     body = "".join(f"def f{i}(x, n):\n  return tf.reduce_sum(x[{i}], axis=n)\n" for i in range(150))
