@@ -6,6 +6,7 @@ never runs, as under a TF1 session.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -16,6 +17,8 @@ import tensorflow as tf
 GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
 Rewrites = Mapping[str, Callable[[NodeDef], None]]
+
+_SEED_STRIDE = 1_000_003  # seeds of ops that were made one after the other differ by a few
 
 
 class _NodeDefs:
@@ -49,7 +52,7 @@ def subgraph_def(
     graph: tf.Graph,
     ops: Collection[tf.Operation],
     *,
-    seed_offset: int = 0,
+    replica: int | None = None,
     rewrites: Rewrites | None = None,
     instead: Mapping[str, str] | None = None,
     awaited: Collection[str] = (),
@@ -64,8 +67,8 @@ def subgraph_def(
       graph: the captured graph.
       ops: operations of `graph`, in the order in which they are to be created.
       rewrites: by type of op, what changes a node of that type, in functions too.
-      seed_offset: added to the second seed of seeded random ops, so that replicas draw different
-        numbers from one graph.
+      replica: which replica runs it: its random ops with seeds draw numbers of their own, and it
+        knows its id, in functions too. None for devices that see to that themselves.
       instead: operations of one output to leave out, by name, with the one to take instead.
       awaited: names of operations that are not in `ops`; whoever imports the result maps those of
         them that are some operation's control inputs.
@@ -73,7 +76,6 @@ def subgraph_def(
     Returns:
       A GraphDef with the needed functions of the graph's library.
     """
-    rewrites = rewrites or {}
     source = _nodes_of(graph)
     names = {op.name for op in ops} | set(awaited)
     result = tf.compat.v1.GraphDef()
@@ -90,17 +92,44 @@ def subgraph_def(
             # A session had writers of its own. Here all graphs share a runtime, and a second
             # writer of the same name would write to the files of the first.
             node.attr["shared_name"].s += b"_%d" % source.serial
-        if node.op in rewrites:
-            rewrites[node.op](node)
-        if seed_offset and "seed2" in node.attr and (node.attr["seed"].i or node.attr["seed2"].i):
-            node.attr["seed2"].i += seed_offset
     functions = _reachable_functions(result.node, source.library)
     for function in functions:
         result.library.function.add().CopyFrom(function)
     names = {f.signature.name for f in functions}
     result.library.gradient.extend(g for g in source.library.gradient if g.function_name in names)
-    _rewrite_functions(result, rewrites)
+    rewrites = {**(rewrites or {}), **_of_replica(replica, result)}
+    _rewrite(result.node, rewrites)
+    _rewrite_functions(result, rewrites, "" if replica is None else f"_{replica}")
     return result
+
+
+def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
+    """What makes nodes of `graph_def` those of one replica."""
+    if replica is None:
+        return {}
+    nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
+    draws = {node.op for node in nodes if replica and "seed2" in node.attr}
+    return {
+        **dict.fromkeys(draws, functools.partial(_offset_seed, replica * _SEED_STRIDE)),
+        "XlaReplicaId": functools.partial(_make_constant, replica),
+    }
+
+
+def _offset_seed(offset: int, node: NodeDef) -> None:
+    if node.attr["seed"].i or node.attr["seed2"].i:  # without seeds, each draws as it likes
+        node.attr["seed2"].i += offset
+
+
+def _make_constant(value: int, node: NodeDef) -> None:
+    node.op = "Const"
+    node.attr["dtype"].type = tf.int32.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int32))
+
+
+def _rewrite(nodes: Iterable[NodeDef], rewrites: Rewrites) -> None:
+    for node in nodes:
+        if node.op in rewrites:
+            rewrites[node.op](node)
 
 
 def _detach(node: NodeDef, names: set[str]) -> None:
@@ -153,8 +182,8 @@ def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDe
     return [functions[name] for name in sorted(wanted)]
 
 
-def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites) -> None:
-    """Rewrites nodes in the functions of a library, under new names.
+def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> None:
+    """Rewrites nodes in the functions of a library, under new names that end in `mark`.
 
     The runtime knows the old names with their old bodies, so every function that changes, by what
     it holds or what it calls, gets another.
@@ -168,16 +197,24 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites) -> None:
         changed |= callers
     if not changed:
         return
-    suffix = "_".join(["", *sorted(rewrites)])
+    suffix = "_".join(["", *sorted(rewrites)]) + mark
     for function in functions.values():
+        ids = {f"{n.name}:id:0": f"{n.name}:output:0" for n in _of_type(function, "XlaReplicaId")}
+        _rewrite(function.node_def, rewrites)
+        for name, output in function.ret.items():
+            function.ret[name] = ids.get(output, output)
         for node in function.node_def:
-            if node.op in rewrites:
-                rewrites[node.op](node)
+            if ids:
+                set_inputs(node, [ids.get(name, name) for name in node.input])
             _rename_functions(node, changed, suffix)
         if function.signature.name in changed:
             function.signature.name += suffix
     for node in graph_def.node:
         _rename_functions(node, changed, suffix)
+
+
+def _of_type(function: Any, op_type: str) -> list[NodeDef]:
+    return [node for node in function.node_def if node.op == op_type]
 
 
 def _rename_functions(node: NodeDef, names: set[str], suffix: str) -> None:

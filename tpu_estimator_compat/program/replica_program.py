@@ -86,7 +86,7 @@ class ReplicaProgram:
         self.stages = stages.cut(
             self.ops, self.fetches, stops, exchanged=exchanged, reads_first=self._reads_first
         )
-        self._graph_defs: dict[tuple[int, int], tf.compat.v1.GraphDef] = {}
+        self._graph_defs: dict[tuple[int, int | None], tf.compat.v1.GraphDef] = {}
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
         fed = {t.op: t for t in self.feeds if t.op not in self.ops}
@@ -111,8 +111,9 @@ class ReplicaProgram:
         """Placeholders that the program needs and that nobody feeds."""
         return [op for op in self.ops if op.type == "Placeholder"]
 
-    def _graph_def(self, index: int, seed_offset: int) -> tf.compat.v1.GraphDef:
-        cached = self._graph_defs.get((index, seed_offset))
+    def _graph_def(self, index: int) -> tf.compat.v1.GraphDef:
+        replica = None if self.native_collectives else _replica_id(self.replicas)
+        cached = self._graph_defs.get((index, replica))
         if cached is None:
             ops = self.stages[index].ops
             if not self.native_collectives:
@@ -122,13 +123,13 @@ class ReplicaProgram:
             cached = graph_def.subgraph_def(
                 self.graph,
                 ops,
-                seed_offset=seed_offset,
+                replica=replica,
                 rewrites=self._rewrites,
                 instead=simplify.repeated_reads(ops, kept),
                 awaited=self._awaited[index],
             )
             functions.register_functions(cached)
-            self._graph_defs[index, seed_offset] = cached
+            self._graph_defs[index, replica] = cached
         return cached
 
     def __call__(self, values: Sequence[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:
@@ -163,7 +164,7 @@ class ReplicaProgram:
         stage, wanted = self.stages[index], self._wanted[index]
         under_construction = tf.compat.v1.get_default_graph()
         already = len(under_construction.get_operations()) if after else 0
-        graph_def = self._graph_def(index, _seed_offset(self.replicas))
+        graph_def = self._graph_def(index)
         input_map = {t.name: environment[key(t)] for t in stage.inputs}
         for name, feed in self._awaited[index].items():
             input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
@@ -211,10 +212,9 @@ def _must_run(targets: Sequence[tf.Operation]) -> None:
             manager.run_independently(tf.no_op())
 
 
-def _seed_offset(replicas: int) -> int:
-    if replicas == 1:
-        return 0
+def _replica_id(replicas: int) -> int:
+    """The id of the CPU or GPU replica that calls; 0 for what a sole one or the host runs."""
     context = tf.distribute.get_replica_context()
-    replica = context.replica_id_in_sync_group if context else 0
-    # On a TPU the id is a tensor, and each core has a random stream of its own anyway.
-    return replica if isinstance(replica, int) else 0
+    if replicas == 1 or context is None:
+        return 0
+    return int(tf.get_static_value(context.replica_id_in_sync_group))
