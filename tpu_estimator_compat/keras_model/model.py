@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -21,6 +22,7 @@ from tpu_estimator_compat.keras_model import keras_modes, variable_table
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
+from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
@@ -61,7 +63,7 @@ class ModelFnModel(keras.Model):
         self.train_function: Any = None
         self.test_function: Any = None
         self.predict_function: Any = None
-        self._steps_left: Callable[[], int] = lambda: self.steps_per_execution
+        self._remaining = RemainingSteps()
         self._loss = keras.metrics.Mean(name="loss")
         self._eval_metrics: dict[str, GraphMetric] = {}
         self._adopted: set[str] = set()
@@ -243,7 +245,7 @@ class ModelFnModel(keras.Model):
             iterator = keras_modes.as_iterator(iterator)
             if mode not in self._live:
                 self._build_mode(mode, keras_modes.replica_spec(iterator))
-            steps = min(self.steps_per_execution, self._steps_left())
+            steps = self._remaining.within(self.steps_per_execution)
             runner = self._live[mode].runner
             runner.begin_loop()
             result = runner.run(iterator, steps)
@@ -257,6 +259,15 @@ class ModelFnModel(keras.Model):
             return {m.name: m.result() for m in shown}
 
         return function
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[RemainingSteps]:
+        """Within, calls of many steps go by the callback that it gives."""
+        before, self._remaining = self._remaining, RemainingSteps()
+        try:
+            yield self._remaining
+        finally:
+            self._remaining = before
 
     def _stop_at_nan(self, step: int) -> None:
         """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and says at which step."""
@@ -296,8 +307,8 @@ class ModelFnModel(keras.Model):
         self._live.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:
-            with _Clamp(self) as clamp, self._live.ending_early(lambda: preemption.signalled):
-                own = [clamp, PreemptionCallback(preemption)]
+            with self._counted() as counter, self._live.ending_early(lambda: preemption.signalled):
+                own = [counter, PreemptionCallback(preemption)]
                 history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
             self._live.flush()
             if self._nan_step is not None:
@@ -315,13 +326,13 @@ class ModelFnModel(keras.Model):
         """Evaluates as `keras.Model.evaluate` does, with the model_fn's own metrics."""
         if isinstance(callbacks, keras.callbacks.CallbackList):  # called from within fit
             for callback in callbacks.callbacks:
-                if isinstance(callback, _Clamp):
+                if isinstance(callback, RemainingSteps):
                     callback.in_fit(kwargs.get("steps"))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
         _check_data("evaluate", args, kwargs)
         self._live.follow_checkpoint()
-        with _Clamp(self) as clamp:
-            results = super().evaluate(*args, callbacks=_with(callbacks, [clamp]), **kwargs)
+        with self._counted() as counter:
+            results = super().evaluate(*args, callbacks=_with(callbacks, [counter]), **kwargs)
         self._live.flush()
         return results
 
@@ -382,47 +393,3 @@ def _check_data(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
             f"{method}() got no data, x=None. Give a tf.data.Dataset, such as that of the input_fn,"
             " or arrays."
         )
-
-
-class _Clamp(keras.callbacks.Callback):
-    """Tells the train and test functions how many steps are left, so that none overshoots."""
-
-    def __init__(self, model: ModelFnModel):
-        super().__init__()
-        self._owner = model
-        self._left: int | None = None
-        self._of_validation: tuple[int | None] | None = None
-
-    def in_fit(self, steps: int | None) -> None:
-        """Says how many steps validations have: the callbacks' `params` have those of training."""
-        self._of_validation = (steps,)
-
-    def __enter__(self) -> _Clamp:
-        self._previous = self._owner._steps_left
-        self._owner._steps_left = self._now
-        return self
-
-    def __exit__(self, *unused_error: object) -> None:
-        self._owner._steps_left = self._previous
-
-    def _now(self) -> int:
-        return self._owner.steps_per_execution if self._left is None else self._left
-
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        del logs
-        self._begin(self._given(), batch)
-
-    def _given(self) -> int | None:
-        return self.params.get("steps") if self.params else None
-
-    def _begin(self, steps: int | None, batch: int) -> None:
-        self._left = None if steps is None else steps - batch
-
-    def on_test_begin(self, logs: Any = None) -> None:
-        del logs
-        self._left = None
-
-    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        del logs
-        [steps] = self._of_validation or (self._given(),)
-        self._begin(steps, batch)

@@ -1,0 +1,46 @@
+"""How many steps an epoch, an evaluation or a validation has left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+
+class RemainingSteps(keras.callbacks.Callback):
+    """Follows Keras' loops, so that no call of many steps overshoots."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left: int | None = None
+        self._of_validation: tuple[int | None] | None = None
+
+    def within(self, steps: int) -> int:
+        """How many of `steps` steps there are to make."""
+        return steps if self._left is None else min(steps, self._left)
+
+    def in_fit(self, steps: int | None) -> None:
+        """Says how many steps validations have: the callbacks' `params` have those of training."""
+        self._of_validation = (steps,)
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Looks at the epoch's steps."""
+        del logs
+        self._begin(self._given(), batch)
+
+    def _given(self) -> int | None:
+        return self.params.get("steps") if self.params else None
+
+    def _begin(self, steps: int | None, batch: int) -> None:
+        self._left = None if steps is None else steps - batch
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """Forgets the epoch's steps."""
+        del logs
+        self._left = None
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Looks at the evaluation's steps."""
+        del logs
+        [steps] = self._of_validation or (self._given(),)
+        self._begin(steps, batch)
