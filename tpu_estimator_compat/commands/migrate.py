@@ -91,8 +91,8 @@ class _Run:
         try:
             writing.write(file, source, migration.after)
         except OSError as error:
-            said = f"The file cannot be written: {error.strerror or error}"
-            self._left.append(Finding(file, 0, 0, "", Status.UNREADABLE, said))
+            advice = f"The file cannot be written: {error.strerror or error}"
+            self._left.append(Finding(file, 0, 0, "", Status.UNREADABLE, advice))
             return False
         print(f"Rewrote {file}")
         return True

@@ -78,9 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
     results: list[Any] = []
     instead = _checker(arguments, results)
     # What the script prints must not come between the braces.
-    apart = contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
+    redirected = (
+        contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
+    )
     try:
-        with apart, interception.intercepted(instead):
+        with redirected, interception.intercepted(instead):
             run_script(arguments, NAME)
     except _Reached as reached:
         if not results:

@@ -68,10 +68,10 @@ class PythonPath:
 
 def _editable_project(found: importlib.metadata.Distribution) -> str | None:
     """The folder of a project that was installed such that its files stay where they are."""
-    said = json.loads(found.read_text("direct_url.json") or "{}")
-    if not said.get("dir_info", {}).get("editable"):
+    direct_url = json.loads(found.read_text("direct_url.json") or "{}")
+    if not direct_url.get("dir_info", {}).get("editable"):
         return None
-    path = urllib.parse.urlsplit(said["url"]).path
+    path = urllib.parse.urlsplit(direct_url["url"]).path
     return os.path.realpath(urllib.request.url2pathname(path))
 
 

@@ -56,7 +56,7 @@ class WorkersLoop(DeviceLoop):
         self._workers = group
         self._turn = workers.isolated(self._together)
         with eager.eager_mode(), tf.device("/cpu:0"):
-            self._said = tf.Variable(
+            self._states = tf.Variable(
                 tf.zeros([group.count], tf.int32), trainable=False, name="states_of_machines"
             )
 
@@ -64,7 +64,7 @@ class WorkersLoop(DeviceLoop):
         """Whether all machines were ready, and then the loss of the step that they made."""
         states = self._workers.states(tf.where(element.has_value(), State.READY, State.OUT_OF_DATA))
         ready = tf.reduce_all(tf.equal(states, State.READY))
-        with tf.control_dependencies([self._said.assign(states)]):
+        with tf.control_dependencies([self._states.assign(states)]):
             loss = tf.cond(
                 ready,
                 lambda: tf.reshape(self._step(element.get_value())[0], []),
@@ -97,7 +97,7 @@ class WorkersLoop(DeviceLoop):
     def _run(self, iterator: Iterator, call: Call) -> LoopResult:
         done, ready, loss, total = self._function(call.executor, iterator, call.steps)
         if not bool(ready):
-            self.states = self._said.numpy()
+            self.states = self._states.numpy()
         return LoopResult(int(done), loss, float(total), not bool(ready))
 
     def ready(self, element: Any) -> bool:

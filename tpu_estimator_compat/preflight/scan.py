@@ -77,9 +77,9 @@ def _of_ops(ops: Sequence[tf.Operation], seen: set[str]) -> list[Finding]:
     behind: set[tf.Operation] = set()  # a dynamic shape is reported where it comes up, not later
     for op in ops:
         is_behind = any(t.op in behind for t in op.inputs)
-        mine = _of_function(op, seen) or _of_op(op, is_behind)
-        found += mine
-        if is_behind or (mine and not _is_static(op.outputs)):
+        of_op = _of_function(op, seen) or _of_op(op, is_behind)
+        found += of_op
+        if is_behind or (of_op and not _is_static(op.outputs)):
             behind.add(op)
     return found
 

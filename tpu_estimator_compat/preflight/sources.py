@@ -40,10 +40,10 @@ def is_users(filename: str) -> bool:
 
 def of_frames(frames: Iterable[Any]) -> Source | None:
     """The innermost line of the user's among `frames`, outermost first."""
-    mine = [frame for frame in frames if is_users(frame.filename)]
-    if not mine:
+    of_user = [frame for frame in frames if is_users(frame.filename)]
+    if not of_user:
         return None
-    frame = mine[-1]
+    frame = of_user[-1]
     code = linecache.getline(frame.filename, frame.lineno).strip()
     return Source(frame.filename, frame.lineno, frame.name, code)
 

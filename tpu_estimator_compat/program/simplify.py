@@ -39,14 +39,14 @@ def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
         seen = 0
         for each in before:
             seen |= effects.get(each, 0)
-        late = any(c in ops and c not in effects for c in op.control_inputs)  # made after `op`
-        if late or _has_effect(op):
+        is_later = any(c in ops and c not in effects for c in op.control_inputs)  # made after `op`
+        if is_later or _has_effect(op):
             seen |= 1 << bits
             bits += 1
         effects[op] = seen
         for gate in op.control_inputs:
             if gate.type == "NoOp" and gate in ops:
-                held = _is_held(op, gate) and not late
+                held = _is_held(op, gate) and not is_later
                 own = effects.get(op.inputs[0].op, 0) if held else 0
                 idle = held and not effects[gate] & ~own
                 gates[gate] = gates.get(gate, True) and idle

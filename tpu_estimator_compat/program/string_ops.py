@@ -27,11 +27,11 @@ def host_program(
     """
     stops = {key(t) for t in fed}
     on_host = _made_of_strings(fetches, stops)
-    mine = [t for t in fetches if t.op in on_host]
-    needed = graph_ops.ancestors([t.op for t in mine], stops) & on_host
+    own = [t for t in fetches if t.op in on_host]
+    needed = graph_ops.ancestors([t.op for t in own], stops) & on_host
     ops = graph_ops.in_creation_order(needed)
     feeds = {key(t): t for op in ops for t in op.inputs if t.op not in on_host}
-    return ReplicaProgram(graph, list(feeds.values()), mine)
+    return ReplicaProgram(graph, list(feeds.values()), own)
 
 
 def _made_of_strings(fetches: Sequence[tf.Tensor], stops: Collection[Key]) -> set[tf.Operation]:

@@ -129,8 +129,8 @@ class Workers:
     def tell(self, number: int, name: str) -> int:
         """The chief's `number`, on every machine."""
         with eager.eager_mode(), tf.device("/cpu:0"):
-            mine = tf.constant(number, tf.int64)
-            return int(functions.function(lambda: self.from_chief(mine, name))())
+            own = tf.constant(number, tf.int64)
+            return int(functions.function(lambda: self.from_chief(own, name))())
 
     def check_all_ready(self, name: str) -> None:
         """Meets all machines; raises MachineLostError where one of them failed before."""
@@ -152,12 +152,12 @@ class Workers:
 
     def states(self, state: Any, name: str = "before a step", *, timeout: float = 0) -> tf.Tensor:
         """Tells all machines this one's `state`, and returns theirs; int32 of shape [count]."""
-        mine = tf.cast(state, tf.int32) * tf.one_hot(self.index, self.count, dtype=tf.int32)
+        own = tf.cast(state, tf.int32) * tf.one_hot(self.index, self.count, dtype=tf.int32)
         return collective_ops.all_reduce_v2(
-            mine,
+            own,
             self.count,
             _HOSTS_GROUP,
-            _number(f"states {name}", mine),
+            _number(f"states {name}", own),
             merge_op="Add",
             final_op="Id",
             timeout=timeout,

@@ -23,8 +23,8 @@ def strategy(
     with eager.eager_mode():
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         # In a cluster the list has the other workers' devices too, by full names.
-        mine = tf.constant(0).device.partition("/device:")[0]
-        names = [d.name for d in devices if d.name.startswith((mine, "/device:"))]
+        host = tf.constant(0).device.partition("/device:")[0]
+        names = [d.name for d in devices if d.name.startswith((host, "/device:"))]
         names = names[: max(1, len(names) // (cores_per_replica or 1))][:limit]
         if len(names) == 1:
             return tf.distribute.get_strategy()

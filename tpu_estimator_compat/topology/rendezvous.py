@@ -45,7 +45,7 @@ def _listen(addresses: Sequence[str], deadline: float) -> None:
     missing = dict(enumerate(addresses[1:], start=1))
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("", port)))
-        came = []
+        connections = []
         while missing:
             listener.settimeout(_left(deadline, missing.values()))
             with contextlib.suppress(TimeoutError):
@@ -54,8 +54,8 @@ def _listen(addresses: Sequence[str], deadline: float) -> None:
                 connection.settimeout(1.0)
                 if (number := _number_of(_line(connection))) in missing:
                     del missing[number]
-                    came.append(connection)
-        for connection in came:
+                    connections.append(connection)
+        for connection in connections:
             connection.sendall(_GO)
 
 
