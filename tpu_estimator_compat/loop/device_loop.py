@@ -110,8 +110,7 @@ class DeviceLoop:
           steps: how many to run.
 
         Returns:
-          What was run. Zero steps where the data had ended already. Host calls may still be made:
-          see `finish_calls`.
+          What was run. Zero steps where the data had ended already. Host calls may still be made.
 
         Raises:
           tf.errors.OpError: whatever a step or a host call raised, the end of the data excepted.
@@ -133,15 +132,6 @@ class DeviceLoop:
                 if made.exhausted or made.stopped_by_nan or self._interrupted():
                     break
             return made
-
-    def finish_calls(self) -> None:
-        """Waits until the host calls of all steps are made.
-
-        Raises:
-          tf.errors.OpError: what a call raised.
-        """
-        if self._calls is not None:
-            self._calls.finish()
 
     def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
         """Runs as many of `steps` steps as are to be made before Python looks for signals."""
