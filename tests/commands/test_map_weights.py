@@ -11,9 +11,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat import estimator
+from tpu_estimator_compat import estimator, weight_map
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.keras_model import weight_map
 
 TWIN = f"{keras_twin.__file__}:make_model"
 MAPPING = {"hidden": "first/kernel", "output": "last/kernel"}

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.keras_model import weight_map
+from tpu_estimator_compat import weight_map
 
 
 def test_transposed_and_reshaped():

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Does what the module says; 1 where outputs differ."""
     _check(arguments)
     # Here, as they take seconds: help and mistakes in the arguments should not.
-    from tpu_estimator_compat.keras_model import weight_map
+    from tpu_estimator_compat import weight_map
 
     model = _model(arguments.model)
     try:
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _outputs_agree(model: Any, arguments: argparse.Namespace) -> bool:
     import numpy as np
 
-    from tpu_estimator_compat.keras_model import weight_map
+    from tpu_estimator_compat import weight_map
 
     with np.load(arguments.inputs, allow_pickle=False) as archive:
         inputs = dict(archive)

@@ -1,1 +1,1 @@
-"""The `keras.Model` behind an estimator: its modes, variables, metrics and weight map."""
+"""The `keras.Model` behind an estimator: its modes, variables and metrics."""
