@@ -257,7 +257,7 @@ def test_in_branches(graph, session):
         inside = tf.cond(x[0, 0] > 0, lambda op=op: tf.size(op(x)), lambda: 0)
         program = ReplicaProgram(graph, [x], [inside], replicas=2)
         with pytest.raises(NotImplementedError, match=r"inside a tf\.cond or tf\.while_loop"):
-            program._graph_def(0, 0)
+            program._graph_def(0)
 
 
 def in_functions(graph, tensor, row):
