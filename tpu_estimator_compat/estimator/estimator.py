@@ -300,7 +300,7 @@ class Estimator(Exporting):
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
             # Keras makes last batches of other sizes: static shapes are a TPU's own demand.
-            on_tpu = isinstance(topology.strategy, tf.distribute.TPUStrategy)
+            on_tpu = topology.on_tpu
             input_mode = rules.input_mode(mode, topology)
             return rules.capture(input_mode, element_spec, store, check_shapes=on_tpu)
 

@@ -100,7 +100,7 @@ class CapturedMode:
                 plan,
                 self.store,
                 next_element=deployed.next,
-                interrupted=lambda: cadence.interrupted(),
+                interrupted=cadence.interrupted,
                 notes_before=cadence.reads_before_last_step,
                 tuning=self.tuning,
             )
@@ -109,7 +109,7 @@ class CapturedMode:
                 plan,
                 self.store,
                 model_dir=self.config.model_dir,
-                interrupted=lambda: cadence.interrupted(),
+                interrupted=cadence.interrupted,
                 tuning=self.tuning,
             )
         return StepSession(runner, deployed, cadence)

@@ -89,8 +89,7 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
     flat = tf.nest.flatten(fetches)
     tensors = [f for f in flat if not isinstance(f, tf.Operation)]
     operations = [f for f in flat if isinstance(f, tf.Operation)]
-    plan = dataclasses.replace(_plan(mode, host, tensors, operations, calls), loss=None)
-    return plan, fetches
+    return _plan(mode, host, tensors, operations, calls), fetches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +114,7 @@ def model_step(mode: CapturedMode) -> ModelStep:
     if mode.mode == ModeKeys.PREDICT:
         host = _host(mode)
         flat = [host.over_replicas(t) for t in tf.nest.flatten(mode.spec.predictions)]
-        return ModelStep(dataclasses.replace(_plan(mode, host, flat, [], []), loss=None))
+        return ModelStep(_plan(mode, host, flat, [], []))
     called = [as_operation(x) for x in mode.spec.called_on_host]
     if mode.mode == ModeKeys.TRAIN:
         plan = training_plan(mode)
@@ -157,7 +156,7 @@ def _plan(
         feeds=captured.feeds,
         fetches=tuple(fetches),
         targets=tuple(targets),
-        loss=spec.loss,
+        loss=None if mode.mode == ModeKeys.PREDICT else spec.loss,
         replica_ops=frozenset(op.name for op in operations),
         host_placeholders=host.made,
         host_calls=frozenset(op.name for op in host_calls),

@@ -109,12 +109,12 @@ def _new_session(
 
 
 def _loop(plan: StepPlan, creator, hooks: Sequence[Hook], pacer: Pacer) -> np.generic | None:
-    loss = None
+    loss, fetches = None, [*plan.targets, plan.loss]
     with _all_written(hooks):
         with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
                 pacer.before_run(monitored._tf_sess().global_step())
-                loss = monitored.run([*plan.targets, plan.loss])[-1]
+                loss = monitored.run(fetches)[-1]
                 session = monitored._tf_sess()
                 pacer.after_run(session.steps_last_run, session.global_step())
             if creator.session is not None:

@@ -107,8 +107,10 @@ def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
     """What makes nodes of `graph_def` those of one replica."""
     if replica is None:
         return {}
-    nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
-    draws = {node.op for node in nodes if replica and "seed2" in node.attr}
+    draws = set()
+    if replica:
+        nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
+        draws = {node.op for node in nodes if "seed2" in node.attr}
     return {
         **dict.fromkeys(draws, functools.partial(_offset_seed, replica * _SEED_STRIDE)),
         "XlaReplicaId": functools.partial(_make_constant, replica),
@@ -199,7 +201,11 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
         return
     suffix = "_".join(["", *sorted(rewrites)]) + mark
     for function in functions.values():
-        ids = {f"{n.name}:id:0": f"{n.name}:output:0" for n in _of_type(function, "XlaReplicaId")}
+        ids = {
+            f"{node.name}:id:0": f"{node.name}:output:0"
+            for node in function.node_def
+            if node.op == "XlaReplicaId"
+        }
         _rewrite(function.node_def, rewrites)
         for name, output in function.ret.items():
             function.ret[name] = ids.get(output, output)
@@ -211,10 +217,6 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
             function.signature.name += suffix
     for node in graph_def.node:
         _rename_functions(node, changed, suffix)
-
-
-def _of_type(function: Any, op_type: str) -> list[NodeDef]:
-    return [node for node in function.node_def if node.op == op_type]
 
 
 def _rename_functions(node: NodeDef, names: set[str], suffix: str) -> None:

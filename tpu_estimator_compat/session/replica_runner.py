@@ -12,14 +12,12 @@ from tpu_estimator_compat.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program.graph_ops import key
-from tpu_estimator_compat.program.session import as_numpy
+from tpu_estimator_compat.program.session import Names, as_numpy
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
-
-Names = tuple[str, ...]
 
 
 class ReplicaRunner:

@@ -21,8 +21,6 @@ class Runner(Protocol):
       store: the variables by name: reading one brings its value to the host, `assign` takes it to
         the replicas. Those of the plan exist once the runner is made.
       ended: whether no step can be made any more, although nobody has met the end of the data.
-      counter: the global step after the last `run`, if it notes that; the same before its last step
-        is in the result of `run`.
     """
 
     plan: StepPlan

@@ -81,8 +81,7 @@ class StepSession(GraphSession):
         self._noted_step = None
         # A step is a step, and takes its element, even where nothing in it looks at the input.
         step = self._asks_for_steps(targets)
-        operations = [*(t.op for t in fetches), *targets]
-        if not step and not any(map(self._plan.needs_step, operations)):
+        if not step and not any(map(self._plan.needs_step, [*(t.op for t in fetches), *targets])):
             if targets or feeds or any(self.variable_behind(t) is None for t in fetches):
                 self.runner.finish_host_calls()
             return super()._evaluate(fetches, targets, feeds)

@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.loop.workers_loop import WorkersLoop
-from tpu_estimator_compat.program.session import as_numpy
+from tpu_estimator_compat.program.session import Names, as_numpy
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
@@ -63,7 +63,7 @@ class WorkersRunner:
         self._loop: WorkersLoop | None = None
         self._interrupted = interrupted
         self._tuning = tuning
-        self._single: dict[tuple[tuple[str, ...], ...], Any] = {}
+        self._single: dict[tuple[Names, ...], Any] = {}
 
     @property
     def ended(self) -> bool:
