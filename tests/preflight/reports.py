@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity, Source
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity, Source
 from tpu_estimator_compat.preflight.report import (
     Buffer,
     Collectives,

@@ -79,7 +79,7 @@ def test_the_arguments_are_known_by_index(compile_for):
     ],
 )
 def test_a_marker_becomes_the_collective(compile_for, kind, config):
-    program = modules.call(f"tfpreflight.{kind}", json.dumps(config))
+    program = modules.call(f"tpu_estimator_compat.{kind}", json.dumps(config))
     result = compile_for(program, "v5e:2x2", 4)
 
     assert result.error is Error.NONE
@@ -87,7 +87,7 @@ def test_a_marker_becomes_the_collective(compile_for, kind, config):
 
 
 def test_a_marker_without_its_settings_cannot_be_expressed(compile_for):
-    result = compile_for(modules.call("tfpreflight.all_to_all", "{}"), "v5e:2x2", 4)
+    result = compile_for(modules.call("tpu_estimator_compat.all_to_all", "{}"), "v5e:2x2", 4)
 
     assert result.error is Error.NOT_EXPRESSED
     assert "'stablehlo.all_to_all' op requires attribute" in result.message

@@ -14,7 +14,7 @@ import tensorflow as tf
 from support.client_packages import environment
 
 import tpu_estimator_compat as tec
-from tpu_estimator_compat.preflight.findings import Kind
+from tpu_estimator_compat.lowering.findings import Kind
 from tpu_estimator_compat.preflight.report import Verdict
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from asking import estimator, input_fn, report
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tec
-from tpu_estimator_compat.preflight.findings import Kind, Severity
+from tpu_estimator_compat.lowering.findings import Kind, Severity
 from tpu_estimator_compat.preflight.report import Depth, Verdict
 
 MARKS = {

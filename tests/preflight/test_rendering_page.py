@@ -16,7 +16,7 @@ from preflight.reports import (
 )
 from preflight.showing import Elements, page
 
-from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity, Source
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity, Source
 from tpu_estimator_compat.preflight.rendering import bars, numbers
 from tpu_estimator_compat.preflight.rendering.markup import Html, element
 from tpu_estimator_compat.preflight.report import Collectives, Layer, Memory, Report

@@ -16,7 +16,7 @@ from tensorflow.python.ops import gen_tpu_ops
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.preflight.tpu_ops import rewrites
+from tpu_estimator_compat.lowering.xla_collectives import rewrites
 from tpu_estimator_compat.program import collectives, graph_def, graph_ops
 from tpu_estimator_compat.program.collectives import StableHloOp
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
@@ -211,7 +211,9 @@ def test_what_xla_is_given(replicas, case, graph):
         lowering = BY_TYPE[op.type].lowering
         if isinstance(lowering, StableHloOp):
             assert node.op == "XlaCustomCallV2"
-            assert node.attr["call_target_name"].s == f"tfpreflight.{lowering.name}".encode()
+            assert (
+                node.attr["call_target_name"].s == f"tpu_estimator_compat.{lowering.name}".encode()
+            )
             config = json.loads(node.attr["backend_config"].s)
             assert config.pop(lowering.participants) == collectives.participants(op).tolist()
             assert config == {name: op.get_attr(name) for name in lowering.attributes}

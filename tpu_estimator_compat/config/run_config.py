@@ -34,7 +34,7 @@ _REPLACEABLE = [
     "session_creation_timeout_secs",
     "checkpoint_save_graph_def",
 ]
-_OURS = ["jit_compile", "save_input_state"]  # that the original did not have
+_OURS = ["jit_compile", "runtime", "save_input_state"]  # that the original did not have
 
 
 class RunConfig(RunConfigProperties):
@@ -66,6 +66,10 @@ class RunConfig(RunConfigProperties):
       checkpoint_save_graph_def: whether graph and meta graph are written beside the checkpoints.
       jit_compile: not in the original. Whether the step is compiled with XLA; None follows
         `session_config.graph_options.optimizer_options.global_jit_level`.
+      runtime: not in the original. What runs the steps where `use_tpu=True`: "tensorflow", "jax"
+        (its devices: TPUs, GPUs or CPUs), or "auto", which is JAX where that has a TPU and
+        TensorFlow has none. None is the environment variable TPU_ESTIMATOR_COMPAT_RUNTIME, and
+        "tensorflow" where that is not set.
       save_input_state: not in the original. Whether the input's position is saved beside every
         checkpoint, so that training goes on from it after a restart.
 
@@ -96,6 +100,7 @@ class RunConfig(RunConfigProperties):
         checkpoint_save_graph_def: bool = True,
         *,
         jit_compile: bool | None = None,
+        runtime: str | None = None,
         save_input_state: bool = False,
     ) -> None:
         save_checkpoints_steps, save_checkpoints_secs = _save_interval(
@@ -126,6 +131,7 @@ class RunConfig(RunConfigProperties):
             session_creation_timeout_secs=session_creation_timeout_secs,
             checkpoint_save_graph_def=checkpoint_save_graph_def,
             jit_compile=jit_compile,
+            runtime=runtime,
             save_input_state=save_input_state,
         )
         self._take_experimental_strategies()

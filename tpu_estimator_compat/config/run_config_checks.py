@@ -8,6 +8,8 @@ import tensorflow as tf
 # The original read arguments with this function, so wrappers and partials count the same.
 from tensorflow.python.util import function_utils
 
+from tpu_estimator_compat.config.runtime import RUNTIME_VARIABLE, RUNTIMES
+
 
 def _is_device_fn(value: Any) -> bool:
     return callable(value) and set(function_utils.fn_args(value)) == {"op"}
@@ -52,6 +54,11 @@ _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
         "protocol should be grpc or grpc+verbs",
     ),
     ("_jit_compile", lambda j: isinstance(j, bool), "jit_compile should be True, False or None"),
+    (
+        "runtime",
+        lambda r: r in RUNTIMES,
+        f"runtime, or {RUNTIME_VARIABLE}, should be one of {', '.join(RUNTIMES)}",
+    ),
     (
         "save_input_state",
         lambda s: isinstance(s, bool),

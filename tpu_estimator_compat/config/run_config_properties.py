@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.config.runtime import runtime_in_environment
 from tpu_estimator_compat.config.session_config import asks_for_jit
 
 
@@ -32,6 +33,7 @@ class RunConfigProperties:
     _session_creation_timeout_secs: float | None
     _checkpoint_save_graph_def: bool
     _jit_compile: bool | None
+    _runtime: str | None
     _save_input_state: bool
     _service: dict[str, Any] | None
     _cluster_spec: Any
@@ -180,6 +182,11 @@ class RunConfigProperties:
         if self._jit_compile is None:
             return asks_for_jit(self._session_config)
         return self._jit_compile
+
+    @property
+    def runtime(self) -> str:
+        """What runs the steps of TPU execution: "tensorflow", "jax" or "auto"."""
+        return self._runtime or runtime_in_environment()
 
     @property
     def save_input_state(self) -> bool:

@@ -10,8 +10,8 @@ from tpu_estimator_compat.arguments import as_list, check_callable, check_input_
 from tpu_estimator_compat.estimator.plain_rules import InputFn
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.inputs.modes import InputMode
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.spec import ModeKeys
 
 if TYPE_CHECKING:

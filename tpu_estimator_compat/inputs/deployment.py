@@ -37,6 +37,8 @@ class DeployedInput:
       resumable: whether one iterator on the host feeds all replicas, so that its position can be
         saved. Otherwise elements wait on the devices, in buffers that cannot.
       same_for_all: whether all replicas are fed the same.
+      replicas_per_element: of how many replicas an element of the iterator has all flat parts,
+        stacked; None where they come one by one, or as the strategy distributes them.
     """
 
     datasets: Sequence[tf.data.Dataset]
@@ -47,6 +49,7 @@ class DeployedInput:
     reruns_graph: bool = False
     resumable: bool = False
     same_for_all: bool = False
+    replicas_per_element: int | None = None
 
     @property
     def element_spec(self) -> Structure:
@@ -59,6 +62,8 @@ class DeployedInput:
             time.sleep(self.sleep_secs)
         with eager.eager_mode(), tf.device("/cpu:0"):
             datasets = list(self.datasets)
+            if self.replicas_per_element:
+                datasets = [_stacked(d, self.replicas_per_element) for d in datasets]
             if self.reads_ahead:
                 datasets = [dataset.prefetch(tf.data.AUTOTUNE) for dataset in datasets]
             group = workers.of(self.strategy)
@@ -125,6 +130,13 @@ class DeployedInput:
         return dataclasses.replace(self, resumable=True)
 
 
+def _stacked(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
+    def flat(*element: Any) -> tuple[tf.Tensor, ...]:
+        return tuple(tf.nest.flatten(element, expand_composites=True))
+
+    return dataset.map(flat).batch(replicas, drop_remainder=True)
+
+
 def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
     """`input_context` of the input_fn that `host` calls; None on one device, as before."""
     if topology.num_replicas == 1:
@@ -152,4 +164,5 @@ def feed(datasets: Sequence[tf.data.Dataset], input_mode: InputMode) -> Deployed
             runs_python=python,
             reruns_graph=any(map(reruns_graph, datasets)),
             same_for_all=input_mode.same_for_all,
+            replicas_per_element=input_mode.topology.replicas_per_element,
         )

@@ -34,6 +34,7 @@ from tpu_estimator_compat.spec import (
 )
 from tpu_estimator_compat.spec.mode_spec import ModeSpec, mode_spec
 from tpu_estimator_compat.topology import Topology
+from tpu_estimator_compat.topology.jax_devices import JaxTopology
 
 Spec = EstimatorSpec | TPUEstimatorSpec
 
@@ -94,9 +95,24 @@ class CapturedMode:
           cadence: how the outer loop breaks up the steps; None for one by one.
         """
         cadence = cadence or Cadence()
-        runner: Runner
+        return StepSession(self.runner(plan, deployed, cadence), deployed, cadence)
+
+    def runner(self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence) -> Runner:
+        """What makes the steps of a plan; see `step_session`."""
+        if isinstance(self.topology, JaxTopology):
+            from tpu_estimator_compat.jax_runtime.runner import JaxRunner
+            from tpu_estimator_compat.jax_runtime.variables import DeviceStore
+
+            assert isinstance(self.store, DeviceStore)  # see new_store()
+            return JaxRunner(
+                plan,
+                self.store,
+                self.topology,
+                seed=self.graph.seed,
+                interrupted=cadence.interrupted,
+            )
         if self.topology.workers is None:
-            runner = ReplicaRunner(
+            return ReplicaRunner(
                 plan,
                 self.store,
                 next_element=deployed.next,
@@ -104,15 +120,13 @@ class CapturedMode:
                 notes_before=cadence.reads_before_last_step,
                 tuning=self.tuning,
             )
-        else:
-            runner = WorkersRunner(
-                plan,
-                self.store,
-                model_dir=self.config.model_dir,
-                interrupted=cadence.interrupted,
-                tuning=self.tuning,
-            )
-        return StepSession(runner, deployed, cadence)
+        return WorkersRunner(
+            plan,
+            self.store,
+            model_dir=self.config.model_dir,
+            interrupted=cadence.interrupted,
+            tuning=self.tuning,
+        )
 
     def warm_start(self, settings: WarmStartSettings) -> None:
         """Takes first values of variables from elsewhere; call it inside `in_graph()`."""
@@ -196,7 +210,7 @@ def prepare(
     Returns:
       The prepared run, nothing initialised yet.
     """
-    if topology.on_tpu:
+    if topology.on_tpu or isinstance(topology, JaxTopology):
         check_no_strings(element_spec)
     captured = capture(
         lambda element: call_model_fn(*model_arguments(element, mode)),
@@ -206,11 +220,21 @@ def prepare(
         tpu_semantics=topology.tpu_semantics,
         for_tpu=topology.on_tpu,
     )
-    store = store or VariableStore(topology.strategy)
+    store = store or new_store(topology)
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
     spec = mode_spec(captured.spec, mode)
     return CapturedMode(mode, config, topology, captured, store, spec, tuning=tuning)
+
+
+def new_store(topology: Topology) -> VariableStore:
+    """A store for live variables of the replicas of `topology`."""
+    if not isinstance(topology, JaxTopology):
+        return VariableStore(topology.strategy)
+    from tpu_estimator_compat.jax_runtime.variables import DeviceStore
+    from tpu_estimator_compat.runtime.jax_mesh import replicated
+
+    return DeviceStore(lambda name, shape: replicated(topology.mesh))
 
 
 def _averaged(graph: tf.Graph) -> list[str]:

@@ -7,10 +7,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.preflight import compiler, sizes, sources, topologies
+from tpu_estimator_compat.lowering import sources
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.preflight import compiler, sizes, topologies
 from tpu_estimator_compat.preflight.attribution import Attribution
 from tpu_estimator_compat.preflight.compiled import Compiled, Error, Place
-from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedTopology
 from tpu_estimator_compat.preflight.programs import Program, Programs, stops
 from tpu_estimator_compat.preflight.rendering import numbers

@@ -6,14 +6,10 @@ import dataclasses
 
 import tensorflow as tf
 
+from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import model_step
-from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.preflight.topologies import TpuTopology
-from tpu_estimator_compat.program import graph_ops
-from tpu_estimator_compat.program.graph_ops import key
-from tpu_estimator_compat.program.replica_program import ReplicaProgram
-from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.topology import Topology
 
 
@@ -39,60 +35,22 @@ class PlannedTopology(Topology):
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannedStep:
-    """What one replica runs in a step.
+class PlannedStep(ReplicaStep):
+    """What one replica runs in a step of a captured mode.
 
     Attributes:
       run: the captured mode.
-      plan: what a step of it computes.
-      program: the replica's share of its step, exchanges left to XLA.
     """
 
     run: CapturedMode
-    plan: StepPlan
-    program: ReplicaProgram
-
-    @property
-    def feeds(self) -> list[tf.Tensor]:
-        """Placeholders of one replica's input."""
-        return self.run.captured.feeds
-
-    @property
-    def ops(self) -> list[tf.Operation]:
-        """The operations of the step, those of nested functions left out."""
-        return graph_ops.in_creation_order(self.program.ops)
-
-    @property
-    def variables(self) -> list[tf.Operation]:
-        """Handles of the variables that the step uses."""
-        return [op for op in self.program.handles if graph_ops.is_variable_handle(op)]
-
-    @property
-    def resources(self) -> list[tf.Operation]:
-        """Handles of other resources, such as lookup tables."""
-        return [op for op in self.program.handles if not graph_ops.is_variable_handle(op)]
 
 
 def plan_step(run: CapturedMode) -> PlannedStep:
     """The replicas' share of a captured mode.
-
-    As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
-    the host looks at it.
 
     Raises:
       RuntimeError: a scalar is wanted of all replicas.
     """
     with run.in_graph():
         plan = model_step(run).plan
-    own = [t for t in plan.fetches if not plan.is_host(t.op)]
-    sent = [tensor for _, tensor in plan.host_placeholders.values()]
-    program = ReplicaProgram(
-        plan.graph,
-        plan.feeds,
-        list({key(t): t for t in [*own, *sent]}.values()),
-        [op for op in plan.targets if not plan.is_host(op)],
-        replicas=run.topology.num_replicas,
-        native_collectives=True,
-        rewrites=tpu_ops.rewrites(plan.graph),
-    )
-    return PlannedStep(run, plan, program)
+    return PlannedStep(plan, replica_step(plan, run.topology.num_replicas).program, run)

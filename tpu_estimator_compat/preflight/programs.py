@@ -6,12 +6,12 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from tpu_estimator_compat.preflight import sources
-from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
-from tpu_estimator_compat.preflight.lowering import LoweringError, lower
+from tpu_estimator_compat.lowering import sources
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.lowering.scan import scan
+from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology
 from tpu_estimator_compat.preflight.report import Depth
-from tpu_estimator_compat.preflight.scan import scan
 from tpu_estimator_compat.preflight.subject import Subject, capture
 
 Progress = Callable[[str, float], None]
@@ -86,7 +86,7 @@ class Programs:
         if self._depth >= Depth.LOWER and program.can_be_lowered:
             self._progress("Lowering the step to StableHLO", 0)
             try:
-                program.module = lower(step)
+                program.module = lower(step).code
             except LoweringError as error:
                 program.findings += _refusals(error, step)
             watch.lap("lower")

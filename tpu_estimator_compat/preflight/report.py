@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from tpu_estimator_compat.preflight.findings import Finding, Severity, Source
+from tpu_estimator_compat.lowering.findings import Finding, Severity, Source
 
 
 class Depth(enum.IntEnum):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from tpu_estimator_compat.preflight import sources
+from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.report import Collectives, Layer
 from tpu_estimator_compat.program.collectives import OP_TYPES, SUMS

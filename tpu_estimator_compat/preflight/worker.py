@@ -55,7 +55,7 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 from jaxlib import xla_client
 
-_MARKER = "tfpreflight."
+_MARKER = "tpu_estimator_compat."
 
 
 def main(request_path: str) -> None:

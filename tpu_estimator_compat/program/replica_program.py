@@ -9,7 +9,8 @@ optimizers never meet a strategy, and the only communication is what the graph a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import tensorflow as tf
 
@@ -18,6 +19,15 @@ from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.runtime import functions
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
+
+
+class Amendment(Protocol):
+    """What changes a program on its way into the function under construction."""
+
+    def amended(
+        self, graph_def: graph_def.GraphDef
+    ) -> tuple[graph_def.GraphDef, Mapping[str, tf.Tensor]]:
+        """What to import in place of `graph_def`, and what its additional inputs are mapped to."""
 
 
 class ReplicaProgram:
@@ -132,12 +142,18 @@ class ReplicaProgram:
             self._graph_defs[index, replica] = cached
         return cached
 
-    def __call__(self, values: Sequence[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:
+    def __call__(
+        self,
+        values: Sequence[tf.Tensor],
+        handle_of: HandleOf,
+        amendment: Amendment | None = None,
+    ) -> list[tf.Tensor]:
         """Builds the program into the function under construction.
 
         Args:
           values: one tensor per feed.
           handle_of: gives the resource handle that stands for a handle op of the captured graph.
+          amendment: changes what is imported; None for nothing.
 
         Returns:
           One tensor per fetch.
@@ -148,7 +164,7 @@ class ReplicaProgram:
             environment[op.name, 0] = under_construction.capture(handle_of(op))
         done: list[tf.Operation] = []
         for index, stage in enumerate(self.stages):
-            done += self._import(index, environment, after=done)
+            done += self._import(index, environment, done, amendment)
             values = [environment[key(op.inputs[0])] for op in stage.collectives]
             received = collectives.exchange(stage.collectives, values, self.replicas)
             environment.update(((op.name, 0), value) for op, value in received.items())
@@ -158,16 +174,26 @@ class ReplicaProgram:
             return [tf.identity(environment[key(t)]) for t in self.fetches]
 
     def _import(
-        self, index: int, environment: dict[Key, tf.Tensor], after: list[tf.Operation]
+        self,
+        index: int,
+        environment: dict[Key, tf.Tensor],
+        after: list[tf.Operation],
+        amendment: Amendment | None,
     ) -> list[tf.Operation]:
         """Imports a stage that runs after the operations `after`; returns those that must run."""
         stage, wanted = self.stages[index], self._wanted[index]
         under_construction = tf.compat.v1.get_default_graph()
         already = len(under_construction.get_operations()) if after else 0
         graph_def = self._graph_def(index)
+        added: Mapping[str, tf.Tensor] = {}
+        if amendment is not None:
+            graph_def, added = amendment.amended(graph_def)
+            functions.register_functions(graph_def)
         input_map = {t.name: environment[key(t)] for t in stage.inputs}
         for name, feed in self._awaited[index].items():
             input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
+        for name, tensor in added.items():
+            input_map[name] = under_construction.capture(tensor)
         with _without_control_inputs(under_construction):
             returned = tf.graph_util.import_graph_def(
                 graph_def,

@@ -94,6 +94,7 @@ class HostFunction:
         if self._does_nothing:  # initialisers of what a model does not have
             return []
         with eager.eager_mode(), tf.device("/cpu:0"):
+            self._store.to_host(op.name for op in self._written)
             if self._reads_all:
                 self._store.share_reads(self._read)
             with self._store.host_view(self._read), functions.call_options(optimize=False):
@@ -291,6 +292,7 @@ class GraphSession(tf_session.SessionInterface):
         step = self.global_step_variable()
         if step is None:
             return 0
+        self.store.to_host([step.name[:-2]])
         with eager.eager_mode():
             # Asked for in every run: `read_value` takes twice as long.
             return int(tf.raw_ops.ReadVariableOp(resource=step.handle, dtype=step.dtype))

@@ -153,6 +153,9 @@ class VariableStore:
                 if resource.is_summary_writer:
                     resource.flush()
 
+    def to_host(self, names: Iterable[str]) -> None:
+        """Called before host code uses variables `names`; here they are on the host anyway."""
+
     def average_on_read(self, names: Iterable[str]) -> None:
         """Marks variables that mean, to the host, the average over the replicas' own values.
 

@@ -24,7 +24,9 @@ class Runner(Protocol):
     """
 
     plan: StepPlan
-    store: VariableStore
+
+    @property
+    def store(self) -> VariableStore: ...
 
     @property
     def ended(self) -> bool: ...

@@ -66,6 +66,11 @@ class Topology:
         return self.strategy.num_replicas_in_sync
 
     @property
+    def replicas_per_element(self) -> int | None:
+        """Of how many replicas the runtime takes input at a time; None for the strategy's way."""
+        return None
+
+    @property
     def replicas_per_host(self) -> int:
         """Replicas that each host feeds; 1 where replicas span hosts."""
         return max(1, self.num_replicas // self.num_hosts)

@@ -16,9 +16,11 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.runtime import workers
+from tpu_estimator_compat.config.runtime import AUTO, JAX
+from tpu_estimator_compat.runtime import jax_installation, workers
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import cluster, local, tpu_system
+from tpu_estimator_compat.topology.jax_devices import jax_topology
 from tpu_estimator_compat.topology.replicas import Topology
 from tpu_estimator_compat.topology.tpu_strategy import TPUStrategy
 
@@ -56,6 +58,8 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
       ValueError: the cluster has parameter servers, or more cores are asked for than there are.
       RuntimeError: a TPU or another worker cannot be reached.
     """
+    if tpu_semantics and _is_for_jax(config, mode):
+        return jax_topology(config, mode)
     explicit = _explicit(config, mode, tpu_semantics)
     if explicit is not None:
         return Topology.over(explicit, tpu_semantics)
@@ -75,6 +79,13 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         topology.num_replicas,
     )
     return topology
+
+
+def _is_for_jax(config: RunConfig, mode: str) -> bool:
+    if config.runtime != AUTO:
+        return config.runtime == JAX
+    given = config.train_distribute or config.eval_distribute
+    return not given and not tpu_system.find(config, mode) and jax_installation.has_tpu()
 
 
 def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribute.Strategy | None:

@@ -20,7 +20,7 @@ from support.simulated_tpu.rewrite import (
     groups_of,
 )
 from tpu_estimator_compat.environment import has_xla_for_cpu
-from tpu_estimator_compat.preflight import tpu_ops
+from tpu_estimator_compat.lowering import xla_collectives
 from tpu_estimator_compat.program import graph_def
 from tpu_estimator_compat.runtime.functions import register_functions
 
@@ -161,7 +161,7 @@ def compile(expansion: Expansion) -> None:
     used = {t.name for op in program.get_operations() if op.name not in names for t in op.inputs}
     fetches = [t for op in inside for t in op.outputs if t.name in used and t.dtype != tf.resource]
     effects = [op.name for op in inside if not op.outputs or op.op_def.is_stateful]
-    pruned = graph_def.subgraph_def(program, inside, rewrites=tpu_ops.rewrites(program))
+    pruned = graph_def.subgraph_def(program, inside, rewrites=xla_collectives.rewrites(program))
     for node in pruned.node:
         node.attr.pop("_tpu_replicate", None)
     register_functions(pruned)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.rendering import comparison, limits
 from tpu_estimator_compat.preflight.report import Buffer, Report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpu_estimator_compat.preflight.findings import Kind, Severity, Source
+from tpu_estimator_compat.lowering.findings import Kind, Severity, Source
 from tpu_estimator_compat.preflight.rendering import bars, comparison, groups, numbers
 from tpu_estimator_compat.preflight.rendering.markup import Html, element, together
 from tpu_estimator_compat.preflight.rendering.memory_section import memory_section

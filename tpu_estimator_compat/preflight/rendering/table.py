@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
-from tpu_estimator_compat.preflight.findings import Severity
+from tpu_estimator_compat.lowering.findings import Severity
 from tpu_estimator_compat.preflight.rendering import comparison, groups, numbers
 from tpu_estimator_compat.preflight.rendering.columns import columns
 from tpu_estimator_compat.preflight.rendering.sources import place, printable

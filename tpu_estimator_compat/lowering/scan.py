@@ -11,18 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tpu_estimator_compat.preflight import sources, tpu_ops
-from tpu_estimator_compat.preflight.advice import advice
-from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
-from tpu_estimator_compat.preflight.planned import PlannedStep
+from tpu_estimator_compat.lowering import sources, xla_collectives
+from tpu_estimator_compat.lowering.advice import advice
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.program import collectives, graph_def, graph_ops
 from tpu_estimator_compat.program.element_names import element_names
+from tpu_estimator_compat.runtime import eager
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})
 _OPAQUE = (tf.resource, tf.variant)
 
 
-def scan(step: PlannedStep) -> list[Finding]:
+def scan(step: ReplicaStep) -> list[Finding]:
     """What is to be seen in the graph of a step, certain things first."""
     found = [*_inputs(step), *_variables(step), *_of_ops(step.ops, set())]
     found += [_not_on_tpu(op, "It lives on the host.") for op in step.resources]
@@ -33,15 +34,16 @@ def scan(step: PlannedStep) -> list[Finding]:
 def supported_ops() -> frozenset[str]:
     """Types of the ops that XLA has kernels for, as far as the public TensorFlow knows."""
     # They are registered by the first compilation of a process.
-    tiny = tf.function(lambda x: x + 1, jit_compile=True)
-    tiny.experimental_get_compiler_ir(tf.TensorSpec([2]))(stage="hlo")
+    with eager.eager_mode():
+        tiny = tf.function(lambda x: x + 1, jit_compile=True)
+        tiny.experimental_get_compiler_ir(tf.TensorSpec([2]))(stage="hlo")
     found = kernels.get_all_registered_kernels().kernel
     return frozenset(kernel.op for kernel in found if kernel.device_type == "XLA_CPU_JIT")
 
 
-def _inputs(step: PlannedStep) -> Iterator[Finding]:
-    names = element_names(step.run.captured.element_spec)
-    for name, tensor in zip(names, step.feeds, strict=True):
+def _inputs(step: ReplicaStep) -> Iterator[Finding]:
+    names = element_names(step.plan.element_spec)
+    for name, tensor in zip(names, step.plan.feeds, strict=True):
         if tensor.dtype == tf.string:
             yield Finding(
                 Severity.FAILS,
@@ -51,7 +53,7 @@ def _inputs(step: PlannedStep) -> Iterator[Finding]:
             )
 
 
-def _variables(step: PlannedStep) -> Iterator[Finding]:
+def _variables(step: ReplicaStep) -> Iterator[Finding]:
     for op in step.variables:
         shape = tf.TensorShape(op.get_attr("shape"))
         if not shape.is_fully_defined():
@@ -99,7 +101,7 @@ def _of_function(op: tf.Operation, seen: set[str]) -> list[Finding]:
 def _of_op(op: tf.Operation, behind: bool) -> list[Finding]:
     if op.type in _HANDLES or op.type in collectives.OP_TYPES or graph_ops.is_handle(op):
         return []
-    if op.type in tpu_ops.TPU_ONLY:
+    if op.type in xla_collectives.TPU_ONLY:
         why = f"{op.type} exists on a TPU, but cannot be checked without one."
         return [_finding(op, Severity.MIGHT, Kind.UNSUPPORTED_OP, why)]
     if op.type not in supported_ops() and not sources.is_function(op):

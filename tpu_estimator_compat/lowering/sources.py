@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.preflight.findings import Source
+from tpu_estimator_compat.lowering.findings import Source
 from tpu_estimator_compat.program import graph_def, graph_ops
 
 _LIBRARIES = ("tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "tpu_estimator_compat")

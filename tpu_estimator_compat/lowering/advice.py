@@ -8,7 +8,7 @@ import functools
 import importlib.resources
 from typing import NamedTuple
 
-from tpu_estimator_compat.preflight.findings import Kind
+from tpu_estimator_compat.lowering.findings import Kind
 
 
 class Advice(NamedTuple):

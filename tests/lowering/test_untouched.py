@@ -6,7 +6,7 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.preflight.untouched import Untouched
+from tpu_estimator_compat.lowering.untouched import Untouched
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.preflight.sources import Sources
+from tpu_estimator_compat.lowering.sources import Sources
+from tpu_estimator_compat.lowering.step_module import PREFIX
 from tpu_estimator_compat.program import collectives, graph_def
 from tpu_estimator_compat.program.collectives import StableHloOp, XlaOp
 from tpu_estimator_compat.program.graph_def import NodeDef, Rewrites
@@ -64,7 +65,7 @@ def _custom_call(sources: Sources, lowering: StableHloOp, node: NodeDef) -> None
     node.op = "XlaCustomCallV2"
     graph_def.set_inputs(node, [node.input[0], *(i for i in node.input if i.startswith("^"))])
     node.attr.clear()
-    node.attr["call_target_name"].s = f"tfpreflight.{lowering.name}".encode()
+    node.attr["call_target_name"].s = f"{PREFIX}{lowering.name}".encode()
     node.attr["backend_config"].s = json.dumps(config).encode()
     node.attr["has_side_effect"].b = False
     node.attr["operand_dtypes"].list.type.append(op.inputs[0].dtype.as_datatype_enum)

@@ -1,4 +1,4 @@
-"""From a planned step to a StableHLO module, by XLA on the CPU.
+"""From a replica's step to a StableHLO module, by XLA on the CPU.
 
 The public TensorFlow cannot lower for a TPU, but what it lowers for a CPU is the same program.
 """
@@ -6,12 +6,19 @@ The public TensorFlow cannot lower for a TPU, but what it lowers for a CPU is th
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from tpu_estimator_compat.preflight.planned import PlannedStep
-from tpu_estimator_compat.preflight.untouched import Untouched
+from tpu_estimator_compat.lowering import random_state
+from tpu_estimator_compat.lowering.random_state import RandomState
+from tpu_estimator_compat.lowering.replica_step import ReplicaStep
+from tpu_estimator_compat.lowering.step_module import RANDOM_STATE, Array, StepModule
+from tpu_estimator_compat.lowering.untouched import Untouched
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.runtime import eager, functions
 
 _NOT_CONSTANT = re.compile(
@@ -23,6 +30,9 @@ _ADVICE = {
 }
 """What to write instead, by XLA's words."""
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+
+
+_NO_SHAPES: Mapping[Key, Sequence[int]] = {}
 
 
 class LoweringError(Exception):
@@ -55,31 +65,51 @@ class LoweringError(Exception):
         return self.message.removeprefix("Failed getting HLO text: '").splitlines()[0]
 
 
-def lower(step: PlannedStep) -> bytes:
-    """The step as a serialized StableHLO module.
+def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -> StepModule:
+    """The step as a StableHLO module.
 
     No variable gets memory: a step may be lowered on a machine that could not run it.
 
     Args:
       step: the step; its input has static shapes, and it has no resources besides variables.
+      shapes: of feeds whose own shapes are not static.
 
     Raises:
       LoweringError: XLA refuses it.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
-        shapes = {op.name: tf.TensorShape(op.get_attr("shape")) for op in step.variables}
-        types = {op.name: tf.as_dtype(op.get_attr("dtype")) for op in step.variables}
-        largest = max((s.num_elements() * types[n].size for n, s in shapes.items()), default=0)
+        handles = {
+            op.name: (tf.TensorShape(op.get_attr("shape")), tf.as_dtype(op.get_attr("dtype")))
+            for op in step.variables
+        }
+        largest = max((s.num_elements() * t.size for s, t in handles.values()), default=0)
         untouched = Untouched(largest)
-        variables = {name: untouched.variable(s, types[name]) for name, s in shapes.items()}
-        specs = [tf.TensorSpec(t.shape, t.dtype) for t in step.feeds]
+        variables = {name: untouched.variable(*handle) for name, handle in handles.items()}
+        variables[RANDOM_STATE] = tf.Variable(tf.zeros(random_state.SHAPE, random_state.DTYPE))
+        drawing = RandomState(variables[RANDOM_STATE].handle)
+        specs = [tf.TensorSpec(shapes.get(key(t), t.shape), t.dtype) for t in step.feeds]
 
         def call(*values: tf.Tensor) -> list[tf.Tensor]:
-            return step.program(values, lambda op: variables[op.name].handle)
+            results = step.program(values, lambda op: variables[op.name].handle, drawing)
+            # XLA leaves constants out of a module's results.
+            return [gen_xla_ops.xla_optimization_barrier([r])[0] for r in results]
 
         function: Any = functions.function(call, jit_compile=True, input_signature=specs)
         try:
+            concrete = function.get_concrete_function()
             ir = function.experimental_get_compiler_ir(*specs)
-            return bytes(ir(stage="stablehlo_serialized", platform_name="CPU"))
+            code = bytes(ir(stage="stablehlo_serialized", platform_name="CPU"))
         except (ValueError, tf.errors.OpError) as error:
             raise LoweringError(str(error)) from None
+        names = {id(variable.handle): name for name, variable in variables.items()}
+        order = [names[id(handle)] for handle in concrete.captured_inputs]
+        return StepModule(
+            code,
+            tuple(map(_array, specs)),
+            {name: _array(variables[name]) for name in order},
+            tuple(t.name for t in step.program.fetches),
+        )
+
+
+def _array(described: Any) -> Array:
+    return Array(tuple(described.shape), np.dtype(described.dtype.as_numpy_dtype))

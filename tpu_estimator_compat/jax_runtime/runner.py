@@ -1,0 +1,266 @@
+"""Runs a plan's steps on JAX's devices."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
+from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing
+from tpu_estimator_compat.jax_runtime.variables import DeviceStore
+from tpu_estimator_compat.loop.result import LoopResult
+from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.topology.jax_devices import JaxTopology
+
+_MOST_STEPS = 64
+_MOST_BYTES = 2**26
+"""Steps of a dispatch, and bytes of input for them on a device."""
+
+Names = tuple[str, ...]
+
+
+class JaxRunner:
+    """A `Runner` on JAX's devices.
+
+    Args:
+      plan: what a step computes.
+      store: its live variables.
+      topology: the devices.
+      seed: of the random numbers; None for others in every training.
+      interrupted: asked within long runs whether to end them early.
+    """
+
+    ended = False
+    notes_before = False
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: DeviceStore,
+        topology: JaxTopology,
+        *,
+        seed: int | None,
+        interrupted: Callable[[], bool] = lambda: False,
+    ):
+        self.plan, self.store = plan, store
+        self._topology = topology
+        self._interrupted = interrupted
+        self._step = JaxStep(plan, store, topology.mesh)
+        self._others: dict[tuple[Names, ...], JaxStep] = {}
+        self._key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1)
+        self._position: int | None = None
+        self._step_in_loop = 0
+        self._most: int | None = None
+
+    def start(self) -> None:
+        """Nothing: nobody else has to be asked."""
+
+    def begin_loop(self) -> None:
+        """See `Runner`."""
+        self._step_in_loop = 0
+
+    def run(self, iterator: Iterator, steps: int) -> LoopResult:
+        """See `Runner`."""
+        made, total, loss = 0, 0.0, None
+        exhausted = stopped = False
+        most = self._most_for(steps)
+        chunk = self._next(iterator, min(most, steps))
+        done: _Done | None = None
+        while chunk.steps:
+            before, done = done, self._dispatch(self._step, chunk, most)
+            self._finish(before)  # what the host does of a step, it does while the next one runs
+            wanted = 0 if self._interrupted() else min(most, steps - made - chunk.steps)
+            chunk = self._next(iterator, wanted) if wanted else _NOTHING
+            for losses in done.losses():
+                loss, made, total = losses, made + 1, total + float(losses)
+            stopped = self.plan.stop_on_nan and loss is not None and bool(np.isnan(loss))
+            exhausted = chunk.steps < wanted
+            if stopped:
+                break
+        self._finish(done)
+        exhausted |= not made
+        with eager.eager_mode():
+            loss = tf.constant(np.nan if loss is None else loss)
+        return LoopResult(
+            made, loss, total, exhausted, None if exhausted else self._counter(), None, stopped
+        )
+
+    def _most_for(self, steps: int) -> int:
+        """How many steps a dispatch makes, at most."""
+        if steps == 1 or self._topology.platform == "cpu":
+            return 1  # XLA's CPU backend is slow in loops
+        if self._most is None:
+            shares = [self._step.share_bytes, 1]
+            self._most = max(1, min(_MOST_STEPS, _MOST_BYTES // max(shares), steps))
+        return self._most
+
+    def _next(self, iterator: Iterator, steps: int) -> _Chunk:
+        """Elements for up to `steps` steps; fewer at the end of the data."""
+        elements: list[list[np.ndarray]] = []
+        with eager.eager_mode():
+            for element in itertools.islice(iterator, steps):
+                elements.append([np.asarray(part) for part in element])
+        if not elements:
+            return _NOTHING
+        return _Chunk(len(elements), [_stacked(parts) for parts in zip(*elements, strict=True)])
+
+    def _dispatch(self, step: JaxStep, chunk: _Chunk, most: int) -> _Done:
+        if self._position is None:
+            counter = self.store.global_step(self.plan.graph)
+            with eager.eager_mode():
+                self._position = 0 if counter is None else int(counter.numpy())
+        drawing = Drawing(int(self._key), self._position)
+        feeds = [_filled_up(array, most) for array in chunk.feeds]
+        dispatched = step.dispatch(feeds, chunk.steps, most, drawing)
+        self._position += chunk.steps
+        return _Done(step, chunk, dispatched)
+
+    def _finish(self, done: _Done | None) -> list[list[Any]]:
+        """The host's share of the steps of a dispatch; their fetches."""
+        results: list[list[Any]] = []
+        if done is None:
+            return results
+        for index in range(done.made):
+            due = self._step_in_loop % self.plan.host_calls_every == 0
+            self._step_in_loop += 1
+            results.append(done.step.finish(done.values(index), {}, makes_calls=due))
+        return results
+
+    def _counter(self) -> np.ndarray | None:
+        step = tf.compat.v1.train.get_global_step(self.plan.graph)
+        return None if step is None else self.store.peek(step.op.name)
+
+    def run_once(
+        self,
+        iterator: Iterator,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> list[Any]:
+        """See `Runner`."""
+        step = self._other(fetches, targets, feeds)
+        chunk = self._next(iterator, 1)
+        if not chunk.steps:
+            raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+        replicas = self._topology.num_replicas
+        for _, value in feeds:
+            rows = value if value.ndim else value[None]
+            chunk.feeds.append(np.concatenate([rows] * replicas)[None])
+        done = self._dispatch(step, chunk, 1)
+        due = self._step_in_loop % self.plan.host_calls_every == 0
+        self._step_in_loop += 1
+        fed = {key(tensor): value for tensor, value in feeds}
+        return step.finish(done.values(0), fed, makes_calls=due)
+
+    def _other(
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> JaxStep:
+        fed = [(tensor, value.shape) for tensor, value in feeds]
+        names = (
+            tuple(t.name for t in fetches),
+            tuple(op.name for op in targets),
+            tuple(f"{t.name} {shape}" for t, shape in fed),
+        )
+        if names not in self._others:
+            plan = self.plan.of(fetches, targets)
+            self._others[names] = JaxStep(plan, self.store, self._topology.mesh, fed=fed)
+        return self._others[names]
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """See `Runner`."""
+        return all(t.shape.rank for t in fetches)
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """See `Runner`."""
+        same = list(map(key, self.plan.fetches)) == list(map(key, fetches))
+        step = self._step if same and not self.plan.targets else self._other(fetches, [])
+        results: list[list[np.ndarray]] = []
+        done: _Done | None = None
+        for _ in range(most):
+            chunk = self._next(iterator, 1)
+            if not chunk.steps:
+                break
+            before, done = done, self._dispatch(step, chunk, 1)
+            results += self._finish(before)
+        return results + self._finish(done)
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """Nothing: they are made when `run` returns."""
+
+    def leave(self) -> None:
+        """Nothing: nobody waits."""
+
+    def fail(self) -> None:
+        """Nothing: nobody waits."""
+
+    def close(self) -> None:
+        """See `Runner`."""
+        self.store.flush_summaries()
+        self._others.clear()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunk:
+    """Input of some steps.
+
+    Attributes:
+      steps: how many.
+      feeds: per feed an array [steps, replicas * share, ...].
+    """
+
+    steps: int
+    feeds: list[np.ndarray]
+
+
+_NOTHING = _Chunk(0, [])
+
+
+class _Done:
+    """Steps that were started, perhaps not finished."""
+
+    def __init__(self, step: JaxStep, chunk: _Chunk, dispatched: Dispatched):
+        self.step = step
+        self._chunk = chunk
+        self._dispatched = dispatched
+        self._values: dict[int, Values] = {}
+
+    @functools.cached_property
+    def made(self) -> int:
+        """How many steps were made; waits for them."""
+        return 1 if self._chunk.steps == 1 else int(np.asarray(self._dispatched.steps))
+
+    def values(self, index: int) -> Values:
+        """What a step returned; waits for it."""
+        feeds = [array[index] for array in self._chunk.feeds]
+        return self.step.values(self._dispatched, index, feeds)
+
+    def losses(self) -> list[np.generic]:
+        """The losses of all steps; waits for them."""
+        return [self.step.loss(self._dispatched, index) for index in range(self.made)]
+
+
+def _stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Elements [replicas, share, ...] as an array [steps, replicas * share, ...]."""
+    array = parts[0][None] if len(parts) == 1 else np.stack(parts)
+    return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
+
+
+def _filled_up(array: np.ndarray, most: int) -> np.ndarray:
+    """`array` with zeros for steps that are not made."""
+    missing = most - len(array)
+    if not missing:
+        return array
+    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])

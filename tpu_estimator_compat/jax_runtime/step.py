@@ -1,0 +1,215 @@
+"""One step of a plan on JAX's devices: the replicas' share there, the host's share here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.jax_runtime.host_share import HostShare, cut_tail
+from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
+from tpu_estimator_compat.jax_runtime.variables import DeviceStore
+from tpu_estimator_compat.lowering.findings import Severity
+from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
+from tpu_estimator_compat.lowering.scan import scan
+from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
+from tpu_estimator_compat.lowering.step_module import StepModule
+from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.session import HostFunction
+from tpu_estimator_compat.program.step_plan import StepPlan
+
+Values = dict[Key, np.ndarray]
+
+
+class JaxStep:
+    """A step of a plan.
+
+    Args:
+      plan: what it computes.
+      store: the variables; those that it needs are created here.
+      mesh: of the replicas.
+      fed: tensors whose values the caller gives with every step, the same for all replicas, and
+        the shapes of these values.
+    """
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: DeviceStore,
+        mesh: Any,
+        *,
+        fed: Sequence[tuple[tf.Tensor, tuple[int, ...]]] = (),
+    ):
+        self.plan, self.store, self.mesh = plan, store, mesh
+        self._shapes = {key(tensor): shape for tensor, shape in fed}
+        fed_tensors = [tensor for tensor, _ in fed]
+        self._replicas = mesh.shape["replica"]
+        self._host = HostShare(plan, store, fed_tensors)
+        own = [t for t in plan.fetches if not plan.is_host(t.op)]
+        wanted = list({key(t): t for t in [*own, *self._host.sent.values()]}.values())
+        feeds = [*plan.feeds, *fed_tensors]
+        targets = [op for op in plan.targets if not plan.is_host(op)]
+        self._tail = cut_tail(wanted, feeds, targets)
+        late = set(map(key, self._tail.fetches))
+        self._own = own
+        given = {key(t) for t in feeds}
+        device = [t for t in [*wanted, *self._tail.feeds] if key(t) not in late]
+        self._step = replica_step(
+            plan,
+            self._replicas,
+            fetches=[t for t in device if key(t) not in given],
+            fed=fed_tensors,
+        )
+        self._passed = {key(t) for t in device if key(t) in given}  # what the host has already
+        store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
+        self._late: HostFunction | None = None
+        if self._tail.fetches:
+            self._late = HostFunction(plan.graph, store, self._tail.fetches, [], self._tail.feeds)
+        on_devices = {op.name for op in self._step.variables}
+        self.overlaps = not self._host.uses & on_devices
+        self._functions: dict[int, StepFunction] = {}
+
+    @functools.cached_property
+    def _module(self) -> StepModule:
+        return lowered(self._step, self._shapes)
+
+    def function(self, most: int) -> StepFunction:
+        """The function of up to `most` steps."""
+        if most not in self._functions:
+            loss = None
+            if self.plan.stop_on_nan and self.plan.loss is not None:
+                loss = self._number_of_loss
+            self._functions[most] = StepFunction(self._module, self.mesh, most, loss)
+        return self._functions[most]
+
+    def dispatch(self, feeds: Sequence[Any], steps: int, most: int, drawing: Drawing) -> Dispatched:
+        """Starts up to `steps` steps, and does not wait for them.
+
+        Args:
+          feeds: per feed an array [most, replicas * share, ...].
+          steps: how many.
+          most: what the function is made for.
+          drawing: what random numbers depend on.
+        """
+        function = self.function(most)
+        done = function(self.store.take(function.names), feeds, steps, drawing)
+        self.store.give(function.names, done.variables, set(function.written))
+        return done
+
+    def values(self, done: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:
+        """What one of a dispatch's steps returned, [replicas * rows, ...]; waits for it.
+
+        Args:
+          done: the dispatch.
+          index: number of the step in it.
+          feeds: what its replicas were fed, [replicas * rows, ...].
+        """
+        found = {
+            key(t): np.asarray(value)[index]
+            for t, value in zip(self._step.program.fetches, done.fetches, strict=True)
+        }
+        for tensor, value in zip(self._step.feeds, feeds, strict=True):
+            if key(tensor) in self._passed:
+                found[key(tensor)] = value
+        if self._late is not None:
+            self._compute_late(self._late, found)
+        return found
+
+    def _compute_late(self, late: HostFunction, found: Values) -> None:
+        parts = [
+            late([self._of_replica(t, found, r) for t in self._tail.feeds])
+            for r in range(self._replicas)
+        ]
+        for tensor, values in zip(self._tail.fetches, zip(*parts, strict=True), strict=True):
+            rows = [v if np.ndim(v) else np.asarray(v)[None] for v in values]
+            found[key(tensor)] = np.concatenate(rows)
+
+    def _of_replica(self, tensor: tf.Tensor, values: Values, replica: int) -> np.ndarray:
+        """One replica's part of a value."""
+        value = values[key(tensor)]
+        if tensor.shape.rank == 0:
+            return value[replica]
+        rows = len(value) // self._replicas
+        return value[replica * rows : (replica + 1) * rows]
+
+    def loss(self, done: Dispatched, index: int) -> np.generic:
+        """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""
+        assert self.plan.loss is not None
+        return _mean(np.asarray(done.fetches[self._number_of_loss])[index])
+
+    @functools.cached_property
+    def _number_of_loss(self) -> int:
+        assert self.plan.loss is not None
+        return list(map(key, self._step.program.fetches)).index(key(self.plan.loss))
+
+    @property
+    def share_bytes(self) -> int:
+        """Bytes of a replica's input element."""
+        feeds = [*self._step.feeds]
+        return sum(t.shape.num_elements() * t.dtype.size for t in feeds)
+
+    def finish(
+        self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
+    ) -> list[Any]:
+        """The host's share of a step.
+
+        Args:
+          values: what the replicas returned.
+          fed: values of the fed tensors.
+          makes_calls: whether host calls are due in this step.
+
+        Returns:
+          The plan's fetches.
+        """
+        found: dict[Key, Any] = {}
+        if not self._host.is_empty:
+            sent = {k: self._sent(t, values) for k, t in self._host.sent.items()}
+            found = self._host({**sent, **fed}, makes_calls=makes_calls)
+        for tensor in self._own:
+            if self.plan.is_loss(tensor):
+                found[key(tensor)] = _mean(values[key(tensor)])
+            else:
+                found[key(tensor)] = self._of_replica(tensor, values, 0)
+        return [found[key(t)] for t in self.plan.fetches]
+
+    def _sent(self, tensor: tf.Tensor, values: Values) -> np.ndarray:
+        if self.plan.same_on_all_replicas:
+            return self._of_replica(tensor, values, 0)
+        return values[key(tensor)]
+
+
+def _mean(loss: np.ndarray) -> np.generic:
+    return np.mean(loss, dtype=loss.dtype)
+
+
+def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:
+    """The module of a step.
+
+    Args:
+      step: the step.
+      shapes: of feeds whose own shapes are not static.
+
+    Raises:
+      NotImplementedError: it cannot be compiled; by the user's lines, with what to write instead.
+    """
+    found = [finding for finding in scan(step) if finding.severity is Severity.FAILS]
+    if found:
+        lines = []
+        for finding in found:
+            where = f" ({finding.source})" if finding.source else ""
+            advice = f" Instead, {finding.advice}." if finding.advice else ""
+            lines.append(f"- {finding.node or ''}{where}: {finding.message}{advice}")
+        raise NotImplementedError(
+            'This step cannot run with runtime="jax", which compiles it with XLA:\n'
+            + "\n".join(lines)
+        )
+    try:
+        return lower(step, shapes)
+    except LoweringError as error:
+        advice = f" Instead, {error.advice}." if error.advice else ""
+        raise NotImplementedError(
+            f'This step cannot run with runtime="jax": XLA refuses it. {error.message}{advice}'
+        ) from None

@@ -1,0 +1,182 @@
+"""Steps on the devices of a mesh, many in one dispatch. It needs no TensorFlow.
+
+Every device of the axis `replica` runs the step of one replica. Variables are on all of them, each
+with its own value, as on the cores of a TPU: what a step does not exchange may differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from tpu_estimator_compat.jax_runtime.module import ParsedModule
+from tpu_estimator_compat.lowering.step_module import RANDOM_STATE, StepModule
+from tpu_estimator_compat.runtime.jax_mesh import REPLICA
+
+_KERAS_SEED = "seed_generator_state"
+"""Ends the names of the states of Keras 3's seed generators: uint32, a seed and a counter."""
+
+# Odd, and far from each other: from MurmurHash3's finalizer.
+_BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """What the random numbers of a dispatch depend on.
+
+    Attributes:
+      key: of all steps; 63 bits.
+      position: the number of the first step; no two steps of a training have the same.
+    """
+
+    key: int
+    position: int
+
+
+@dataclasses.dataclass
+class Dispatched:
+    """What a dispatch returns, perhaps before it is computed.
+
+    Attributes:
+      variables: their values after the last step.
+      steps: how many steps were made; an int32 scalar.
+      fetches: per fetch an array [most, ...] of all steps: scalars of the replicas side by side,
+        other values concatenated over the replicas.
+    """
+
+    variables: list[jax.Array]
+    steps: jax.Array
+    fetches: list[jax.Array]
+
+
+class StepFunction:
+    """Runs a step on all devices of a mesh.
+
+    Args:
+      step: the lowered step of a replica.
+      mesh: has an axis `replica`, and perhaps `core`, over which XLA's partitioner divides a step.
+      most: how many steps a dispatch may make. One step is no loop: XLA's CPU backend runs
+        convolutions within loops on a slow path.
+      loss: which fetch ends the loop where its mean over replicas is NaN; None for none.
+
+    Attributes:
+      names: of the variables, in the order in which they are given.
+      written: names of those that a step writes.
+    """
+
+    def __init__(self, step: StepModule, mesh: Mesh, most: int, loss: int | None = None):
+        self.mesh, self.most = mesh, most
+        self._module = ParsedModule(step)
+        self._loss = loss
+        self.names = [name for name in step.variables if name != RANDOM_STATE]
+        self._all_names = list(step.variables)
+        written = {self._all_names[i] for i in self._module.updates.values()}
+        self.written = [n for n in self.names if n in written and not n.endswith(_KERAS_SEED)]
+        self.feed_sharding = NamedSharding(mesh, P(None, REPLICA))
+        self._function = jax.jit(self._mapped(), donate_argnums=0)
+
+    def __call__(
+        self,
+        variables: Sequence[jax.Array],
+        feeds: Sequence[Any],
+        steps: int,
+        drawing: Drawing,
+    ) -> Dispatched:
+        """Makes up to `steps` steps.
+
+        Args:
+          variables: in the order of `names`; they are donated.
+          feeds: per feed an array [most, replicas * share, ...].
+          steps: how many, `most` at most.
+          drawing: what random numbers depend on.
+        """
+        numbers = np.asarray([steps, drawing.key, drawing.position], np.int64)
+        with jax.enable_x64(True):
+            return Dispatched(*self._function(list(variables), list(feeds), numbers))
+
+    def lower(self, shapes: Mapping[str, Any], feeds: Sequence[Any]) -> Any:
+        """`jax.stages.Lowered` of the function, for variables and feeds that are not there."""
+        with jax.enable_x64(True):
+            numbers = jax.ShapeDtypeStruct((3,), np.int64, sharding=NamedSharding(self.mesh, P()))
+            return self._function.lower([shapes[n] for n in self.names], list(feeds), numbers)
+
+    def _mapped(self) -> Any:
+        fetches = [P(None, REPLICA)] * len(self._module.fetched)
+        return jax.shard_map(
+            self._on_replica,
+            mesh=self.mesh,
+            in_specs=(
+                [P()] * len(self.names),
+                [P(None, REPLICA)] * len(self._module.step.feeds),
+                P(),
+            ),
+            out_specs=([P()] * len(self.names), P(), fetches),
+            axis_names={REPLICA},
+            check_vma=False,
+        )
+
+    def _on_replica(self, variables: list[Any], feeds: list[Any], numbers: Any) -> Any:
+        steps, key, position = numbers
+        if self.most == 1:
+            after, fetched = self._step(variables, self._element(feeds, 0), key, position)
+            return after, jnp.int32(1), [_row(f)[None] for f in fetched]
+        kept = [jnp.zeros((self.most, *a.shape), a.dtype) for a in self._module.fetched]
+
+        def goes_on(state: Any) -> Any:
+            i, stopped, _, _ = state
+            return (i < steps) & ~stopped
+
+        def body(state: Any) -> Any:
+            i, stopped, variables, kept = state
+            feed = self._element(feeds, i)
+            variables, fetched = self._step(variables, feed, key, position + i)
+            kept = [
+                jax.lax.dynamic_update_index_in_dim(k, f, i, 0)
+                for k, f in zip(kept, fetched, strict=True)
+            ]
+            if self._loss is not None:
+                mean = jax.lax.pmean(fetched[self._loss], REPLICA)
+                stopped = jnp.isnan(mean).any()
+            return i + 1, stopped, variables, kept
+
+        start = (jnp.int32(0), jnp.bool_(False), variables, kept)
+        made, _, after, kept = jax.lax.while_loop(goes_on, body, start)
+        return after, made, [k if k.ndim > 1 else k[:, None] for k in kept]
+
+    def _element(self, feeds: list[Any], i: Any) -> list[Any]:
+        """What a replica is fed in step `i`; scalars of the replicas are given side by side."""
+        return [
+            jax.lax.dynamic_index_in_dim(f, i, keepdims=False).reshape(described.shape)
+            for f, described in zip(feeds, self._module.step.feeds, strict=True)
+        ]
+
+    def _step(self, variables: list[Any], feeds: list[Any], key: Any, position: Any) -> Any:
+        given = dict(zip(self.names, variables, strict=True))
+        replica = jax.lax.axis_index(REPLICA)
+        arguments = []
+        for name in self._all_names:
+            if name == RANDOM_STATE:
+                own = key + replica.astype(np.int64) * _BY_REPLICA
+                arguments.append(jnp.stack([jnp.zeros_like(key), position, own]))
+            elif name.endswith(_KERAS_SEED):
+                shift = replica * np.uint32(_BY_REPLICA) + position * np.uint32(_BY_STEP)
+                arguments.append(given[name].at[0].add(shift.astype(given[name].dtype)))
+            else:
+                arguments.append(given[name])
+        fetched, after = self._module(feeds, arguments)
+        found = dict(zip(self._all_names, after, strict=True))
+        # A seed depends on the step: it stays what it was.
+        kept = [given[n] if n.endswith(_KERAS_SEED) else found[n] for n in self.names]
+        return kept, fetched
+
+
+def _row(value: Any) -> Any:
+    """A replica's part of a value that is to be concatenated."""
+    return value if value.ndim else value[None]

@@ -1,0 +1,80 @@
+"""One replica's share of a step, as a compiler is given it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.lowering import xla_collectives
+from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.step_plan import StepPlan
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplicaStep:
+    """What one replica runs in a step.
+
+    Attributes:
+      plan: what the whole step computes.
+      program: the replica's share of it, exchanges left to XLA.
+    """
+
+    plan: StepPlan
+    program: ReplicaProgram
+
+    @property
+    def feeds(self) -> list[tf.Tensor]:
+        """Placeholders of what a replica is fed."""
+        return self.program.feeds
+
+    @property
+    def ops(self) -> list[tf.Operation]:
+        """The operations of the step, those of nested functions left out."""
+        return graph_ops.in_creation_order(self.program.ops)
+
+    @property
+    def variables(self) -> list[tf.Operation]:
+        """Handles of the variables that the step uses."""
+        return [op for op in self.program.handles if graph_ops.is_variable_handle(op)]
+
+    @property
+    def resources(self) -> list[tf.Operation]:
+        """Handles of other resources, such as lookup tables."""
+        return [op for op in self.program.handles if not graph_ops.is_variable_handle(op)]
+
+
+def replica_step(
+    plan: StepPlan,
+    replicas: int,
+    *,
+    fetches: Sequence[tf.Tensor] | None = None,
+    fed: Sequence[tf.Tensor] = (),
+) -> ReplicaStep:
+    """The replicas' share of a step.
+
+    As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
+    the host looks at it.
+
+    Args:
+      plan: what the step computes.
+      replicas: how many replicas run it together.
+      fetches: what leaves the device, where that is something else.
+      fed: tensors that are fed with every step, besides the input.
+    """
+    if fetches is None:
+        own = [t for t in plan.fetches if not plan.is_host(t.op)]
+        fetches = [*own, *(tensor for _, tensor in plan.host_placeholders.values())]
+    program = ReplicaProgram(
+        plan.graph,
+        [*plan.feeds, *fed],
+        list({key(t): t for t in fetches}.values()),
+        [op for op in plan.targets if not plan.is_host(op)],
+        replicas=replicas,
+        native_collectives=True,
+        rewrites=xla_collectives.rewrites(plan.graph),
+    )
+    return ReplicaStep(plan, program)

@@ -1,0 +1,89 @@
+"""Replicas on JAX's devices."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.runtime import eager, jax_installation
+from tpu_estimator_compat.topology.replicas import Topology
+
+
+@dataclasses.dataclass(frozen=True)
+class JaxTopology(Topology):
+    """Replicas on JAX's devices.
+
+    Attributes:
+      devices: those of all replicas, in the order of the replicas.
+      cores_per_replica: how many devices share a replica.
+    """
+
+    devices: tuple[Any, ...] = ()
+    cores_per_replica: int = 1
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of replicas on all hosts."""
+        return len(self.devices) // self.cores_per_replica
+
+    @property
+    def replicas_per_element(self) -> int:
+        """Those of this process."""
+        return self.replicas_per_host
+
+    @property
+    def platform(self) -> str:
+        """ "cpu", "gpu" or "tpu"."""
+        return str(self.devices[0].platform)
+
+    @property
+    def mesh(self) -> Any:
+        """The replicas as a mesh of JAX."""
+        from tpu_estimator_compat.runtime import jax_mesh
+
+        return jax_mesh.mesh(self.devices, self.cores_per_replica)
+
+
+def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
+    """The replicas on JAX's devices.
+
+    Args:
+      config: the run configuration. `TPUConfig.num_shards` takes the first so many replicas.
+      mode: a `ModeKeys` value, for the log.
+
+    Raises:
+      ImportError: JAX is not installed, or not as it was tried.
+      ValueError: the configuration names a strategy of TensorFlow, or more replicas than there are.
+    """
+    for field in ("train_distribute", "eval_distribute"):
+        if getattr(config, field) is not None:
+            raise ValueError(
+                f'RunConfig({field}=...) is a strategy of TensorFlow, and runtime="jax" runs on '
+                "JAX's devices. Drop one of the two."
+            )
+    with eager.eager_mode():
+        cpus = len(tf.config.list_logical_devices("CPU"))
+    devices = jax_installation.devices(cpus)
+    tpu_config = getattr(config, "tpu_config", None)
+    cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
+    wanted = getattr(tpu_config, "num_shards", None) or len(devices) // cores
+    if not 0 < wanted * cores <= len(devices):
+        raise ValueError(
+            f"TPUConfig asks for {wanted} replica(s) of {cores} device(s) each, and JAX has "
+            f"{len(devices)} device(s) of platform {devices[0].platform}. Lower num_shards or "
+            "num_cores_per_replica, or leave num_shards None."
+        )
+    logging.info(
+        "Running %s with JAX on %d %s device(s) of %d, %d to a replica.",
+        mode,
+        wanted * cores,
+        devices[0].platform,
+        len(devices),
+        cores,
+    )
+    chosen = devices[: wanted * cores]
+    return JaxTopology(tf.distribute.get_strategy(), True, 1, 0, chosen, cores)
