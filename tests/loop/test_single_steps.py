@@ -61,7 +61,7 @@ def test_they_equal_the_steps_of_a_loop(tmp_path, strategy, single_steps, replic
         est.train(train_input_fn, steps=STEPS, hooks=hooks)
         weights.append([est.get_variable_value(v) for v in ("hidden", "output", "global_step")])
     assert [step for step, _ in hook.seen] == list(range(STEPS))  # before the step
-    assert sum(single_steps) >= STEPS - LOOPS - 3
+    assert sum(single_steps) > LOOPS  # so that there is something to compare
     for in_loop, alone in zip(*weights, strict=True):
         np.testing.assert_array_equal(in_loop, alone)
 

@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.data.experimental.ops.distribute import replicate
 from tensorflow.python.distribute import device_util, distribute_utils
+from tensorflow.python.ops import gen_dataset_ops
 
 from tpu_estimator_compat.inputs.calling import reruns_graph, runs_python
 from tpu_estimator_compat.inputs.modes import InputMode
@@ -37,8 +39,8 @@ class DeployedInput:
       resumable: whether one iterator on the host feeds all replicas, so that its position can be
         saved. Otherwise elements wait on the devices, in buffers that cannot.
       same_for_all: whether all replicas are fed the same.
-      replicas_per_element: of how many replicas an element of the iterator has all flat parts,
-        stacked; None where they come one by one, or as the strategy distributes them.
+      replicas_per_element: how many replicas' elements are stacked to one of the iterator; None
+        where they come one by one, or as the strategy distributes them.
     """
 
     datasets: Sequence[tf.data.Dataset]
@@ -62,8 +64,8 @@ class DeployedInput:
             time.sleep(self.sleep_secs)
         with eager.eager_mode(), tf.device("/cpu:0"):
             datasets = list(self.datasets)
-            if self.replicas_per_element:
-                datasets = [_stacked(d, self.replicas_per_element) for d in datasets]
+            if (replicas := self.replicas_per_element or 1) > 1:
+                datasets = [dataset.batch(replicas, drop_remainder=True) for dataset in datasets]
             if self.reads_ahead:
                 datasets = [dataset.prefetch(tf.data.AUTOTUNE) for dataset in datasets]
             group = workers.of(self.strategy)
@@ -130,11 +132,20 @@ class DeployedInput:
         return dataclasses.replace(self, resumable=True)
 
 
-def _stacked(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
-    def flat(*element: Any) -> tuple[tf.Tensor, ...]:
-        return tuple(tf.nest.flatten(element, expand_composites=True))
+def flat_parts(iterator: Any) -> list[np.ndarray] | None:
+    """The tensors of an iterator's next element; None where there is none. Call it eagerly.
 
-    return dataset.map(flat).batch(replicas, drop_remainder=True)
+    `next(iterator)` takes 0.2 ms to make a structure of them.
+    """
+    try:
+        parts = gen_dataset_ops.iterator_get_next(
+            iterator._iterator_resource,
+            output_types=iterator._flat_output_types,
+            output_shapes=iterator._flat_output_shapes,
+        )
+    except tf.errors.OutOfRangeError:
+        return None
+    return [part.numpy() for part in parts]
 
 
 def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.inputs.deployment import flat_parts
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
@@ -69,6 +69,10 @@ class JaxRunner:
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         """See `Runner`."""
+        with eager.eager_mode():
+            return self._run(iterator, steps)
+
+    def _run(self, iterator: Iterator, steps: int) -> LoopResult:
         made, total, loss = 0, 0.0, None
         exhausted = stopped = False
         most = self._most_for(steps)
@@ -87,16 +91,14 @@ class JaxRunner:
                 break
         self._finish(done)
         exhausted |= not made
-        with eager.eager_mode():
-            loss = tf.constant(np.nan if loss is None else loss)
-        return LoopResult(
-            made, loss, total, exhausted, None if exhausted else self._counter(), None, stopped
-        )
+        counter = None if exhausted else self._counter()
+        loss = tf.constant(np.nan if loss is None else loss)
+        return LoopResult(made, loss, total, exhausted, counter, None, stopped)
 
     def _most_for(self, steps: int) -> int:
         """How many steps a dispatch makes, at most."""
-        if steps == 1 or self._topology.platform == "cpu":
-            return 1  # XLA's CPU backend is slow in loops
+        if steps == 1 or (self._topology.platform == "cpu" and self._step.has_convolution):
+            return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
             shares = [self._step.share_bytes, 1]
             self._most = max(1, min(_MOST_STEPS, _MOST_BYTES // max(shares), steps))
@@ -105,34 +107,54 @@ class JaxRunner:
     def _next(self, iterator: Iterator, steps: int) -> _Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data."""
         elements: list[list[np.ndarray]] = []
-        with eager.eager_mode():
-            for element in itertools.islice(iterator, steps):
-                elements.append([np.asarray(part) for part in element])
+        while len(elements) < steps and (parts := flat_parts(iterator)) is not None:
+            elements.append(parts)
         if not elements:
             return _NOTHING
-        return _Chunk(len(elements), [_stacked(parts) for parts in zip(*elements, strict=True)])
+        return _Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
+
+    def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Elements of some steps as an array [steps, replicas * share, ...]."""
+        array = parts[0][None] if len(parts) == 1 else np.stack(parts)
+        if self._topology.replicas_per_element == 1:  # [steps, share, ...]
+            return array[:, None] if array.ndim == 1 else array
+        # [steps, replicas, share, ...]
+        return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
 
     def _dispatch(self, step: JaxStep, chunk: _Chunk, most: int) -> _Done:
         if self._position is None:
-            counter = self.store.global_step(self.plan.graph)
-            with eager.eager_mode():
-                self._position = 0 if counter is None else int(counter.numpy())
+            counter = self._counter()
+            self._position = 0 if counter is None else int(counter)
         drawing = Drawing(int(self._key), self._position)
         feeds = [_filled_up(array, most) for array in chunk.feeds]
         dispatched = step.dispatch(feeds, chunk.steps, most, drawing)
         self._position += chunk.steps
         return _Done(step, chunk, dispatched)
 
-    def _finish(self, done: _Done | None) -> list[list[Any]]:
-        """The host's share of the steps of a dispatch; their fetches."""
-        results: list[list[Any]] = []
+    def _finish(self, done: _Done | None) -> None:
+        """The host's share of the steps of a dispatch."""
         if done is None:
-            return results
+            return
         for index in range(done.made):
-            due = self._step_in_loop % self.plan.host_calls_every == 0
-            self._step_in_loop += 1
-            results.append(done.step.finish(done.values(index), {}, makes_calls=due))
-        return results
+            due = self._call_is_due()
+            if done.step.has_host_share:
+                done.step.finish(done.values(index), {}, makes_calls=due)
+
+    def _fetches(self, done: _Done | None) -> list[list[Any]]:
+        """The host's share of the steps of a dispatch, and what they fetch."""
+        if done is None:
+            return []
+        fetched = []
+        for index in range(done.made):
+            values, due = done.values(index), self._call_is_due()
+            fetched.append(done.step.fetches(values, {}, makes_calls=due))
+        return fetched
+
+    def _call_is_due(self) -> bool:
+        """Whether the next step makes host calls."""
+        due = self._step_in_loop % self.plan.host_calls_every == 0
+        self._step_in_loop += 1
+        return due
 
     def _counter(self) -> np.ndarray | None:
         step = tf.compat.v1.train.get_global_step(self.plan.graph)
@@ -147,7 +169,8 @@ class JaxRunner:
     ) -> list[Any]:
         """See `Runner`."""
         step = self._other(fetches, targets, feeds)
-        chunk = self._next(iterator, 1)
+        with eager.eager_mode():
+            chunk = self._next(iterator, 1)
         if not chunk.steps:
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         replicas = self._topology.num_replicas
@@ -155,10 +178,8 @@ class JaxRunner:
             rows = value if value.ndim else value[None]
             chunk.feeds.append(np.concatenate([rows] * replicas)[None])
         done = self._dispatch(step, chunk, 1)
-        due = self._step_in_loop % self.plan.host_calls_every == 0
-        self._step_in_loop += 1
         fed = {key(tensor): value for tensor, value in feeds}
-        return step.finish(done.values(0), fed, makes_calls=due)
+        return step.fetches(done.values(0), fed, makes_calls=self._call_is_due())
 
     def _other(
         self,
@@ -189,13 +210,14 @@ class JaxRunner:
         step = self._step if same and not self.plan.targets else self._other(fetches, [])
         results: list[list[np.ndarray]] = []
         done: _Done | None = None
-        for _ in range(most):
-            chunk = self._next(iterator, 1)
-            if not chunk.steps:
-                break
-            before, done = done, self._dispatch(step, chunk, 1)
-            results += self._finish(before)
-        return results + self._finish(done)
+        with eager.eager_mode():
+            for _ in range(most):
+                chunk = self._next(iterator, 1)
+                if not chunk.steps:
+                    break
+                before, done = done, self._dispatch(step, chunk, 1)
+                results += self._fetches(before)
+            return results + self._fetches(done)
 
     def finish_host_calls(self, using: str | None = None) -> None:
         """Nothing: they are made when `run` returns."""
@@ -250,12 +272,6 @@ class _Done:
     def losses(self) -> list[np.generic]:
         """The losses of all steps; waits for them."""
         return [self.step.loss(self._dispatched, index) for index in range(self.made)]
-
-
-def _stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Elements [replicas, share, ...] as an array [steps, replicas * share, ...]."""
-    array = parts[0][None] if len(parts) == 1 else np.stack(parts)
-    return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
 
 
 def _filled_up(array: np.ndarray, most: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tpu_estimator_compat.jax_runtime.host_share import HostShare, cut_tail
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
+from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.lowering.findings import Severity
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
 from tpu_estimator_compat.lowering.scan import scan
@@ -135,7 +136,7 @@ class JaxStep:
         rows = len(value) // self._replicas
         return value[replica * rows : (replica + 1) * rows]
 
-    def loss(self, done: Dispatched, index: int) -> np.generic:
+    def loss(self, done: Dispatched, index: int) -> Any:
         """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""
         assert self.plan.loss is not None
         return _mean(np.asarray(done.fetches[self._number_of_loss])[index])
@@ -145,15 +146,25 @@ class JaxStep:
         assert self.plan.loss is not None
         return list(map(key, self._step.program.fetches)).index(key(self.plan.loss))
 
+    @functools.cached_property
+    def has_convolution(self) -> bool:
+        """Whether a step has convolutions, in functions too."""
+        return any("Conv" in op.type for op in sources.with_functions(self._step.ops))
+
     @property
     def share_bytes(self) -> int:
         """Bytes of a replica's input element."""
         feeds = [*self._step.feeds]
         return sum(t.shape.num_elements() * t.dtype.size for t in feeds)
 
+    @property
+    def has_host_share(self) -> bool:
+        """Whether the host has anything to do in a step."""
+        return not self._host.is_empty
+
     def finish(
         self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
-    ) -> list[Any]:
+    ) -> dict[Key, Any]:
         """The host's share of a step.
 
         Args:
@@ -162,12 +173,18 @@ class JaxStep:
           makes_calls: whether host calls are due in this step.
 
         Returns:
-          The plan's fetches.
+          Those of the plan's fetches that are the host's.
         """
-        found: dict[Key, Any] = {}
-        if not self._host.is_empty:
-            sent = {k: self._sent(t, values) for k, t in self._host.sent.items()}
-            found = self._host({**sent, **fed}, makes_calls=makes_calls)
+        if not self.has_host_share:
+            return {}
+        sent = {k: self._sent(t, values) for k, t in self._host.sent.items()}
+        return self._host({**sent, **fed}, makes_calls=makes_calls)
+
+    def fetches(
+        self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
+    ) -> list[Any]:
+        """The host's share of a step, and the plan's fetches; see `finish`."""
+        found = self.finish(values, fed, makes_calls=makes_calls)
         for tensor in self._own:
             if self.plan.is_loss(tensor):
                 found[key(tensor)] = _mean(values[key(tensor)])
@@ -181,8 +198,8 @@ class JaxStep:
         return values[key(tensor)]
 
 
-def _mean(loss: np.ndarray) -> np.generic:
-    return np.mean(loss, dtype=loss.dtype)
+def _mean(loss: np.ndarray) -> Any:
+    return np.mean(loss, dtype=loss.dtype) if loss.size > 1 else loss.reshape([])[()]
 
 
 def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:
