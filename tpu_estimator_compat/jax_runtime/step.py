@@ -97,7 +97,7 @@ class JaxStep:
         """
         function = self.function(most)
         done = function(self.store.take(function.names), feeds, steps, drawing)
-        self.store.give(function.names, done.variables, set(function.written))
+        self.store.give(function.names, done.variables)
         return done
 
     def values(self, done: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:

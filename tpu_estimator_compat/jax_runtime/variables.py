@@ -18,8 +18,9 @@ from tpu_estimator_compat.runtime import eager
 class DeviceStore(VariableStore):
     """A store whose variables may be on devices.
 
-    The host's variable is up to date unless the devices have a newer value; then it is empty, and
-    whoever asks the store for it has the value brought first.
+    A value is here or there. It goes to the devices when a step takes it, and the host's variable is
+    then empty; whoever asks the store for the variable has the value brought back, to be read. What
+    the host writes, the devices forget.
 
     Args:
       sharding: how a variable of a name and shape is placed.
@@ -29,67 +30,64 @@ class DeviceStore(VariableStore):
         super().__init__(tf.distribute.get_strategy())
         self._sharding = sharding
         self._on_devices: dict[str, jax.Array] = {}
-        self._newer_there: set[str] = set()
+        self._away: set[str] = set()
 
     def take(self, names: Sequence[str]) -> list[jax.Array]:
-        """The devices' values of variables `names`; what the host has newer is sent there."""
+        """The devices' values of variables `names`, for a step that may write over them."""
         for name in names:
-            if name not in self._on_devices:
+            if name not in self._away:
                 self._send(name)
         return [self._on_devices[name] for name in names]
 
     def _send(self, name: str) -> None:
+        """Has the value on the devices alone."""
         variable = super().__getitem__(name)
         with eager.eager_mode():
-            if not variable.is_initialized():
-                raise tf.errors.FailedPreconditionError(
-                    None, None, f"Attempting to use uninitialized value {name}"
-                )
-            value = variable.read_value().numpy()
-        sharding = self._sharding(name, value.shape)
-        with jax.enable_x64(True):
-            # A copy: a step writes over what it is given, and TensorFlow may still look at it.
-            self._on_devices[name] = jax.make_array_from_callback(
-                value.shape, sharding, lambda index: np.array(value[index])
-            )
-
-    def give(self, names: Sequence[str], values: Sequence[jax.Array], written: set[str]) -> None:
-        """Takes over the devices' values after a step; the host's of those `written` are old."""
-        for name, value in zip(names, values, strict=True):
-            self._on_devices[name] = value
-        for name in written - self._newer_there:
-            self._empty(name)
-        self._newer_there |= written
-
-    def _empty(self, name: str) -> None:
-        """Frees the host's value."""
-        variable = super().__getitem__(name)
-        with eager.eager_mode():
+            if name not in self._on_devices:
+                if not variable.is_initialized():
+                    raise tf.errors.FailedPreconditionError(
+                        None, None, f"Attempting to use uninitialized value {name}"
+                    )
+                value = variable.read_value().numpy()
+                sharding = self._sharding(name, value.shape)
+                with jax.enable_x64(True):
+                    # A copy: a step writes over what it is given, and others may look at this.
+                    self._on_devices[name] = jax.make_array_from_callback(
+                        value.shape, sharding, lambda index: np.array(value[index])
+                    )
             nothing = tf.zeros([], variable.dtype)
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=nothing)
+        self._away.add(name)
+
+    def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:
+        """Takes over the devices' values after a step."""
+        self._on_devices.update(zip(names, values, strict=True))
 
     def to_host(self, names: Iterable[str]) -> None:
-        """Brings the devices' values of variables `names`, where those are newer."""
-        for name in sorted(self._newer_there.intersection(names)):
+        """Brings the values of variables `names`, where they are on the devices alone."""
+        for name in sorted(self._away.intersection(names)):
             variable = super().__getitem__(name)
-            value = np.asarray(self._on_devices[name].addressable_data(0))
+            value = self._value_there(name)
             with eager.eager_mode():
                 tf.raw_ops.AssignVariableOp(
                     resource=variable.handle, value=tf.convert_to_tensor(value)
                 )
-            self._newer_there.discard(name)
+            self._away.discard(name)
+
+    def _value_there(self, name: str) -> np.ndarray:
+        return np.asarray(self._on_devices[name].addressable_data(0))
 
     def peek(self, name: str) -> np.ndarray:
-        """A variable's value, wherever it is newer; it stays there."""
-        if name in self._newer_there:
-            return np.asarray(self._on_devices[name].addressable_data(0))
+        """A variable's value, wherever it is; it stays there."""
+        if name in self._away:
+            return self._value_there(name)
         with eager.eager_mode():
             return np.asarray(super().__getitem__(name).read_value())
 
     def _forget(self, names: Iterable[str]) -> None:
         """Drops the devices' values: the host has newer ones."""
         for name in names:
-            self._newer_there.discard(name)
+            self._away.discard(name)
             self._on_devices.pop(name, None)
 
     def __getitem__(self, name: str) -> tf.Variable:
@@ -98,9 +96,8 @@ class DeviceStore(VariableStore):
 
     def assign(self, name: str, value: Any) -> None:
         """Gives variable `name` a value."""
-        self._newer_there.discard(name)
-        super().assign(name, value)
         self._forget([name])
+        super().assign(name, value)
 
     def global_step(self, graph: tf.Graph) -> tf.Variable | None:
         """The variable of a graph's global step, up to date; None without one."""
