@@ -299,10 +299,9 @@ class Estimator(Exporting):
             self._train_spec = rules.feed(input_fn, input_mode).element_spec
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
-            # Keras makes last batches of other sizes: static shapes are a TPU's own demand.
-            on_tpu = topology.on_tpu
+            # Keras makes last batches of other sizes: static shapes are a compiler's own demand.
             input_mode = rules.input_mode(mode, topology)
-            return rules.capture(input_mode, element_spec, store, check_shapes=on_tpu)
+            return rules.capture(input_mode, element_spec, store, check_shapes=topology.compiles)
 
         return ModelFnModel(
             capture,

@@ -36,6 +36,8 @@ class JaxRunner:
       topology: the devices.
       seed: of the random numbers; None for others in every training.
       interrupted: asked within long runs whether to end them early.
+      stacked: whether the elements of replicas are stacked, as `DeployedInput` gives them, or
+        concatenated, as Keras does.
     """
 
     ended = False
@@ -49,10 +51,12 @@ class JaxRunner:
         *,
         seed: int | None,
         interrupted: Callable[[], bool] = lambda: False,
+        stacked: bool = True,
     ):
         self.plan, self.store = plan, store
         self._topology = topology
         self._interrupted = interrupted
+        self._stacked = stacked and topology.replicas_per_element > 1
         self._step = JaxStep(plan, store, topology.mesh)
         self._others: dict[tuple[Names, ...], JaxStep] = {}
         self._key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1)
@@ -116,7 +120,7 @@ class JaxRunner:
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Elements of some steps as an array [steps, replicas * share, ...]."""
         array = parts[0][None] if len(parts) == 1 else np.stack(parts)
-        if self._topology.replicas_per_element == 1:  # [steps, share, ...]
+        if not self._stacked:  # [steps, replicas * share, ...]
             return array[:, None] if array.ndim == 1 else array
         # [steps, replicas, share, ...]
         return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
@@ -197,6 +201,18 @@ class JaxRunner:
             plan = self.plan.of(fetches, targets)
             self._others[names] = JaxStep(plan, self.store, self._topology.mesh, fed=fed)
         return self._others[names]
+
+    def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
+        """A function of the concatenated input elements of all replicas to the plan's fetches."""
+
+        def function(element: Any) -> list[tf.Tensor]:
+            with eager.eager_mode():
+                parts = [t.numpy() for t in tf.nest.flatten(element)]
+                chunk = _Chunk(1, [self._joined([part]) for part in parts])
+                [fetched] = self._fetches(self._dispatch(self._step, chunk, 1))
+                return [tf.convert_to_tensor(value) for value in fetched]
+
+        return function
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
         """See `Runner`."""

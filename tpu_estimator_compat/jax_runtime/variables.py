@@ -18,9 +18,9 @@ from tpu_estimator_compat.runtime import eager
 class DeviceStore(VariableStore):
     """A store whose variables may be on devices.
 
-    A value is here or there. It goes to the devices when a step takes it, and the host's variable is
-    then empty; whoever asks the store for the variable has the value brought back, to be read. What
-    the host writes, the devices forget.
+    A value is here or there. It goes to the devices when a step takes it, and the host's variable
+    is then empty; whoever asks the store for the variable has the value brought back, to be read.
+    What the host writes, the devices forget.
 
     Args:
       sharding: how a variable of a name and shape is placed.
@@ -84,8 +84,8 @@ class DeviceStore(VariableStore):
         with eager.eager_mode():
             return np.asarray(super().__getitem__(name).read_value())
 
-    def _forget(self, names: Iterable[str]) -> None:
-        """Drops the devices' values: the host has newer ones."""
+    def host_wrote(self, names: Iterable[str]) -> None:
+        """Drops the devices' values of variables `names`: the host has newer ones."""
         for name in names:
             self._away.discard(name)
             self._on_devices.pop(name, None)
@@ -96,7 +96,7 @@ class DeviceStore(VariableStore):
 
     def assign(self, name: str, value: Any) -> None:
         """Gives variable `name` a value."""
-        self._forget([name])
+        self.host_wrote([name])
         super().assign(name, value)
 
     def global_step(self, graph: tf.Graph) -> tf.Variable | None:
@@ -116,4 +116,4 @@ class DeviceStore(VariableStore):
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
         """The host has written variables."""
-        self._forget(op.name for op in handles)
+        self.host_wrote(op.name for op in handles)

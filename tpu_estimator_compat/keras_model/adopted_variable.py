@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import tensorflow as tf
+
+from tpu_estimator_compat.program.variables import VariableStore
 
 
 class AdoptedVariable(keras.Variable):
     """Shows a live variable of a captured graph to Keras.
 
     Args:
-      variable: the live variable, plain or one per replica.
+      store: has the live variable, plain or one per replica.
       name: its TF1 name, such as `dense/kernel`; becomes the path.
       trainable: whether the captured graph trains it.
     """
 
-    def __init__(self, variable: tf.Variable, name: str, trainable: bool):
-        self._adopted = variable
+    def __init__(self, store: VariableStore, name: str, trainable: bool):
+        self._store = store
+        self._adopted = variable = store[name]
         # Keras refuses slashes in names, not in paths.
         super().__init__(
             initializer=lambda shape, dtype=None: None,
@@ -27,6 +32,16 @@ class AdoptedVariable(keras.Variable):
             name=name.rsplit("/", 1)[-1],
         )
         self._path = name
+
+    @property
+    def value(self) -> tf.Variable:
+        """The live variable, with its newest value."""
+        self._store.to_host([self._path])
+        return super().value
+
+    def _direct_assign(self, value: Any) -> None:
+        super()._direct_assign(value)
+        self._store.host_wrote([self._path])
 
     def _initialize(self, value) -> None:
         del value

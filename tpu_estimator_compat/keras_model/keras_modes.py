@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store
 from tpu_estimator_compat.modes.plans import ModelStep, model_step
 from tpu_estimator_compat.modes.training import (
     add_default_saver,
@@ -26,11 +26,22 @@ from tpu_estimator_compat.modes.training import (
 )
 from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
+from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import functions
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
+from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
+from tpu_estimator_compat.topology.jax_devices import JaxTopology
+
+
+class ElementRunner(Runner, Protocol):
+    """A runner that also takes elements which Keras has in its hand."""
+
+    def element_function(self) -> Callable[[Any], list[Any]]:
+        """A function of the input element of all replicas that returns the plan's fetches."""
+        ...
+
 
 Capture = Callable[[str, Any, VariableStore], CapturedMode]
 Build = Callable[[str, Any], None]
@@ -52,7 +63,7 @@ class KerasMode:
 
     run: CapturedMode
     step: ModelStep
-    runner: ReplicaRunner
+    runner: ElementRunner
     session: GraphSession
     scaffold: tf.compat.v1.train.Scaffold
     writers: HostCallHook
@@ -103,7 +114,8 @@ class KerasModes:
         config: RunConfig,
         warm_start: WarmStartSettings | None,
     ):
-        self.store = VariableStore(topology.strategy)
+        self.store = new_store(topology)
+        self._topology = topology
         self._capture = capture
         self._config = config
         self._warm_start = warm_start
@@ -137,9 +149,7 @@ class KerasModes:
             step = model_step(run)
             if mode == ModeKeys.EVAL:
                 scaffold = with_metrics_initialized(scaffold)
-            runner = ReplicaRunner(
-                step.plan, self.store, interrupted=lambda: self._interrupted(), tuning=run.tuning
-            )
+            runner = self._runner(run, step.plan)
             if mode == ModeKeys.TRAIN:
                 add_default_saver(run, scaffold)
             writers = HostCallHook([])
@@ -151,6 +161,14 @@ class KerasModes:
             writers.after_create_session(session, None)
         self._modes[mode] = built
         return built
+
+    def _runner(self, run: CapturedMode, plan: StepPlan) -> ElementRunner:
+        def interrupted() -> bool:
+            return self._interrupted()
+
+        if isinstance(self._topology, JaxTopology):
+            return run.jax_runner(plan, interrupted, stacked=False)
+        return ReplicaRunner(plan, self.store, interrupted=interrupted, tuning=run.tuning)
 
     def _initialize(self, built: KerasMode) -> None:
         """Gives values to variables that have none: the checkpoint's, else first values."""
@@ -233,22 +251,26 @@ class KerasModes:
         elements = [plain_element(batch) for batch in batches]
         if ModeKeys.PREDICT not in self._modes:
             spec = tf.nest.map_structure(_spec_of, elements[0])
-            build(ModeKeys.PREDICT, spec if self.store.on_tpu else _any_batch(spec))
-            program = self._modes[ModeKeys.PREDICT].runner.program
-            self._predict_function = functions.function(program, reduce_retracing=True)
+            if not self._topology.compiles:
+                spec = _any_batch(spec)
+            elif self._per_batch > 1:
+                spec = _shares(spec, self._per_batch)
+            build(ModeKeys.PREDICT, spec)
+            self._predict_function = self._modes[ModeKeys.PREDICT].runner.element_function()
         outputs = [self._predict_element(element) for element in elements]
         flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
         return self._modes[ModeKeys.PREDICT].packed(flat)
 
     def _predict_element(self, element: Any) -> list[tf.Tensor]:
-        """The predictions for one element; on a TPU, whose shapes are fixed, a short one is filled.
+        """The predictions for one element; where shapes are fixed, a short one is filled.
 
         The last batch is dealt to the replicas unevenly: some may get nothing.
         """
-        if not self.store.on_tpu:
+        if not self._topology.compiles:
             return self._predict_function(element)
         strategy = self.store.strategy
-        shares = [s.shape[0] for s in tf.nest.flatten(self._modes[ModeKeys.PREDICT].element_spec)]
+        specs = tf.nest.flatten(self._modes[ModeKeys.PREDICT].element_spec)
+        shares = [spec.shape[0] * self._per_batch for spec in specs]
         parts = [strategy.experimental_local_results(t) for t in tf.nest.flatten(element)]
         if all(p.shape[0] == share for ps, share in zip(parts, shares, strict=True) for p in ps):
             return self._predict_function(element)
@@ -258,6 +280,11 @@ class KerasModes:
             full = [_filled(t, share, strategy) for t, share in zip(whole, shares, strict=True)]
         element = tf.nest.pack_sequence_as(element, full)
         return [output[:rows] for output in self._predict_function(element)]
+
+    @property
+    def _per_batch(self) -> int:
+        """How many replicas share an element as Keras has it."""
+        return self._topology.replicas_per_element or 1
 
     def predict_one(self, features: Any, build: Build) -> Any:
         """Predictions for one batch of features; every replica makes them, one is heard."""
@@ -275,12 +302,35 @@ def as_iterator(iterator: Any) -> Any:
     return iter(tf.data.Dataset.from_tensors(element))
 
 
-def replica_spec(iterator: Any) -> Any:
-    """What one replica is fed by a tf.data or distributed iterator."""
+def replica_spec(iterator: Any, replicas: int) -> Any:
+    """What one replica is fed by a tf.data or distributed iterator.
+
+    Args:
+      iterator: gives the elements.
+      replicas: how many share an element, besides those that a distributed iterator deals it to.
+
+    Raises:
+      ValueError: they cannot share its rows.
+    """
     spec = tf.nest.map_structure(
         lambda s: s._value_specs[0] if hasattr(s, "_value_specs") else s, iterator.element_spec
     )
-    return plain_element(spec)
+    return _shares(plain_element(spec), replicas)
+
+
+def _shares(spec: Any, replicas: int) -> Any:
+    def share(of_all: tf.TensorSpec) -> tf.TensorSpec:
+        rows = of_all.shape[0] if of_all.shape.rank else None
+        if rows is None:
+            return of_all  # refused where static shapes are demanded
+        if rows % replicas:
+            raise ValueError(
+                f"A batch of {rows} rows cannot be shared by {replicas} replicas. Batch by a "
+                f"multiple of {replicas}, with drop_remainder=True."
+            )
+        return tf.TensorSpec([rows // replicas, *of_all.shape[1:]], of_all.dtype)
+
+    return spec if replicas == 1 else tf.nest.map_structure(share, spec)
 
 
 def _spec_of(value: Any) -> tf.TypeSpec:

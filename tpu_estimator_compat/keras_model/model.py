@@ -23,7 +23,9 @@ from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
 from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps
+from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 
@@ -59,7 +61,9 @@ class ModelFnModel(keras.Model):
         self._live = KerasModes(capture, topology, config, warm_start)
         self._alone = topology.workers is None
         self._fed_hosts = len(topology.hosts)
-        self._distribute_strategy = topology.strategy if topology.num_replicas > 1 else None
+        self._per_batch = topology.replicas_per_element or 1
+        of_strategy = topology.strategy.num_replicas_in_sync
+        self._distribute_strategy = topology.strategy if of_strategy > 1 else None
         self.train_function: Any = None
         self.test_function: Any = None
         self.predict_function: Any = None
@@ -126,16 +130,25 @@ class ModelFnModel(keras.Model):
         Returns:
           The loss.
         """
-        return {"loss": self._live[ModeKeys.TRAIN].runner.program.on_replica(data)[0]}
+        return {"loss": self._program(ModeKeys.TRAIN).on_replica(data)[0]}
 
     def test_step(self, data: Any) -> dict[str, tf.Tensor]:
         """The loss of this replica's `data`, in replica context."""
-        return {"loss": self._live[ModeKeys.EVAL].runner.program.on_replica(data)[0]}
+        return {"loss": self._program(ModeKeys.EVAL).on_replica(data)[0]}
 
     def predict_step(self, data: Any) -> Any:
         """Predictions for this replica's `data`, in replica context."""
-        mode = self._live[ModeKeys.PREDICT]
-        return mode.packed(mode.runner.program.on_replica(data))
+        outputs = self._program(ModeKeys.PREDICT).on_replica(data)
+        return self._live[ModeKeys.PREDICT].packed(outputs)
+
+    def _program(self, mode: str) -> StepProgram:
+        runner = self._live[mode].runner
+        if not isinstance(runner, ReplicaRunner):
+            raise NotImplementedError(
+                'Single steps of a model with runtime="jax" cannot be built into a tf.function: '
+                "use fit, evaluate and predict."
+            )
+        return runner.program
 
     def make_train_function(self, force: bool = False) -> Callable[[Any], dict[str, Any]]:
         """The function that `fit` calls for every `steps_per_execution` steps."""
@@ -244,7 +257,8 @@ class ModelFnModel(keras.Model):
         def function(iterator: Any) -> dict[str, Any]:
             iterator = keras_modes.as_iterator(iterator)
             if mode not in self._live:
-                self._build_mode(mode, keras_modes.replica_spec(iterator))
+                spec = keras_modes.replica_spec(iterator, self._per_batch)
+                self._build_mode(mode, spec)
             steps = self._remaining.within(self.steps_per_execution)
             runner = self._live[mode].runner
             runner.begin_loop()
@@ -281,7 +295,7 @@ class ModelFnModel(keras.Model):
         for name, trainable in built.variables():
             if name not in self._adopted:
                 self._adopted.add(name)
-                self._track_variable(AdoptedVariable(self._live.store[name], name, trainable))
+                self._track_variable(AdoptedVariable(self._live.store, name, trainable))
         for name, read in built.metric_readers().items():
             self._eval_metrics[name] = GraphMetric(name, read, built.reset_metrics)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
@@ -35,6 +35,9 @@ from tpu_estimator_compat.spec import (
 from tpu_estimator_compat.spec.mode_spec import ModeSpec, mode_spec
 from tpu_estimator_compat.topology import Topology
 from tpu_estimator_compat.topology.jax_devices import JaxTopology
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.jax_runtime.runner import JaxRunner
 
 Spec = EstimatorSpec | TPUEstimatorSpec
 
@@ -100,17 +103,7 @@ class CapturedMode:
     def runner(self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence) -> Runner:
         """What makes the steps of a plan; see `step_session`."""
         if isinstance(self.topology, JaxTopology):
-            from tpu_estimator_compat.jax_runtime.runner import JaxRunner
-            from tpu_estimator_compat.jax_runtime.variables import DeviceStore
-
-            assert isinstance(self.store, DeviceStore)  # see new_store()
-            return JaxRunner(
-                plan,
-                self.store,
-                self.topology,
-                seed=self.graph.seed,
-                interrupted=cadence.interrupted,
-            )
+            return self.jax_runner(plan, cadence.interrupted)
         if self.topology.workers is None:
             return ReplicaRunner(
                 plan,
@@ -126,6 +119,24 @@ class CapturedMode:
             model_dir=self.config.model_dir,
             interrupted=cadence.interrupted,
             tuning=self.tuning,
+        )
+
+    def jax_runner(
+        self, plan: StepPlan, interrupted: Callable[[], bool], *, stacked: bool = True
+    ) -> JaxRunner:
+        """What makes the steps of a plan on JAX's devices; for the arguments see `JaxRunner`."""
+        from tpu_estimator_compat.jax_runtime.runner import JaxRunner
+        from tpu_estimator_compat.jax_runtime.variables import DeviceStore
+
+        assert isinstance(self.topology, JaxTopology)
+        assert isinstance(self.store, DeviceStore)  # see new_store()
+        return JaxRunner(
+            plan,
+            self.store,
+            self.topology,
+            seed=self.graph.seed,
+            interrupted=interrupted,
+            stacked=stacked,
         )
 
     def warm_start(self, settings: WarmStartSettings) -> None:
@@ -210,7 +221,7 @@ def prepare(
     Returns:
       The prepared run, nothing initialised yet.
     """
-    if topology.on_tpu or isinstance(topology, JaxTopology):
+    if topology.compiles:
         check_no_strings(element_spec)
     captured = capture(
         lambda element: call_model_fn(*model_arguments(element, mode)),

@@ -156,6 +156,9 @@ class VariableStore:
     def to_host(self, names: Iterable[str]) -> None:
         """Called before host code uses variables `names`; here they are on the host anyway."""
 
+    def host_wrote(self, names: Iterable[str]) -> None:
+        """Called when host code has written variables `names` itself, all components of each."""
+
     def average_on_read(self, names: Iterable[str]) -> None:
         """Marks variables that mean, to the host, the average over the replicas' own values.
 

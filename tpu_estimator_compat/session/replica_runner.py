@@ -133,6 +133,12 @@ class ReplicaRunner:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
         return [as_numpy(v) for v in outputs]
 
+    def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
+        """A function of an input element, as the strategy distributes it, to the plan's fetches."""
+        made: Callable[[Any], list[tf.Tensor]]
+        made = functions.function(self.program, reduce_retracing=True)
+        return made
+
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
         """See `Runner`: on one replica, fetches that have a batch dimension."""
         one = self.store.strategy.num_replicas_in_sync == 1

@@ -43,6 +43,11 @@ class Topology:
         return isinstance(self.strategy, tf.distribute.TPUStrategy)
 
     @property
+    def compiles(self) -> bool:
+        """Whether a compiler sees the replicas' steps: it demands static shapes, and no strings."""
+        return self.on_tpu
+
+    @property
     def workers(self) -> Workers | None:
         """The machines that run steps together, one process each; None for one process."""
         return workers.of(self.strategy)
