@@ -101,6 +101,7 @@ def fitting(topology: str = "v5e:2x2", hbm: int = int(15.75 * GIB), devices: int
         memory=Memory(
             int(1.214 * GIB), int(1.213 * GIB), int(1.212 * GIB), int(1.723 * GIB), 31 * MIB
         ),
+        dispatch_steps=64,
         flops=2.25e12,
         bytes_accessed=3.2e10,
         largest_batch=LargestBatch(288, 296, (32, 64, 128, 256, 512, 384, 288, 296)),

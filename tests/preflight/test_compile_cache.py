@@ -1,10 +1,13 @@
 """What the compiler said is kept in files, and a program compiled once."""
 
+import dataclasses
 import pathlib
 
+import numpy as np
 import pytest
 import stablehlo_modules as modules
 
+from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModule
 from tpu_estimator_compat.preflight import compile_cache, compiler
 from tpu_estimator_compat.preflight.compiled import Error
 
@@ -39,23 +42,34 @@ def test_a_damaged_file_is_ignored_and_written_again(compile_for, no_worker, tmp
 
 
 def test_what_is_part_of_the_key():
-    def key(program=b"p", topology="v5e:2x2", replicas=1, versions=compiler.VERSIONS):
-        return compile_cache.key(program, topology, replicas, versions)
+    x, y = (Array(shape, np.dtype("float32")) for shape in [(2, 3), (3, 2)])
+    step = StepModule(b"p", (x,), {"v": x, "w": x}, ("loss:0",))
+
+    def key(topology="v5e:2x2", replicas=1, versions=compiler.VERSIONS, most=1, loss=0, **other):
+        dispatch = Dispatch(dataclasses.replace(step, **other), most, loss)
+        return compile_cache.key(dispatch, topology, replicas, versions)
 
     keys = {
         key(),
-        key(program=b"q"),
+        key(code=b"q"),
+        key(feeds=(y,)),
+        key(variables={"v": x, "w": y}),
+        key(variables={"w": x, "v": x}),
+        key(fetches=("loss:0", "other:0")),
+        key(most=2),
+        key(loss=None),
         key(topology="v5e:1x1"),
         key(replicas=4),
         key(versions={**compiler.VERSIONS, "libtpu": "0.0.52"}),
     }
-    assert len(keys) == 5
+    assert len(keys) == 11
     assert key() == key(versions=dict(reversed(compiler.VERSIONS.items())))
 
 
 def test_the_number_of_a_step_is_not_part_of_the_key():
-    def key(program):
-        return compile_cache.key(program, "v5e:2x2", 1, compiler.VERSIONS)
+    def key(code):
+        dispatch = Dispatch(StepModule(code, (), {}, ()))
+        return compile_cache.key(dispatch, "v5e:2x2", 1, compiler.VERSIONS)
 
     assert key(b"\0a_inference_step_73__.3\0x") == key(b"\0a_inference_step_74__.3\0x")
     assert key(b"\0a_inference_step_73__.3\0x") != key(b"\0a_inference_eval_73__.3\0x")

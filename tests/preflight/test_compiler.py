@@ -9,10 +9,12 @@ import sys
 import time
 from importlib import metadata
 
+import numpy as np
 import pytest
 import stablehlo_modules as modules
 import tensorflow as tf
 
+from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModule
 from tpu_estimator_compat.preflight import compiler, topologies
 from tpu_estimator_compat.preflight.compiled import Error, Place
 
@@ -40,7 +42,8 @@ def test_a_step_compiles(compile_for, topology, replicas, device):
     assert (result.error, result.message) == (Error.NONE, "")
     kib = 2**10
     assert result.memory.arguments == (256 + 512 + 128) * kib
-    assert result.memory.outputs == result.memory.aliased == 256 * kib
+    assert result.memory.aliased == 256 * kib
+    assert result.memory.outputs - result.memory.aliased <= 2 * kib  # how many steps were made
     assert 0 <= result.memory.temporaries <= 1024 * kib
     assert result.memory.code > 0
     assert modules.STEP_FLOPS <= result.flops <= 1.01 * modules.STEP_FLOPS
@@ -52,15 +55,30 @@ def test_a_step_compiles(compile_for, topology, replicas, device):
     assert result.seconds > 0
 
 
-def test_the_arguments_are_known_by_index(compile_for):
+def test_the_arguments_are_known(compile_for):
     found = compile_for(modules.step(1)).buffers
 
-    assert {b.argument: (b.size, b.unpadded) for b in found if b.place is Place.ARGUMENT} == {
-        0: (2**18, 2**18),
-        1: (2**19, 2**19),
-        2: (2**17, 2**17),
+    arguments = [b for b in found if b.place is Place.ARGUMENT]
+    assert {(b.op_name, b.feed): (b.size, b.unpadded) for b in arguments} == {
+        ("w", None): (2**18, 2**18),
+        ("", 0): (2**19, 2**19),
+        ("", 1): (2**17, 2**17),
     }
-    assert not [b for b in found if b.place is Place.OUTPUT]  # in the place of argument 0
+    # The variable's new value is in its place; what is left is the number of steps made.
+    assert [b.shape.partition("{")[0] for b in found if b.place is Place.OUTPUT] == ["s32[]"]
+
+
+def test_a_loop_is_counted_as_one_step(compile_for):
+    alone, loop = compile_for(modules.step(1)), compile_for(modules.step(1, most=16))
+
+    # The body of the loop counts once; what the compiler moves before it is for all steps: here it
+    # makes bfloat16 of their input.
+    elements = 16 * 256 * (512 + 128)
+    assert 0 <= loop.flops - alone.flops <= 1.01 * elements
+    assert 0 <= loop.bytes_accessed - alone.bytes_accessed <= 2 * 6 * elements
+    more = 15 * (512 + 128) * 2**10  # the input of the other steps
+    assert more <= loop.memory.arguments - alone.memory.arguments <= more + 2**10
+    assert loop.memory.aliased == alone.memory.aliased
 
 
 @pytest.mark.parametrize(
@@ -97,8 +115,8 @@ def test_what_tensorflow_leaves_of_its_own_dialect_is_replaced(compile_for):
     type_ = "tensor<8x128xf32>"
     program = modules.module(
         f'%c = "mhlo.copy"(%x) : ({type_}) -> {type_}\n%r = "mhlo.erf"(%c) : ({type_}) -> {type_}',
-        f"%x: {type_}",
         type_,
+        {"x": type_},
     )
 
     assert compile_for(program).error is Error.NONE
@@ -121,9 +139,12 @@ def test_a_step_that_tensorflow_has_lowered(compile_for):
 
     specs = tf.TensorSpec([64, 256]), tf.TensorSpec([64, 128])
     lowered = train.experimental_get_compiler_ir(*specs)
-    program = lowered(stage="stablehlo_serialized", platform_name="CPU")
-    assert b"mhlo" in program
-    result = compile_for(program)
+    code = lowered(stage="stablehlo_serialized", platform_name="CPU")
+    assert b"mhlo" in code
+    feeds = tuple(Array(tuple(spec.shape.as_list()), np.dtype("float32")) for spec in specs)
+    shapes = {"weights": (256, 128), "bias": (128,)}
+    variables = {name: Array(shape, np.dtype("float32")) for name, shape in shapes.items()}
+    result = compile_for(Dispatch(StepModule(code, feeds, variables, ("loss:0",))))
 
     assert (result.error, result.message) == (Error.NONE, "")
     assert result.memory.arguments == 4 * (64 * 256 + 64 * 128 + 256 * 128 + 128)
@@ -185,15 +206,13 @@ def test_a_step_that_is_hopelessly_too_large(compile_for):
 def test_variables_that_are_too_large(compile_for):
     type_ = "tensor<6000000x1024xf32>"
     program = modules.module(
-        f"%r = stablehlo.negate %x : {type_}",
-        f"%x: {type_} {{tf.aliasing_output = 0 : i32}}",
-        type_,
+        f"%r = stablehlo.negate %x : {type_}", type_, {}, {"x": type_}, updated="x"
     )
     result = compile_for(program)
 
     assert result.error is Error.TOO_LARGE
     assert result.needed == pytest.approx(6e6 * 4096, rel=0.01)
-    assert (result.buffers[0].place, result.buffers[0].argument) == (Place.ARGUMENT, 0)
+    assert (result.buffers[0].place, result.buffers[0].op_name) == (Place.ARGUMENT, "x")
 
 
 def test_an_unknown_custom_call_is_refused(compile_for):
@@ -214,14 +233,16 @@ def test_what_tensorflow_cannot_lower_to_stablehlo_is_not_the_compilers_fault(co
         return tape.gradient(y, x)
 
     ir = step.experimental_get_compiler_ir(tf.TensorSpec([16, 8]), tf.TensorSpec([16], tf.bool))
-    result = compile_for(ir(stage="stablehlo_serialized", platform_name="CPU"))
+    code = ir(stage="stablehlo_serialized", platform_name="CPU")
+    feeds = Array((16, 8), np.dtype("float32")), Array((16,), np.dtype("bool"))
+    result = compile_for(Dispatch(StepModule(code, feeds, {}, ("gradient:0",))))
 
     assert result.error is Error.NOT_EXPRESSED
     assert "mhlo.unknown" in result.message
 
 
 def test_what_is_no_module_cannot_be_expressed(compile_for):
-    result = compile_for(b"not a module")
+    result = compile_for(Dispatch(StepModule(b"not a module", (), {}, ())))
 
     assert result.error is Error.NOT_EXPRESSED
     assert "Unable to parse module" in result.message

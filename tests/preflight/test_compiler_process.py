@@ -1,6 +1,7 @@
 """What becomes of a compilation whose process aborts, hangs, is killed or loses its parent."""
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -123,7 +124,9 @@ def test_a_process_that_hangs_is_stopped_with_its_children(compile_for, worker_i
     worker_is(DEAF)
     groups = []
     result = compile_for(
-        b"", time_limit=2.5, progress=lambda stage, seconds: groups.extend(p.pid for p in workers())
+        modules.step(1),
+        time_limit=2.5,
+        progress=lambda stage, seconds: groups.extend(p.pid for p in workers()),
     )
 
     assert result.error is Error.TIMED_OUT
@@ -147,7 +150,7 @@ def test_a_process_that_hangs_is_stopped_with_its_children(compile_for, worker_i
 )
 def test_an_answer_that_cannot_be_read_is_a_crash(compile_for, worker_is, answer):
     worker_is(ANSWERING.format(answer=answer))
-    result = compile_for(b"")
+    result = compile_for(modules.step(1))
 
     assert result.error is Error.CRASHED
     assert "exit code 0 and without a readable answer" in result.message
@@ -155,7 +158,7 @@ def test_an_answer_that_cannot_be_read_is_a_crash(compile_for, worker_is, answer
 
 def test_a_worker_that_fails_says_why(compile_for, worker_is):
     worker_is("import there_is_no_such_module")
-    result = compile_for(b"")
+    result = compile_for(modules.step(1))
 
     assert result.error is Error.CRASHED
     assert "exit code 1" in result.message
@@ -164,7 +167,7 @@ def test_a_worker_that_fails_says_why(compile_for, worker_is):
 
 def test_a_worker_that_cannot_be_started(compile_for, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    result = compile_for(b"")
+    result = compile_for(modules.step(1))
 
     assert result.error is Error.CRASHED
     assert "could not be started" in result.message
@@ -172,17 +175,17 @@ def test_a_worker_that_cannot_be_started(compile_for, monkeypatch):
 
 
 PARENT = """
-import sys
+import pickle, sys
 from tpu_estimator_compat.preflight import compiler, topologies
 compiler.compile(
-    open(sys.argv[1], "rb").read(), topologies.parse("v5e:1x1"), 1, cache_dir=sys.argv[2],
+    pickle.load(open(sys.argv[1], "rb")), topologies.parse("v5e:1x1"), 1, cache_dir=sys.argv[2],
     progress=lambda stage, seconds: print(stage, flush=True))
 """
 
 
 @pytest.mark.slow
 def test_the_worker_dies_with_its_parent(tmp_path):
-    (tmp_path / "program").write_bytes(modules.slow())
+    (tmp_path / "program").write_bytes(pickle.dumps(modules.slow()))
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path / "program"), str(tmp_path / "cache")],
         stdout=subprocess.PIPE,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.arguments import as_list, check_callable, check_input_fn, check_number
+from tpu_estimator_compat.config.iterations import parse_iterations_per_loop
 from tpu_estimator_compat.estimator.plain_rules import InputFn
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.inputs.modes import InputMode
@@ -90,12 +91,19 @@ class _Mode:
         self._input_fn = input_fn
         self._tpu_config = rules.tpu_config
         self.cores_per_replica: int = self._tpu_config.num_cores_per_replica or 1
+        self.loop = self._steps_of_loop()
         self.remarks = []
         if not rules.on_tpu(mode):
             self.remarks.append(
                 "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
                 "checked as if it ran on TPU."
             )
+
+    def _steps_of_loop(self) -> int | None:
+        if self.mode != ModeKeys.TRAIN:
+            return None
+        loop = parse_iterations_per_loop(self._tpu_config.iterations_per_loop)
+        return loop.value if loop.unit == "count" else None
 
     def replicas(self, devices: int) -> int:
         if self._tpu_config.num_shards == 1 and self.cores_per_replica == 1:

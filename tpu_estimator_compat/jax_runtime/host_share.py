@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -63,6 +63,26 @@ def _is_lowered(op: tf.Operation) -> bool:
     return op.type in supported_ops() or sources.is_function(op)
 
 
+def sent_to_host(plan: StepPlan, fed: Sequence[tf.Tensor] = ()) -> dict[Key, tf.Tensor]:
+    """The replicas' tensors that the host's share wants, by the placeholder that stands for each.
+
+    Args:
+      plan: what the step computes.
+      fed: tensors whose values the caller gives with every step.
+    """
+    fetches = [t for t in plan.fetches if plan.is_host(t.op)]
+    targets = [op for op in plan.targets if plan.is_host(op)]
+    stops = {*plan.host_placeholders, *map(key, fed)}
+    ops = graph_ops.ancestors([*(t.op for t in fetches), *targets], stops)
+    used = _used(ops, fetches)
+    return {k: behind for k, (_, behind) in plan.host_placeholders.items() if k in used}
+
+
+def _used(ops: Iterable[tf.Operation], fetches: Sequence[tf.Tensor]) -> set[Key]:
+    used = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
+    return used | {(op.name, 0) for op in ops}
+
+
 class HostShare:
     """The host's share of a step: metrics, host calls, fetches that no replica computes.
 
@@ -81,7 +101,7 @@ class HostShare:
         targets = [op for op in plan.targets if plan.is_host(op)]
         in_step = [op for op in targets if op.name not in plan.host_calls]
         calls = [op for op in targets if op.name in plan.host_calls]
-        self.sent: dict[Key, tf.Tensor] = {}
+        self.sent = sent_to_host(plan, fed)
         self.uses: set[str] = set()
         self._in_step = self._function(plan, store, self._fetches, in_step, fed)
         self._calls = self._function(plan, store, [], calls, fed)
@@ -99,11 +119,8 @@ class HostShare:
         known = {k: stands for k, (stands, _) in plan.host_placeholders.items()}
         known |= {key(t): t for t in fed}
         ops = graph_ops.ancestors([*(t.op for t in fetches), *targets], known)
-        used = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
-        used |= {(op.name, 0) for op in ops}
+        used = _used(ops, fetches)
         feeds = [stands for k, stands in known.items() if k in used]
-        sent = {k: behind for k, (_, behind) in plan.host_placeholders.items() if k in used}
-        self.sent |= sent
         self.uses |= {op.name for op in ops if graph_ops.is_handle(op)}
         return HostFunction(plan.graph, store, fetches, targets, feeds), feeds
 

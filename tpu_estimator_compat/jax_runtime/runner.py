@@ -18,11 +18,8 @@ from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime.tuning import DEFAULTS
 from tpu_estimator_compat.topology.jax_devices import JaxTopology
-
-_MOST_STEPS = 64
-_MOST_BYTES = 2**26
-"""Steps of a dispatch, and bytes of input for them on a device."""
 
 Names = tuple[str, ...]
 
@@ -104,8 +101,7 @@ class JaxRunner:
         if steps == 1 or (self._topology.platform == "cpu" and self._step.has_convolution):
             return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
-            shares = [self._step.share_bytes, 1]
-            self._most = max(1, min(_MOST_STEPS, _MOST_BYTES // max(shares), steps))
+            self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, steps)
         return self._most
 
     def _next(self, iterator: Iterator, steps: int) -> _Chunk:

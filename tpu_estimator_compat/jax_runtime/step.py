@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.jax_runtime.host_share import HostShare, cut_tail
+from tpu_estimator_compat.jax_runtime.device_share import DeviceShare
+from tpu_estimator_compat.jax_runtime.host_share import HostShare
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.lowering.findings import Severity
-from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
+from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.scan import scan
 from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
 from tpu_estimator_compat.lowering.step_module import StepModule
@@ -49,22 +50,8 @@ class JaxStep:
         fed_tensors = [tensor for tensor, _ in fed]
         self._replicas = mesh.shape["replica"]
         self._host = HostShare(plan, store, fed_tensors)
-        own = [t for t in plan.fetches if not plan.is_host(t.op)]
-        wanted = list({key(t): t for t in [*own, *self._host.sent.values()]}.values())
-        feeds = [*plan.feeds, *fed_tensors]
-        targets = [op for op in plan.targets if not plan.is_host(op)]
-        self._tail = cut_tail(wanted, feeds, targets)
-        late = set(map(key, self._tail.fetches))
-        self._own = own
-        given = {key(t) for t in feeds}
-        device = [t for t in [*wanted, *self._tail.feeds] if key(t) not in late]
-        self._step = replica_step(
-            plan,
-            self._replicas,
-            fetches=[t for t in device if key(t) not in given],
-            fed=fed_tensors,
-        )
-        self._passed = {key(t) for t in device if key(t) in given}  # what the host has already
+        self._share = DeviceShare(plan, self._replicas, fed_tensors)
+        self._step, self._tail = self._share.step, self._share.tail
         store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
         self._late: HostFunction | None = None
         if self._tail.fetches:
@@ -80,9 +67,7 @@ class JaxStep:
     def function(self, most: int) -> StepFunction:
         """The function of up to `most` steps."""
         if most not in self._functions:
-            loss = None
-            if self.plan.stop_on_nan and self.plan.loss is not None:
-                loss = self._number_of_loss
+            loss = self._share.stops_on
             self._functions[most] = StepFunction(self._module, self.mesh, most, loss)
         return self._functions[most]
 
@@ -113,7 +98,7 @@ class JaxStep:
             for t, value in zip(self._step.program.fetches, done.fetches, strict=True)
         }
         for tensor, value in zip(self._step.feeds, feeds, strict=True):
-            if key(tensor) in self._passed:
+            if key(tensor) in self._share.passed:
                 found[key(tensor)] = value
         if self._late is not None:
             self._compute_late(self._late, found)
@@ -143,8 +128,7 @@ class JaxStep:
 
     @functools.cached_property
     def _number_of_loss(self) -> int:
-        assert self.plan.loss is not None
-        return list(map(key, self._step.program.fetches)).index(key(self.plan.loss))
+        return self._share.number_of_loss
 
     @functools.cached_property
     def has_convolution(self) -> bool:
@@ -154,8 +138,7 @@ class JaxStep:
     @property
     def share_bytes(self) -> int:
         """Bytes of a replica's input element."""
-        feeds = [*self._step.feeds]
-        return sum(t.shape.num_elements() * t.dtype.size for t in feeds)
+        return self._share.input_bytes
 
     @property
     def has_host_share(self) -> bool:
@@ -185,7 +168,7 @@ class JaxStep:
     ) -> list[Any]:
         """The host's share of a step, and the plan's fetches; see `finish`."""
         found = self.finish(values, fed, makes_calls=makes_calls)
-        for tensor in self._own:
+        for tensor in self._share.own:
             if self.plan.is_loss(tensor):
                 found[key(tensor)] = _mean(values[key(tensor)])
             else:

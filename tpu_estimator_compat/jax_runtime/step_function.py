@@ -7,7 +7,7 @@ with its own value, as on the cores of a TPU: what a step does not exchange may 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -101,11 +101,18 @@ class StepFunction:
         with jax.enable_x64(True):
             return Dispatched(*self._function(list(variables), list(feeds), numbers))
 
-    def lower(self, shapes: Mapping[str, Any], feeds: Sequence[Any]) -> Any:
-        """`jax.stages.Lowered` of the function, for variables and feeds that are not there."""
+    def lower(self) -> Any:
+        """`jax.stages.Lowered` of the function; neither values nor devices have to be there."""
+        step, replicas = self._module.step, self.mesh.shape[REPLICA]
+        feeds = []
+        for array in step.feeds:
+            rows, *others = array.shape or (1,)
+            shape = (self.most, replicas * rows, *others)
+            feeds.append(jax.ShapeDtypeStruct(shape, array.dtype))
+        given = [step.variables[name] for name in self.names]
+        variables = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in given]
         with jax.enable_x64(True):
-            numbers = jax.ShapeDtypeStruct((3,), np.int64, sharding=NamedSharding(self.mesh, P()))
-            return self._function.lower([shapes[n] for n in self.names], list(feeds), numbers)
+            return self._function.lower(variables, feeds, jax.ShapeDtypeStruct((3,), np.int64))
 
     def _mapped(self) -> Any:
         fetches = [P(None, REPLICA)] * len(self._module.fetched)

@@ -112,4 +112,5 @@ def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -
 
 
 def _array(described: Any) -> Array:
-    return Array(tuple(described.shape), np.dtype(described.dtype.as_numpy_dtype))
+    # as_list(): with TF1's behaviour, a shape is made of Dimensions.
+    return Array(tuple(described.shape.as_list()), np.dtype(described.dtype.as_numpy_dtype))

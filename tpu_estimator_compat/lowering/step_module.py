@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+
 
 RANDOM_STATE = "random_state"
 """Name of the generator's state among the variables: int64, a counter of 128 bits and a key."""
@@ -20,6 +23,18 @@ class Array:
 
     shape: tuple[int, ...]
     dtype: np.dtype
+
+    def to_json(self) -> list[Any]:
+        """As JSON values."""
+        return [list(self.shape), self.dtype.name]
+
+    @classmethod
+    def from_json(cls, fields: list[Any]) -> Array:
+        """Undoes `to_json`."""
+        import numpy as np
+
+        shape, dtype = fields
+        return cls(tuple(shape), np.dtype(dtype))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,3 +55,45 @@ class StepModule:
     feeds: tuple[Array, ...]
     variables: Mapping[str, Array]
     fetches: tuple[str, ...]
+
+    @property
+    def stored(self) -> list[str]:
+        """Names of the variables that have values from one step to the next."""
+        return [name for name in self.variables if name != RANDOM_STATE]
+
+
+@dataclasses.dataclass(frozen=True)
+class Dispatch:
+    """Steps that the JAX runtime hands to the devices at once.
+
+    Attributes:
+      step: one replica's step.
+      most: how many of them, at most. One is no loop.
+      loss: number of the fetch that ends the loop where its mean over replicas is NaN; None for
+        none.
+    """
+
+    step: StepModule
+    most: int = 1
+    loss: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the code, as JSON values."""
+        return {
+            "feeds": [array.to_json() for array in self.step.feeds],
+            "variables": {name: a.to_json() for name, a in self.step.variables.items()},
+            "fetches": list(self.step.fetches),
+            "most": self.most,
+            "loss": self.loss,
+        }
+
+    @classmethod
+    def from_json(cls, code: bytes, fields: Mapping[str, Any]) -> Dispatch:
+        """The dispatch of a module with what `to_json` gave."""
+        step = StepModule(
+            code,
+            tuple(map(Array.from_json, fields["feeds"])),
+            {name: Array.from_json(array) for name, array in fields["variables"].items()},
+            tuple(fields["fetches"]),
+        )
+        return cls(step, fields["most"], fields["loss"])

@@ -70,15 +70,10 @@ class Attribution:
 
     def _name(self, buffer: RawBuffer) -> str:
         """The op in the user's graph behind a buffer; empty where the compiler named none."""
-        if buffer.argument is not None:
-            return self._argument(buffer.argument)
+        if buffer.feed is not None:
+            return self._inputs[buffer.feed]
         op = self._sources.find(buffer.op_name) if buffer.op_name else None
         return buffer.op_name if op is None else op.name
-
-    def _argument(self, index: int) -> str:
-        """A module's arguments are the step's input, then its variables."""
-        names = [*self._inputs, *(op.name for op in self._step.variables)]
-        return names[index] if index < len(names) else ""
 
     def _buffer(self, size: int, unpadded: int, shape: str, name: str) -> Buffer:
         source = None if name in self._inputs else self._sources[name]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.lowering.step_module import Dispatch
 from tpu_estimator_compat.preflight import compiler, sizes, topologies
 from tpu_estimator_compat.preflight.attribution import Attribution
 from tpu_estimator_compat.preflight.compiled import Compiled, Error, Place
@@ -106,7 +107,7 @@ class _Check:
         step = program.step
         variables = sizes.variables(step)
         report.batch_size = self._subject.batch_size(self._topology, None)
-        report.reached = Depth.SCAN if program.module is None else Depth.LOWER
+        report.reached = Depth.SCAN if program.dispatch is None else Depth.LOWER
         report.findings += program.findings
         report.seconds.update(program.seconds)
         report.ops = len(step.ops)
@@ -147,15 +148,15 @@ class _Check:
                 f"A replica spans {self._subject.cores_per_replica} devices, and how its tensors "
                 "are divided among them cannot be checked without a TPU."
             )
-        elif program.module is None:
+        elif program.dispatch is None:
             report.unknown = "The step could not be lowered to StableHLO."
         else:
-            compiled = self._compile(program.module, f"Compiling for {self._tpu.name}")
+            compiled = self._compile(program.dispatch, f"Compiling for {self._tpu.name}")
             _put_into(report, compiled, program)
 
-    def _compile(self, module: bytes, what: str) -> Compiled:
+    def _compile(self, dispatch: Dispatch, what: str) -> Compiled:
         return compiler.compile(
-            module,
+            dispatch,
             self._tpu,
             self._topology.num_replicas,
             time_limit=self._options.time_limit,
@@ -187,11 +188,11 @@ class _Check:
         variables = sum(v.bytes for v in sizes.variables(program.step))
         if self._too_large(variables + sizes.input_bytes(program.step)):
             return False
-        if program.module is None:
+        if program.dispatch is None:
             report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
             return None
         what = f"Compiling a batch of {batch} for {self._tpu.name}"
-        compiled = self._compile(program.module, what)
+        compiled = self._compile(program.dispatch, what)
         if compiled.error in (Error.NONE, Error.TOO_LARGE):
             return compiled.error is Error.NONE
         report.notes.append(f"A batch of {batch} cannot be told: {compiled.message}")
@@ -222,6 +223,7 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
             report.unknown += f" ({op.name}, made at {sources.of_operation(op)})"
         return
     report.reached = Depth.COMPILE
+    report.dispatch_steps = None if program.dispatch is None else program.dispatch.most
     report.layers = whose.with_temporaries(report.layers, compiled.buffers)
     if compiled.error is Error.REFUSED:
         report.findings.append(_refusal(compiled, whose))

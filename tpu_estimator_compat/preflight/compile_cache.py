@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
 import pathlib
 import re
 import tempfile
+from typing import TYPE_CHECKING
 
 from tpu_estimator_compat.preflight.compiled import Compiled, Error
 
+if TYPE_CHECKING:
+    from tpu_estimator_compat.lowering.step_module import Dispatch
+
 # Part of the key: to be raised when a result of the same program has more or other content.
-_FORMAT = 1
+_FORMAT = 2
 
 # What the compiler said; crashes and time-outs may not happen again.
 _KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
@@ -31,19 +36,43 @@ def default_directory() -> pathlib.Path:
     return pathlib.Path(base, "tpu_estimator_compat", "preflight")
 
 
-def key(program: bytes, topology: str, replicas: int, versions: dict[str, str]) -> str:
+# What makes of a step the function that is compiled.
+_PACKAGE = pathlib.Path(__file__).parents[1]
+_SOURCES = (
+    "jax_runtime/module.py",
+    "jax_runtime/step_function.py",
+    "preflight/worker.py",
+    "runtime/jax_mesh.py",
+)
+
+
+@functools.cache
+def _sources() -> bytes:
+    return b"\0".join((_PACKAGE / name).read_bytes() for name in _SOURCES)
+
+
+def key(dispatch: Dispatch, topology: str, replicas: int, versions: dict[str, str]) -> str:
     """Name of the result's file.
 
     Args:
-      program: the module. Names that TensorFlow has given its functions do not count.
+      dispatch: the program. Names that TensorFlow has given its functions do not count; what this
+        package makes of it does.
       topology: its name.
       replicas: how many.
       versions: of the packages that compile.
     """
-    request = json.dumps([_FORMAT, topology, replicas, versions], sort_keys=True)
-    digest = hashlib.sha256(request.encode())
-    digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", program))
+    request = [_FORMAT, topology, replicas, versions, dispatch.to_json()]
+    # The order of variables, which is that of the arguments, counts.
+    request = [*request, list(dispatch.step.variables)]
+    digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
+    digest.update(b"\0" + without_function_numbers(dispatch.step.code))
+    digest.update(b"\0" + _sources())
     return digest.hexdigest()
+
+
+def without_function_numbers(code: bytes) -> bytes:
+    """A module without the numbers that TensorFlow has given its functions."""
+    return _FUNCTION_NUMBER.sub(rb"\g<1>", code)
 
 
 def load(directory: pathlib.Path, name: str) -> Compiled | None:

@@ -43,10 +43,11 @@ class RawBuffer:
       size: bytes on the device, padding included.
       unpadded: bytes without padding.
       shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
-      op_name: the operation that makes it, as the module's locations name it; empty for arguments
-        and where the compiler named none.
+      op_name: the operation that makes it, as the module's locations name it, or the variable
+        that it has the value of; empty where the compiler named none.
       place: what it is for. An argument that an output takes the place of is an ARGUMENT.
-      argument: index of the argument of the module; None for other places.
+      feed: number of the step's input that it has the values of, those of all steps; None for what
+        is no input.
     """
 
     size: int
@@ -54,19 +55,20 @@ class RawBuffer:
     shape: str
     op_name: str = ""
     place: Place = Place.TEMPORARY
-    argument: int | None = None
+    feed: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """What the TPU's compiler says of one program on one topology.
+    """What the TPU's compiler says of the steps of a dispatch on one topology.
 
     Attributes:
       error: why it could not be compiled; Error.NONE if it could.
       message: the compiler's words, or what to do; empty if it could be compiled.
       memory: HBM of one device by kind; None if not compiled.
-      flops: floating-point operations of one replica; None if not compiled.
-      bytes_accessed: bytes that one replica reads and writes in HBM; None if not compiled.
+      flops: floating-point operations of one replica in one step; None if not compiled. The
+        compiler counts the body of a loop once, and what it does before it for all steps.
+      bytes_accessed: bytes that one replica reads and writes in HBM, counted likewise.
       collectives: number of exchanges between replicas in the compiled program, by kind.
       buffers: what is in HBM at the moment when the temporaries need most, largest first: all
         arguments, outputs, and the temporaries alive then. Empty where the compiler gave up before

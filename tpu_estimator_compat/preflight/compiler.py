@@ -19,15 +19,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.preflight import compile_cache, compiler_dump
-from tpu_estimator_compat.preflight.compiled import Compiled, Error
+from tpu_estimator_compat.preflight.compiled import Compiled, Error, RawBuffer
 from tpu_estimator_compat.preflight.report import Memory
 from tpu_estimator_compat.preflight.topologies import TpuTopology
+from tpu_estimator_compat.runtime import jax_installation
 
-# The extra `preflight` of this package.
-VERSIONS = {"jax": "0.10.2", "jaxlib": "0.10.2", "libtpu": "0.0.51"}
+if TYPE_CHECKING:
+    from tpu_estimator_compat.lowering.step_module import Dispatch
+
+VERSIONS = {**jax_installation.VERSIONS, "libtpu": "0.0.51"}
+"""What the extra `preflight` installs: the JAX of the runtime, and the TPU's compiler."""
 
 Progress = Callable[[str, float], None]
 
@@ -41,13 +45,15 @@ _LEFT_OVER = "failed to legalize operation 'mhlo."  # of TensorFlow's lowering, 
 _PAYLOAD = re.compile(
     r"\s*(\[(type\.googleapis\.com/|xla::)|Suspected Python Code Location:).*", re.DOTALL
 )
+# What the runtime puts before the names of a step's operations.
+_AROUND_STEP = re.compile(rf'"[^"\s]*{compiler_dump.STEP}/')
 # Lines of a stack without names, which libtpu has none of.
 _STACK = re.compile(r"^(\s+@ |PC: @|\*\*\*|https://symbolize).*\n?", re.MULTILINE)
 _FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (\S+)\] (.*)", re.MULTILINE)
 
 
 def compile(
-    blob: bytes,
+    dispatch: Dispatch,
     topology: TpuTopology,
     replicas: int,
     *,
@@ -55,10 +61,10 @@ def compile(
     progress: Progress | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Compiled:
-    """What the TPU's compiler says of a program.
+    """What the TPU's compiler says of a program: of the function that the JAX runtime runs.
 
     Args:
-      blob: the program of one replica: a StableHLO module, as bytecode or text.
+      dispatch: the program.
       topology: what it is compiled for.
       replicas: how many of the topology's devices run it, the first ones.
       time_limit: seconds after which the compiler is stopped.
@@ -77,10 +83,10 @@ def compile(
     if missing := _missing():
         return Compiled(error=Error.MISSING, message=missing)
     directory = pathlib.Path(cache_dir) if cache_dir else compile_cache.default_directory()
-    key = compile_cache.key(blob, topology.name, replicas, VERSIONS)
+    key = compile_cache.key(dispatch, topology.name, replicas, VERSIONS)
     result = compile_cache.load(directory, key)
     if result is None:
-        result = _compile(blob, topology, replicas, time_limit, progress)
+        result = _compile(dispatch, topology, replicas, time_limit, progress)
         compile_cache.store(directory, key, result)
     return result
 
@@ -104,7 +110,7 @@ def _missing() -> str:
 
 
 def _compile(
-    blob: bytes,
+    dispatch: Dispatch,
     topology: TpuTopology,
     replicas: int,
     time_limit: float,
@@ -117,22 +123,23 @@ def _compile(
                 prefix="tpu_preflight_", ignore_cleanup_errors=True
             )
             directory = pathlib.Path(stack.enter_context(temporary))
-            _write_request(directory, blob, topology, replicas)
+            _write_request(directory, dispatch, topology, replicas)
             process = _start_worker(directory)
         except OSError as error:
             message = f"The TPU compiler could not be started: {error}"
             return Compiled(error=Error.CRASHED, message=message)
         code = _wait(process, directory, start, time_limit, progress)
-        result = _timed_out(time_limit) if code is None else _read(directory, code)
+        result = _timed_out(time_limit) if code is None else _read(directory, dispatch, code)
     return dataclasses.replace(result, seconds=time.monotonic() - start)
 
 
 def _write_request(
-    directory: pathlib.Path, blob: bytes, topology: TpuTopology, replicas: int
+    directory: pathlib.Path, dispatch: Dispatch, topology: TpuTopology, replicas: int
 ) -> None:
-    (directory / "program").write_bytes(blob)
+    (directory / "program").write_bytes(dispatch.step.code)
     request = {
         "program": str(directory / "program"),
+        "dispatch": dispatch.to_json(),
         "topology": topology.name,
         "chip_config": topology.chip_config,
         "replicas": replicas,
@@ -195,7 +202,7 @@ def _timed_out(time_limit: float) -> Compiled:
     )
 
 
-def _read(directory: pathlib.Path, code: int) -> Compiled:
+def _read(directory: pathlib.Path, dispatch: Dispatch, code: int) -> Compiled:
     """The result that the worker has left."""
     try:
         answer = json.loads((directory / "answer").read_text())
@@ -203,13 +210,13 @@ def _read(directory: pathlib.Path, code: int) -> Compiled:
         if "not_expressed" in answer:
             return _not_expressed(str(answer["not_expressed"]), compiler)
         if "refused" in answer:
-            return _refused(str(answer["refused"]), compiler, directory)
+            return _refused(str(answer["refused"]), compiler, directory, dispatch)
         return Compiled(
             memory=Memory(**{kind: int(size) for kind, size in answer["memory"].items()}),
             flops=_number(answer["flops"]),
             bytes_accessed=_number(answer["bytes_accessed"]),
             collectives=compiler_dump.collectives(directory / "dump"),
-            buffers=compiler_dump.buffers(directory / "dump"),
+            buffers=_buffers(directory, dispatch),
             compiler=compiler,
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -220,8 +227,12 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _refused(message: str, compiler: str, directory: pathlib.Path) -> Compiled:
-    message = _PAYLOAD.sub("", message).strip()
+def _buffers(directory: pathlib.Path, dispatch: Dispatch) -> tuple[RawBuffer, ...]:
+    return compiler_dump.buffers(directory / "dump", dispatch.step.stored)
+
+
+def _refused(message: str, compiler: str, directory: pathlib.Path, dispatch: Dispatch) -> Compiled:
+    message = _AROUND_STEP.sub('"', _PAYLOAD.sub("", message)).strip()
     if match := _TOO_LARGE_PLACED.search(message):
         available = _bytes(match[3], match[4])
         needed = available + _bytes(match[5], match[6])
@@ -236,7 +247,7 @@ def _refused(message: str, compiler: str, directory: pathlib.Path) -> Compiled:
         message=message,
         needed=needed,
         available=available,
-        buffers=compiler_dump.buffers(directory / "dump"),
+        buffers=_buffers(directory, dispatch),
         compiler=compiler,
     )
 

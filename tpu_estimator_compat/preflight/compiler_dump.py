@@ -9,10 +9,12 @@ itself has no buffer assignment, and jaxlib cannot read some of libtpu's program
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import math
 import pathlib
 import re
+from collections.abc import Sequence
 
 from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
 from tpu_estimator_compat.preflight.op_names import OpNames
@@ -30,9 +32,14 @@ _COLLECTIVE = re.compile(
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?page \d+, (.*)")
 _VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
 _NAME = re.compile(r"([^{]+)(?:\{(\d*)[\d,]*\})?")
-_PARAMETER = re.compile(r"^parameter (\d+), ")
 _LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
 _ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
+
+STEP = "tensorflow_step"
+"""The last part of what the JAX runtime puts before the names of a step's operations."""
+
+_AROUND_STEP = re.compile(rf"^.*?\b{STEP}/")
+_ARGUMENT = re.compile(r"^(variables|feeds)\[(\d+)\]$")
 
 # Bytes of the elements whose names do not say it in bits.
 _BYTES = {"pred": 1, "token": 0, "opaque": 0}
@@ -53,20 +60,34 @@ def collectives(directory: pathlib.Path) -> dict[str, int]:
     return dict(collections.Counter(_COLLECTIVE.findall(program)))
 
 
-def buffers(directory: pathlib.Path) -> tuple[RawBuffer, ...]:
+def buffers(directory: pathlib.Path, variables: Sequence[str]) -> tuple[RawBuffer, ...]:
     """The buffers in HBM when the temporaries need most, largest first.
 
     Args:
       directory: what libtpu was given as `xla_dump_to`, for one program.
+      variables: names of those that the program is given, in their order.
 
     Returns:
       All arguments and outputs, and the temporaries that are alive at the peak; empty where libtpu
       has not placed buffers.
     """
-    names = OpNames(_text(directory, _PROGRAM))
+    names = OpNames(
+        _text(directory, _PROGRAM), functools.partial(_shown, variables=list(variables))
+    )
     fixed, temporaries = _buffers(_text(directory, _ASSIGNMENT), names)
     alive = _at_peak(temporaries, _live_ranges(_text(directory, _LIVE_RANGES)))
     return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
+
+
+def _shown(name: str, variables: Sequence[str]) -> str:
+    """What a name of the runtime's function means to the user.
+
+    It is an operation of the step, a variable, or an input, which stays "feeds[3]".
+    """
+    if argument := _ARGUMENT.match(name):
+        return variables[int(argument[2])] if argument[1] == "variables" else name
+    inside = _AROUND_STEP.sub("", name)
+    return "" if inside == name else inside
 
 
 def _text(directory: pathlib.Path, ending: str) -> str:
@@ -105,17 +126,18 @@ def _is_temporary(kind: str) -> bool:
 
 
 def _fixed(size: int, kind: str, values: list[re.Match[str]], names: OpNames) -> RawBuffer:
-    if parameter := _PARAMETER.match(kind):
-        shape = values[0][3]
-        return RawBuffer(size, _unpadded(shape, size), shape, "", Place.ARGUMENT, int(parameter[1]))
+    if kind.startswith("parameter "):
+        return _buffer(values[0], size, names, Place.ARGUMENT)
     return _buffer(values[-1], size, names, Place.OUTPUT)
 
 
 def _buffer(
     value: re.Match[str], size: int, names: OpNames, place: Place = Place.TEMPORARY
 ) -> RawBuffer:
-    shape = value[3]
-    return RawBuffer(size, _unpadded(shape, size), shape, _op_name(value[1], names), place)
+    shape, name = value[3], _op_name(value[1], names)
+    feed = _ARGUMENT.match(name)
+    number = int(feed[2]) if feed else None
+    return RawBuffer(size, _unpadded(shape, size), shape, "" if feed else name, place, number)
 
 
 def _op_name(value: str, names: OpNames) -> str:

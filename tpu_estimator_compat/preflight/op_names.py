@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%(\S+) \(")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%(\S+) = .*? ([a-z][\w-]*)\(([^)]*)\)(.*)")
@@ -51,9 +52,10 @@ class OpNames:
 
     Args:
       program: text of the compiled program.
+      shown: what to say for a name in the program; empty for the names of what is not the user's.
     """
 
-    def __init__(self, program: str):
+    def __init__(self, program: str, shown: Callable[[str], str] = str):
         self._instructions: dict[str, _Instruction] = {}
         self._roots: dict[str, str] = {}
         computation = ""
@@ -63,7 +65,7 @@ class OpNames:
             elif match := _INSTRUCTION.match(line):
                 if match[1]:
                     self._roots[computation] = match[2]
-                self._instructions[match[2]] = _instruction(*match.groups()[2:])
+                self._instructions[match[2]] = _instruction(shown, *match.groups()[2:])
 
     def of(self, name: str, element: int | None = None) -> str:
         """Name of the operation that makes a value.
@@ -95,12 +97,12 @@ class OpNames:
         return self.of(root.operands[element]) if element < len(root.operands) else ""
 
 
-def _instruction(kind: str, operands: str, rest: str) -> _Instruction:
+def _instruction(shown: Callable[[str], str], kind: str, operands: str, rest: str) -> _Instruction:
     op_name, called, index = _OP_NAME.search(rest), _CALLED.search(rest), _INDEX.match(rest)
     return _Instruction(
         kind,
         tuple(_OPERAND.findall(operands)),
-        op_name[1] if op_name else "",
+        shown(op_name[1]) if op_name else "",
         called[1] if called else "",
         int(index[1]) if index else None,
     )

@@ -6,10 +6,14 @@ import dataclasses
 
 import tensorflow as tf
 
+from tpu_estimator_compat.config.runtime import JAX
+from tpu_estimator_compat.jax_runtime.device_share import DeviceShare
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.modes.plans import model_step
+from tpu_estimator_compat.modes.plans import evaluation_plan, prediction_plan, training_plan
 from tpu_estimator_compat.preflight.topologies import TpuTopology
+from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
 
@@ -40,17 +44,34 @@ class PlannedStep(ReplicaStep):
 
     Attributes:
       run: the captured mode.
+      share: what of it the JAX runtime compiles.
     """
 
     run: CapturedMode
+    share: DeviceShare
 
 
 def plan_step(run: CapturedMode) -> PlannedStep:
     """The replicas' share of a captured mode.
 
+    TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's computes there
+    what a TPU cannot: nothing of that is a fault where the configuration asks for it.
+
     Raises:
       RuntimeError: a scalar is wanted of all replicas.
     """
     with run.in_graph():
-        plan = model_step(run).plan
-    return PlannedStep(plan, replica_step(plan, run.topology.num_replicas).program, run)
+        plan = _plan(run)
+    replicas = run.topology.num_replicas
+    share = DeviceShare(plan, replicas)
+    step = share.step if run.config.runtime == JAX else replica_step(plan, replicas)
+    return PlannedStep(plan, step.program, run, share)
+
+
+def _plan(run: CapturedMode) -> StepPlan:
+    """The plan of the estimator's own method for this mode."""
+    if run.mode == ModeKeys.TRAIN:
+        return training_plan(run)
+    if run.mode == ModeKeys.EVAL:
+        return evaluation_plan(run)[0]
+    return prediction_plan(run, run.spec.predictions)[0]

@@ -10,9 +10,12 @@ from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.scan import scan
 from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
+from tpu_estimator_compat.lowering.step_module import Dispatch
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology
 from tpu_estimator_compat.preflight.report import Depth
 from tpu_estimator_compat.preflight.subject import Subject, capture
+from tpu_estimator_compat.runtime.tuning import DEFAULTS
+from tpu_estimator_compat.spec import ModeKeys
 
 Progress = Callable[[str, float], None]
 
@@ -30,13 +33,13 @@ class Program:
     Attributes:
       step: the captured step.
       findings: what is wrong with it, certain things first.
-      module: serialized StableHLO; None where it was not lowered.
+      dispatch: what the JAX runtime has the devices do at once; None where it was not lowered.
       seconds: wall time by part: "capture", "scan", "lower".
     """
 
     step: PlannedStep
     findings: list[Finding]
-    module: bytes | None = None
+    dispatch: Dispatch | None = None
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
@@ -86,11 +89,18 @@ class Programs:
         if self._depth >= Depth.LOWER and program.can_be_lowered:
             self._progress("Lowering the step to StableHLO", 0)
             try:
-                program.module = lower(step).code
+                program.dispatch = self._dispatch(step)
             except LoweringError as error:
                 program.findings += _refusals(error, step)
             watch.lap("lower")
         return program
+
+    def _dispatch(self, step: PlannedStep) -> Dispatch:
+        share, mode = step.share, self._subject.mode
+        # Predictions are handed out batch by batch.
+        loop = 1 if mode == ModeKeys.PREDICT else self._subject.loop
+        steps = DEFAULTS.steps_of_dispatch(share.input_bytes, loop)
+        return Dispatch(lower(share.step), steps, share.stops_on)
 
 
 class _Watch:

@@ -47,11 +47,11 @@ class Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """HBM of one device, bytes, as the TPU's compiler counts it.
+    """HBM of one device in a dispatch, bytes, as the TPU's compiler counts it.
 
     Attributes:
-      arguments: the step's inputs: variables and one replica's batch.
-      outputs: its results, new values of variables included.
+      arguments: what it is given: variables, and the input of a replica for all steps.
+      outputs: its results: what every step returns, and new values of variables.
       aliased: the part of the outputs that takes the place of arguments.
       temporaries: what lives only within the step, such as activations and gradients.
       code: the compiled program.
@@ -160,8 +160,11 @@ class Report:
       layers: memory by layer, in the order of the graph.
       memory: HBM by kind; None if not compiled. Of a step that is too large, its code counts 0.
       buffers: the largest buffers; empty where it fits or was not compiled.
-      flops: floating-point operations of one replica's step; None if not compiled.
-      bytes_accessed: bytes that the step reads and writes in HBM; None if not compiled.
+      dispatch_steps: steps that the JAX runtime makes in one dispatch, at most, as they were
+        compiled; None if not compiled.
+      flops: floating-point operations of one replica in one step; None if not compiled. The
+        compiler counts the body of a loop once, and what it does before it for all steps.
+      bytes_accessed: bytes that one replica reads and writes in HBM, counted likewise.
       largest_batch: None where nobody searched.
       compiler: its name and version; empty if not compiled.
       cached: whether the compiler's answer came from the cache.
@@ -188,6 +191,7 @@ class Report:
     layers: list[Layer] = dataclasses.field(default_factory=list)
     memory: Memory | None = None
     buffers: list[Buffer] = dataclasses.field(default_factory=list)
+    dispatch_steps: int | None = None
     flops: float | None = None
     bytes_accessed: float | None = None
     largest_batch: LargestBatch | None = None

@@ -26,11 +26,13 @@ class Subject(Protocol):
     Attributes:
       mode: a `ModeKeys` value.
       cores_per_replica: devices that share a replica, at least 1.
+      loop: steps between two turns of the host; None where that is not known in advance.
       remarks: what a reader of the report should know of the estimator.
     """
 
     mode: str
     cores_per_replica: int
+    loop: int | None
     remarks: list[str]
 
     def replicas(self, devices: int) -> int:

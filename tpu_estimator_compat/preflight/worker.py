@@ -1,11 +1,12 @@
-"""Compiles a StableHLO module with the TPU's compiler: a script for a process of its own.
+"""Compiles steps with the TPU's compiler: a script for a process of its own.
 
 `python -P worker.py REQUEST` reads a JSON file and writes another; `compiler.py` starts it. libtpu
 aborts the process on some programs, and its libraries are not to meet TensorFlow's in one process,
-so this file imports neither TensorFlow nor other modules of this package.
+so nothing here imports TensorFlow. What is compiled is the very function that the JAX runtime runs.
 
 The request:
-  program: path of the module, as text or bytecode.
+  program: path of the step's module, as text or bytecode.
+  dispatch: what `Dispatch.to_json` says of the steps.
   topology: libtpu's name, such as "v5e:2x2"; chip_config: libtpu's name, or empty.
   replicas: how many of the topology's devices run the program.
   directory: where libtpu writes the compiled program in `dump`, and this script in `stage` what
@@ -39,23 +40,39 @@ for _name in list(os.environ):
         del os.environ[_name]
 os.environ.update(_OURS)
 
+import importlib.util
 import json
 import pathlib
 import shutil
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from jax.experimental import topologies
-from jax.extend import backend
 from jax.extend.mlir import ir
-from jax.interpreters import mlir
-from jaxlib import xla_client
 
-_MARKER = "tpu_estimator_compat."
+_PACKAGE = "tpu_estimator_compat"
+
+
+def _import_own_package() -> None:
+    """Imports the package that this file is part of, whatever else is on the path."""
+    folder = pathlib.Path(__file__).resolve().parents[1]
+    spec = importlib.util.spec_from_file_location(
+        _PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[_PACKAGE] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[_PACKAGE])
+
+
+if _PACKAGE not in sys.modules:
+    _import_own_package()
+
+from tpu_estimator_compat.jax_runtime.step_function import StepFunction
+from tpu_estimator_compat.lowering.step_module import Dispatch
+from tpu_estimator_compat.runtime import jax_mesh
 
 
 def main(request_path: str) -> None:
@@ -84,15 +101,26 @@ def _die_with_parent(directory: str) -> None:
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     directory = pathlib.Path(request["directory"])
     os.environ["TPU_LOG_DIR"] = str(directory)  # read when libtpu is loaded, which is below
-    options = {"chip_config_name": request["chip_config"]} if request["chip_config"] else {}
+    chip = {"chip_config_name": request["chip_config"]} if request["chip_config"] else {}
     topology: Any = topologies.get_topology_desc(
-        platform="tpu", topology_name=request["topology"], **options
+        platform="tpu", topology_name=request["topology"], **chip
     )
     devices = tuple(topology.devices[: request["replicas"]])
     compiler = " ".join(devices[0].client.platform_version.split())
     (directory / "stage").write_text("compile")
+    code = pathlib.Path(request["program"]).read_bytes()
+    dispatch = Dispatch.from_json(code, request["dispatch"])
     try:
-        executable = _compile(request["program"], devices, str(directory / "dump"))
+        lowered = _lowered(dispatch, devices)
+    except (ir.MLIRError, NotImplementedError) as error:
+        return {"compiler": compiler, "not_expressed": str(error)}
+    except ValueError as error:
+        if not isinstance(error.__cause__, ir.MLIRError):  # JAX's, where a module is not valid
+            raise
+        return {"compiler": compiler, "not_expressed": str(error.__cause__)}
+    options: dict[str, Any] = {"xla_dump_to": str(directory / "dump"), "xla_dump_hlo_as_text": True}
+    try:
+        executable = lowered.compile(compiler_options=options)
     except ir.MLIRError as error:
         return {"compiler": compiler, "not_expressed": str(error)}
     except RuntimeError as error:
@@ -100,87 +128,13 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     return {"compiler": compiler, **_figures(executable)}
 
 
-def _compile(program: str, devices: tuple[Any, ...], dump: str) -> Any:
-    """The executable of the program on `devices`, one replica each.
-
-    Straight through the client of the devices, with the module as it is. The public way, a
-    primitive with this lowering under `jax.jit(...).lower(lowering_platforms=('tpu',)).compile()`,
-    makes partitions of one replica: there libtpu aborts on a sum across replicas, and the module's
-    own aliases of inputs and outputs are lost.
-    """
-    overrides: dict[str, Any] = {"xla_dump_to": dump, "xla_dump_hlo_as_text": True}
-    options = backend.get_compile_options(
-        num_replicas=len(devices),
-        num_partitions=1,
-        device_assignment=np.array([[device.id] for device in devices]),
-        env_options_overrides=overrides,
-    )
-    with mlir.make_ir_context():
-        module = ir.Module.parse(pathlib.Path(program).read_bytes())
-        for operation in list(_operations(module.operation)):
-            _legalize(operation)
-        module.operation.verify()
-        return devices[0].client.compile(
-            module,
-            executable_devices=xla_client.DeviceList(devices),
-            compile_options=options,
-        )
-
-
-def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:
-    for region in operation.regions:
-        for block in region:
-            for child in block:
-                yield child.operation
-                yield from _operations(child.operation)
-
-
-def _legalize(operation: ir.Operation) -> None:
-    """Replaces what TensorFlow's lowering leaves and TPUs' refuses, in place."""
-    if operation.name == "mhlo.copy":  # says where a value is, not what
-        operation.results[0].replace_all_uses_with(operation.operands[0])
-        operation.erase()
-    elif operation.name == "mhlo.erf":
-        _replace(operation, "chlo.erf", {})
-    elif operation.name == "stablehlo.custom_call":
-        target = ir.StringAttr(operation.attributes["call_target_name"]).value
-        if target.startswith(_MARKER):
-            _replace_marker(operation, target.removeprefix(_MARKER))
-
-
-def _replace_marker(operation: ir.Operation, kind: str) -> None:
-    """Turns the custom call that stands for a collective without a CPU kernel into that collective.
-
-    Its `backend_config` is JSON: the attributes of StableHLO's op `kind`, integers or matrices.
-    """
-    config = json.loads(ir.StringAttr(operation.attributes["backend_config"]).value)
-    int64 = ir.IntegerType.get_signless(64)
-    attributes = {
-        name: ir.IntegerAttr.get(int64, value) if isinstance(value, int) else _matrix(value)
-        for name, value in config.items()
-    }
-    _replace(operation, "stablehlo." + kind, attributes)
-
-
-def _matrix(rows: list[list[int]]) -> ir.Attribute:
-    elements: Any = np.asarray(rows, np.int64).reshape(len(rows), -1)
-    return ir.DenseElementsAttr.get(elements)
-
-
-def _replace(operation: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) -> None:
-    with ir.InsertionPoint(operation), operation.location:
-        new = ir.Operation.create(
-            name,
-            results=[operation.results[0].type],
-            operands=[operation.operands[0]],
-            attributes=attributes,
-        )
-    operation.results[0].replace_all_uses_with(new.results[0])
-    operation.erase()
+def _lowered(dispatch: Dispatch, devices: tuple[Any, ...]) -> Any:
+    mesh = jax_mesh.mesh(devices)
+    return StepFunction(dispatch.step, mesh, dispatch.most, dispatch.loss).lower()
 
 
 def _figures(executable: Any) -> dict[str, Any]:
-    memory, cost = executable.get_compiled_memory_stats(), executable.cost_analysis()
+    memory, cost = executable.memory_analysis(), executable.cost_analysis()
     return {
         "memory": {
             "arguments": memory.argument_size_in_bytes,

@@ -55,6 +55,8 @@ class Tuning:
         to either.
       most_batches: batches that one call predicts; all their predictions are in memory.
       quick_prediction: seconds; calls of more than that share Python's cost well enough.
+      dispatch_steps: steps that the JAX runtime hands to the devices at once.
+      dispatch_bytes: bytes of input that a replica holds for them.
       clock: tells the seconds since some moment.
     """
 
@@ -77,12 +79,24 @@ class Tuning:
     quick_call: float = 2e-4
     most_batches: int = 32
     quick_prediction: float = 0.1
+    dispatch_steps: int = 64
+    dispatch_bytes: int = 64 * 2**20
     clock: Callable[[], float] = time.perf_counter
 
     def queue_capacity(self, size: int) -> int | None:
         """How many host calls whose tensors have `size` bytes may wait; None for none."""
         capacity = min(self.queue_calls, self.queue_bytes // max(1, size))
         return capacity if capacity > 1 else None
+
+    def steps_of_dispatch(self, size: int, loop: int | None) -> int:
+        """How many steps the JAX runtime makes in one dispatch, on devices that are quick in loops.
+
+        Args:
+          size: bytes of a replica's input in one step.
+          loop: steps between two turns of the host; None where that is not known.
+        """
+        steps = min(self.dispatch_steps, self.dispatch_bytes // max(1, size))
+        return max(1, steps if loop is None else min(steps, loop))
 
 
 DEFAULTS = Tuning()

@@ -51,7 +51,7 @@ def by_kind(report: Report) -> list[Segment]:
     else:
         new = max(0, memory.outputs - memory.aliased)
         segments = [
-            Segment("arguments", memory.arguments, "arguments", 0, "variables and a batch"),
+            Segment("arguments", memory.arguments, "arguments", 0, "variables and input"),
             Segment("new outputs", new, "outputs", 0, "those that do not replace an argument"),
             Segment("temporaries", memory.temporaries, "temporaries", 0, "activations, gradients"),
             Segment("code", memory.code, "code", 0, "the compiled program"),

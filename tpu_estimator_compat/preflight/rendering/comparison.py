@@ -46,7 +46,21 @@ def rows(reports: Sequence[Report]) -> list[Row]:
 
 def footnote(of: Sequence[Row]) -> str:
     """What the star in the names of rows says; empty if none has one."""
-    return "* of one replica" if any(row.name.endswith("*") for row in of) else ""
+    if not any(row.name.endswith("*") for row in of):
+        return ""
+    return "* of one replica, in one step; of a loop also what is done before it for all its steps"
+
+
+def compiled_as(reports: Sequence[Report]) -> str:
+    """What was compiled, in a sentence; empty if nothing was."""
+    steps = {report.dispatch_steps for report in reports if report.dispatch_steps}
+    if not steps:
+        return ""
+    loop = "" if steps == {1} else ", several in a loop, with the input of all of them,"
+    return (
+        f"Compiled as the JAX runtime runs it: the steps of one dispatch{loop} and variables "
+        "updated in place."
+    )
 
 
 def summary(reports: Sequence[Report]) -> str:
@@ -162,6 +176,7 @@ _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("parameters", _captured(lambda report: numbers.count(report.parameters))),
     ("variables", _captured(lambda report: numbers.size(report.variable_bytes))),
     ("input of a replica", _captured(lambda report: numbers.size(report.input_bytes))),
+    ("steps in a dispatch", lambda r: str(r.dispatch_steps or "")),
     ("HBM of a device", lambda report: numbers.size(report.hbm)),
     ("HBM used", _used),
     ("  arguments", _part("arguments")),

@@ -156,12 +156,12 @@ def _buffer(group: groups.BufferGroup) -> Html:
 def _figures(reports: Sequence[Report]) -> Html:
     rows = comparison.rows(reports)
     header = element("tr", element("td"), *_headers(*comparison.labels(reports)))
-    footnote = comparison.footnote(rows)
+    remarks = [comparison.footnote(rows), comparison.compiled_as(reports)]
     return element(
         "section",
         element("h2", "Figures"),
         _table(header, [_row(row) for row in rows]),
-        element("p", footnote, class_="soft") if footnote else Html(),
+        *(element("p", remark, class_="soft") for remark in remarks if remark),
     )
 
 

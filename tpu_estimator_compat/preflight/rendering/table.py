@@ -93,6 +93,7 @@ def _figures(text: _Text, reports: Sequence[Report]) -> None:
     rows = comparison.rows(reports)
     text.lines += columns(comparison.labels(reports), rows, text.width, paint)
     text.add(comparison.footnote(rows))
+    text.add(comparison.compiled_as(reports))
 
 
 def _findings(text: _Text, reports: Sequence[Report]) -> None:

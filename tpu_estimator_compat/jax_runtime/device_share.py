@@ -1,0 +1,63 @@
+"""The devices' share of a step: what is compiled, by the runtime and by preflight alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.jax_runtime.host_share import cut_tail, sent_to_host
+from tpu_estimator_compat.lowering.replica_step import replica_step
+from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.step_plan import StepPlan
+
+
+class DeviceShare:
+    """What every replica computes of a step, and what of it the host wants.
+
+    JAX is not needed for it.
+
+    Args:
+      plan: what the step computes.
+      replicas: how many replicas run it together.
+      fed: tensors that are fed with every step, besides the input.
+
+    Attributes:
+      plan: the same.
+      own: the plan's fetches that are the replicas', not the host's.
+      tail: values that the host computes for every replica, since no device can.
+      step: one replica's step, without the tail.
+      passed: keys of fed tensors that are wanted back: the host has them already.
+    """
+
+    def __init__(self, plan: StepPlan, replicas: int, fed: Sequence[tf.Tensor] = ()):
+        self.plan = plan
+        self.own = [t for t in plan.fetches if not plan.is_host(t.op)]
+        sent = sent_to_host(plan, fed)
+        wanted = list({key(t): t for t in [*self.own, *sent.values()]}.values())
+        feeds = [*plan.feeds, *fed]
+        targets = [op for op in plan.targets if not plan.is_host(op)]
+        self.tail = cut_tail(wanted, feeds, targets)
+        late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
+        device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
+        self.step = replica_step(
+            plan, replicas, fetches=[t for t in device if key(t) not in given], fed=fed
+        )
+        self.passed = {key(t) for t in device if key(t) in given}
+
+    @property
+    def number_of_loss(self) -> int:
+        """Which of the step's fetches the loss is."""
+        assert self.plan.loss is not None
+        return list(map(key, self.step.program.fetches)).index(key(self.plan.loss))
+
+    @property
+    def stops_on(self) -> int | None:
+        """Which of the step's fetches ends a loop of steps where it is NaN; None for none."""
+        stops = self.plan.stop_on_nan and self.plan.loss is not None
+        return self.number_of_loss if stops else None
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of a replica's input in one step."""
+        return sum(t.shape.num_elements() * t.dtype.size for t in self.step.feeds)
