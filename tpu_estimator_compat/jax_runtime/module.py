@@ -93,7 +93,7 @@ def _lower(ctx: Any, *arguments: ir.Value, module: ParsedModule) -> list[ir.Valu
         name = mlir.merge_mlir_modules(
             context.module, "tensorflow_step", called, dst_symtab=context.symbol_table
         )
-    types = mlir.flatten_ir_types([mlir.aval_to_ir_types(context, a) for a in ctx.avals_out])
+    types = [t for a in ctx.avals_out for t in mlir.aval_to_ir_types(context, a)]
     return list(func.CallOp(types, ir.FlatSymbolRefAttr.get(name), arguments).results)
 
 
