@@ -59,6 +59,7 @@ class JaxRunner:
         self._position: int | None = None
         self._step_in_loop = 0
         self._most: int | None = None
+        self._input_error: tf.errors.OpError | None = None
 
     def start(self) -> None:
         """Nothing: nobody else has to be asked."""
@@ -82,7 +83,11 @@ class JaxRunner:
             before, done = done, self._dispatch(self._step, chunk, most)
             self._finish(before)  # what the host does of a step, it does while the next one runs
             wanted = 0 if self._interrupted() else min(most, steps - made - chunk.steps)
-            chunk = self._next(iterator, wanted) if wanted else _NOTHING
+            try:
+                chunk = self._next(iterator, wanted) if wanted else _NOTHING
+            except tf.errors.OpError:
+                self._finish(done)  # these steps are made
+                raise
             for losses in done.losses():
                 loss, made, total = losses, made + 1, total + float(losses)
             stopped = self.plan.stop_on_nan and loss is not None and bool(np.isnan(loss))
@@ -105,10 +110,18 @@ class JaxRunner:
         return self._most
 
     def _next(self, iterator: Iterator, steps: int) -> _Chunk:
-        """Elements for up to `steps` steps; fewer at the end of the data."""
+        """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
+        if self._input_error is not None:
+            error, self._input_error = self._input_error, None
+            raise error
         elements: list[list[np.ndarray]] = []
-        while len(elements) < steps and (parts := flat_parts(iterator)) is not None:
-            elements.append(parts)
+        try:
+            while len(elements) < steps and (parts := flat_parts(iterator)) is not None:
+                elements.append(parts)
+        except tf.errors.OpError as error:
+            if not elements:
+                raise
+            self._input_error = error  # the steps before it are made first
         if not elements:
             return _NOTHING
         return _Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
