@@ -55,7 +55,7 @@ class JaxRunner:
         self._interrupted = interrupted
         self._step = JaxStep(plan, store, topology.mesh)
         self._others: dict[tuple[Names, ...], JaxStep] = {}
-        self._key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1)
+        self._key = _key_of(seed)
         self._position: int | None = None
         self._step_in_loop = 0
         self._most: int | None = None
@@ -138,7 +138,7 @@ class JaxRunner:
         if self._position is None:
             counter = self._counter()
             self._position = 0 if counter is None else int(counter)
-        drawing = Drawing(int(self._key), self._position)
+        drawing = Drawing(self._key, self._position)
         feeds = [_filled_up(array, most) for array in chunk.feeds]
         dispatched = step.dispatch(feeds, chunk.steps, most, drawing)
         self._position += chunk.steps
@@ -285,6 +285,12 @@ class _Done:
     def losses(self) -> list[np.generic]:
         """The losses of all steps; waits for them."""
         return [self.step.loss(self._dispatched, index) for index in range(self.made)]
+
+
+def _key_of(seed: int | None) -> int:
+    """63 bits of a seed, which may be negative."""
+    entropy = None if seed is None else int(seed) % 2**64
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
 
 
 def _filled_up(array: np.ndarray, most: int) -> np.ndarray:
