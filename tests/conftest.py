@@ -4,6 +4,7 @@ import functools
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # it is in the home directory
 
 import pytest
 import tensorflow as tf

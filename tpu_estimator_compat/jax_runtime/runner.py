@@ -56,10 +56,11 @@ class JaxRunner:
         self._stacked = stacked and topology.replicas_per_element > 1
         self._step = JaxStep(plan, store, topology.mesh)
         self._others: dict[tuple[Names, ...], JaxStep] = {}
-        self._key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1)
+        self._key = _key_of(seed)
         self._position: int | None = None
         self._step_in_loop = 0
         self._most: int | None = None
+        self._input_error: tf.errors.OpError | None = None
 
     def start(self) -> None:
         """Nothing: nobody else has to be asked."""
@@ -83,7 +84,11 @@ class JaxRunner:
             before, done = done, self._dispatch(self._step, chunk, most)
             self._finish(before)  # what the host does of a step, it does while the next one runs
             wanted = 0 if self._interrupted() else min(most, steps - made - chunk.steps)
-            chunk = self._next(iterator, wanted) if wanted else _NOTHING
+            try:
+                chunk = self._next(iterator, wanted) if wanted else _NOTHING
+            except tf.errors.OpError:
+                self._finish(done)  # these steps are made
+                raise
             for losses in done.losses():
                 loss, made, total = losses, made + 1, total + float(losses)
             stopped = self.plan.stop_on_nan and loss is not None and bool(np.isnan(loss))
@@ -105,10 +110,18 @@ class JaxRunner:
         return self._most
 
     def _next(self, iterator: Iterator, steps: int) -> _Chunk:
-        """Elements for up to `steps` steps; fewer at the end of the data."""
+        """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
+        if self._input_error is not None:
+            error, self._input_error = self._input_error, None
+            raise error
         elements: list[list[np.ndarray]] = []
-        while len(elements) < steps and (parts := flat_parts(iterator)) is not None:
-            elements.append(parts)
+        try:
+            while len(elements) < steps and (parts := flat_parts(iterator)) is not None:
+                elements.append(parts)
+        except tf.errors.OpError as error:
+            if not elements:
+                raise
+            self._input_error = error  # the steps before it are made first
         if not elements:
             return _NOTHING
         return _Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
@@ -125,7 +138,7 @@ class JaxRunner:
         if self._position is None:
             counter = self._counter()
             self._position = 0 if counter is None else int(counter)
-        drawing = Drawing(int(self._key), self._position)
+        drawing = Drawing(self._key, self._position)
         feeds = [_filled_up(array, most) for array in chunk.feeds]
         dispatched = step.dispatch(feeds, chunk.steps, most, drawing)
         self._position += chunk.steps
@@ -284,6 +297,12 @@ class _Done:
     def losses(self) -> list[np.generic]:
         """The losses of all steps; waits for them."""
         return [self.step.loss(self._dispatched, index) for index in range(self.made)]
+
+
+def _key_of(seed: int | None) -> int:
+    """63 bits of a seed, which may be negative."""
+    entropy = None if seed is None else int(seed) % 2**64
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
 
 
 def _filled_up(array: np.ndarray, most: int) -> np.ndarray:

@@ -66,17 +66,38 @@ def _truncated(
     """Draws by the inverse of the normal distribution's function; parameters have a value a row."""
 
     def column(parameter: tf.Tensor) -> tf.Tensor:
-        parameter = tf.broadcast_to(tf.reshape(parameter, [-1]), shape[:1])
+        parameter = tf.cast(tf.reshape(parameter, [-1]), tf.float32)
+        parameter = tf.broadcast_to(parameter, shape[:1])
         return tf.reshape(parameter, tf.concat([shape[:1], tf.ones_like(shape[1:])], 0))
 
-    def below(x: tf.Tensor) -> tf.Tensor:
-        return 0.5 * (1 + tf.math.erf(x / tf.constant(np.sqrt(2), dtype)))
+    mean, stdev, low, high = map(column, (means, stdevs, minvals, maxvals))
+    # Drawn below the mean, and mirrored: above it, probabilities are too close to 1 to differ.
+    first, last = (low - mean) / stdev, (high - mean) / stdev
+    above = first > 0
+    first, last = (
+        _probability_below(tf.where(above, *limits)) for limits in ((-last, first), (-first, last))
+    )
+    uniform = tf.raw_ops.RandomUniform(shape=shape, dtype=tf.float32)
+    drawn = _quantile(first + uniform * (last - first))
+    drawn = mean + stdev * tf.where(above, -drawn, drawn)
+    return tf.cast(tf.clip_by_value(drawn, low, high), dtype)
 
-    mean, stdev = column(means), column(stdevs)
-    low, high = (below((column(limit) - mean) / stdev) for limit in (minvals, maxvals))
-    uniform = tf.raw_ops.RandomUniform(shape=shape, dtype=dtype)
-    drawn = mean + stdev * tf.math.ndtri(low + uniform * (high - low))
-    return tf.clip_by_value(drawn, column(minvals), column(maxvals))
+
+def _probability_below(x: tf.Tensor) -> tf.Tensor:
+    """Of the standard normal distribution."""
+    return 0.5 * tf.math.erfc(-x / np.sqrt(2))
+
+
+def _quantile(probability: tf.Tensor) -> tf.Tensor:
+    """The inverse of `_probability_below`, where XLA's `ndtri` is minus infinity too."""
+    small = probability < 1e-3
+    p = tf.where(small, tf.maximum(probability, 1e-37), 1e-3)
+    x = -tf.sqrt(-2 * tf.math.log(p))
+    for _ in range(4):  # Newton's steps on the logarithm, which is almost a parabola there
+        below = _probability_below(x)
+        density = tf.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
+        x -= (tf.math.log(below) - tf.math.log(p)) * below / density
+    return tf.where(small, x, tf.math.ndtri(probability))
 
 
 _COMPOSED: dict[str, tuple[Callable[..., tf.Tensor], dict[str, str]]] = {
@@ -123,7 +144,7 @@ def thread(graph_def: GraphDef) -> bool:
         return False
     _call_composed(graph_def)
     functions = {f.signature.name: f for f in graph_def.library.function}
-    drawing = _drawing(functions)
+    drawing = _drawing(graph_def)
     bodies = {
         node.attr["body"].func.name for node in _all_nodes(graph_def) if node.op in _LOOPS
     } & drawing
@@ -140,26 +161,20 @@ def _all_nodes(graph_def: GraphDef) -> Iterator[NodeDef]:
         yield from function.node_def
 
 
-def _drawing(functions: dict[str, Any]) -> set[str]:
-    """Names of the functions that draw, or call one that does."""
-    found = {n for n, f in functions.items() if any(x.op in _STATEFUL for x in f.node_def)}
+def _drawing(graph_def: GraphDef) -> set[str]:
+    """Names of the functions that take the state: they draw, or call, or go with one that does."""
+    functions = graph_def.library.function
+    found = {f.signature.name for f in functions if any(x.op in _STATEFUL for x in f.node_def)}
     while True:
-        more = {n for n, f in functions.items() if found.intersection(_called(f.node_def))}
-        for function in functions.values():
-            more |= _conditions(function.node_def, found)
+        more = {f.signature.name for f in functions if found.intersection(_called(f.node_def))}
+        for node in _all_nodes(graph_def):
+            # Branches take the same arguments, and so do the body and the condition of a loop.
+            names = {f.name for f in _functions_of(node)}
+            if names & found:
+                more |= names
         if more <= found:
             return found
         found |= more
-
-
-def _conditions(nodes: Iterable[NodeDef], drawing: set[str]) -> set[str]:
-    """The other function of loops that draw: both take all variables of the loop."""
-    return {
-        name
-        for node in nodes
-        if node.op in _LOOPS and {node.attr[x].func.name for x in ("body", "cond")} & drawing
-        for name in (node.attr["body"].func.name, node.attr["cond"].func.name)
-    }
 
 
 def _called(nodes: Iterable[NodeDef]) -> set[str]:
