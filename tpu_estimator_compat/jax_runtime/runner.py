@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.inputs.deployment import flat_parts
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
@@ -51,6 +52,7 @@ class JaxRunner:
         interrupted: Callable[[], bool] = lambda: False,
     ):
         self.plan, self.store = plan, store
+        _warn_of_uneven_parts(plan)
         self._topology = topology
         self._interrupted = interrupted
         self._step = JaxStep(plan, store, topology.mesh)
@@ -272,6 +274,21 @@ class _Done:
     def losses(self) -> list[np.generic]:
         """The losses of all steps; waits for them."""
         return [self.step.loss(self._dispatched, index) for index in range(self.made)]
+
+
+def _warn_of_uneven_parts(plan: StepPlan) -> None:
+    for feed, counts in zip(plan.feeds, plan.partition or [None] * len(plan.feeds), strict=True):
+        for dimension, count in enumerate(counts or []):
+            if (size := feed.shape[dimension]) % count:
+                logging.warning(
+                    "input_partition_dims splits dimension %d of %s, of size %d, in %d parts. On "
+                    "JAX's devices parts are even: this dimension stays whole on the devices of a "
+                    "replica. The results are the same.",
+                    dimension,
+                    feed.name,
+                    size,
+                    count,
+                )
 
 
 def _filled_up(array: np.ndarray, most: int) -> np.ndarray:

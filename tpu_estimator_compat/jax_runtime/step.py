@@ -21,6 +21,7 @@ from tpu_estimator_compat.lowering.step_module import StepModule
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import HostFunction
 from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.runtime.jax_mesh import REPLICA
 
 Values = dict[Key, np.ndarray]
 
@@ -47,7 +48,7 @@ class JaxStep:
         self.plan, self.store, self.mesh = plan, store, mesh
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
-        self._replicas = mesh.shape["replica"]
+        self._replicas = mesh.shape[REPLICA]
         self._host = HostShare(plan, store, fed_tensors)
         own = [t for t in plan.fetches if not plan.is_host(t.op)]
         wanted = list({key(t): t for t in [*own, *self._host.sent.values()]}.values())
@@ -83,7 +84,11 @@ class JaxStep:
             loss = None
             if self.plan.stop_on_nan and self.plan.loss is not None:
                 loss = self._number_of_loss
-            self._functions[most] = StepFunction(self._module, self.mesh, most, loss)
+            partition = self.plan.partition
+            if partition is not None:
+                fed = len(self._step.feeds) - len(partition)
+                partition = [*partition, *[None] * fed]
+            self._functions[most] = StepFunction(self._module, self.mesh, most, loss, partition)
         return self._functions[most]
 
     def dispatch(self, feeds: Sequence[Any], steps: int, most: int, drawing: Drawing) -> Dispatched:

@@ -31,6 +31,11 @@ class JaxTopology(Topology):
         return len(self.devices) // self.cores_per_replica
 
     @property
+    def splits_replicas(self) -> bool:
+        """Yes: XLA divides a step."""
+        return True
+
+    @property
     def replicas_per_element(self) -> int:
         """Those of this process."""
         return self.replicas_per_host
