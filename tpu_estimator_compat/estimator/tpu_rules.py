@@ -110,7 +110,7 @@ class TPURules(PlainRules):
         features, labels = model_arguments(element_spec, input_mode.mode)
         cores = self.tpu_config.num_cores_per_replica
         found = inputs.partition_dims(features, labels, dims, cores)
-        if not topology.on_tpu:
+        if not topology.splits_replicas:
             inputs.log_fallback(input_mode.mode)
         flat = tf.nest.flatten(element_spec, expand_composites=True)
         return found + [None] * (len(flat) - len(found))  # what marks the padding is not split

@@ -23,15 +23,16 @@ class ParsedModule:
 
     Args:
       step: the step.
+      positions: of the devices in the mesh, [replicas, devices of a replica].
 
     Attributes:
-      step: the same.
+      step, positions: the same.
       results: shapes and dtypes of the results.
       updates: which variable's new value a result is: its number by the number of the result.
     """
 
-    def __init__(self, step: StepModule):
-        self.step = step
+    def __init__(self, step: StepModule, positions: np.ndarray):
+        self.step, self.positions = step, positions
         with mlir.make_ir_context():
             module: Any = ir.Module.parse(step.code)
             [main] = [op for op in module.body.operations if op.sym_name.value == "main"]
@@ -87,7 +88,7 @@ def _lower(ctx: Any, *arguments: ir.Value, module: ParsedModule) -> list[ir.Valu
     context = ctx.module_context
     with context.module.context:
         called = ir.Module.parse(module.step.code)
-        legalize(called)
+        legalize(called, module.positions)
         for attribute in list(called.operation.attributes):
             del called.operation.attributes[getattr(attribute, "name", attribute)]
         name = mlir.merge_mlir_modules(
@@ -130,11 +131,16 @@ def _abstract(described: Any) -> Any:
     return jax.core.ShapedArray(tuple(tensor.shape), jax.numpy.dtype(_DTYPES[name]))
 
 
-def legalize(module: Any) -> None:
+def legalize(module: Any, positions: np.ndarray) -> None:
     """Replaces what TensorFlow's lowering leaves and other compilers do not know, in place.
 
     TensorFlow writes collectives of XLA's replicas; JAX's devices are partitions of one replica.
     With a channel and global ids, a group names partitions, which are positions in the mesh.
+
+    Args:
+      module: the module.
+      positions: of the devices in the mesh, [replicas, devices of a replica]. A device exchanges
+        values with those of the same place in other replicas.
     """
     for operation in list(_operations(module.operation)):
         if operation.name == "mhlo.copy":  # says where a value is, not what
@@ -145,10 +151,14 @@ def legalize(module: Any) -> None:
         elif operation.name == "stablehlo.all_reduce":
             operation.attributes["channel_handle"] = _channel()
             operation.attributes["use_global_device_ids"] = ir.UnitAttr.get()
+            groups = np.array(ir.DenseElementsAttr(operation.attributes["replica_groups"]))
+            everyone = np.arange(len(positions))[None]
+            placed = _placed(groups if groups.size else everyone, positions)
+            operation.attributes["replica_groups"] = _matrix(placed)
         elif operation.name == "stablehlo.custom_call":
             target = ir.StringAttr(operation.attributes["call_target_name"]).value
             if target.startswith(PREFIX):
-                _replace_marker(operation, target.removeprefix(PREFIX))
+                _replace_marker(operation, target.removeprefix(PREFIX), positions)
 
 
 def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:
@@ -159,7 +169,12 @@ def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:
                 yield from _operations(child.operation)
 
 
-def _replace_marker(operation: ir.Operation, name: str) -> None:
+def _placed(replicas: Any, positions: np.ndarray) -> list[list[int]]:
+    """Positions in the mesh, for every place in a replica, out of rows of numbers of replicas."""
+    return [group.tolist() for row in replicas for group in positions[np.asarray(row)].T]
+
+
+def _replace_marker(operation: ir.Operation, name: str, positions: np.ndarray) -> None:
     """Turns the custom call that stands for a collective without a CPU kernel into that collective.
 
     Its `backend_config` is JSON: the attributes of StableHLO's op `name`, integers or matrices.
@@ -167,7 +182,9 @@ def _replace_marker(operation: ir.Operation, name: str) -> None:
     config = json.loads(ir.StringAttr(operation.attributes["backend_config"]).value)
     int64 = ir.IntegerType.get_signless(64)
     attributes = {
-        name: ir.IntegerAttr.get(int64, value) if isinstance(value, int) else _matrix(value)
+        name: ir.IntegerAttr.get(int64, value)
+        if isinstance(value, int)
+        else _matrix(_placed(value, positions))
         for name, value in config.items()
     }
     _replace(operation, "stablehlo." + name, attributes | {"channel_handle": _channel()})

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.inputs.deployment import flat_parts
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
@@ -51,6 +52,7 @@ class JaxRunner:
         stacked: bool = True,
     ):
         self.plan, self.store = plan, store
+        _warn_of_uneven_parts(plan)
         self._topology = topology
         self._interrupted = interrupted
         self._stacked = stacked and topology.replicas_per_element > 1
@@ -303,6 +305,21 @@ def _key_of(seed: int | None) -> int:
     """63 bits of a seed, which may be negative."""
     entropy = None if seed is None else int(seed) % 2**64
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
+
+
+def _warn_of_uneven_parts(plan: StepPlan) -> None:
+    for feed, counts in zip(plan.feeds, plan.partition or [None] * len(plan.feeds), strict=True):
+        for dimension, count in enumerate(counts or []):
+            if (size := feed.shape[dimension]) % count:
+                logging.warning(
+                    "input_partition_dims splits dimension %d of %s, of size %d, in %d parts. On "
+                    "JAX's devices parts are even: this dimension stays whole on the devices of a "
+                    "replica. The results are the same.",
+                    dimension,
+                    feed.name,
+                    size,
+                    count,
+                )
 
 
 def _filled_up(array: np.ndarray, most: int) -> np.ndarray:

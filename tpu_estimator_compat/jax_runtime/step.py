@@ -22,6 +22,7 @@ from tpu_estimator_compat.lowering.step_module import StepModule
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import HostFunction
 from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.runtime.jax_mesh import REPLICA
 
 Values = dict[Key, np.ndarray]
 
@@ -48,7 +49,7 @@ class JaxStep:
         self.plan, self.store, self.mesh = plan, store, mesh
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
-        self._replicas = mesh.shape["replica"]
+        self._replicas = mesh.shape[REPLICA]
         self._host = HostShare(plan, store, fed_tensors)
         self._share = DeviceShare(plan, self._replicas, fed_tensors)
         self._step, self._tail = self._share.step, self._share.tail
@@ -67,8 +68,13 @@ class JaxStep:
     def function(self, most: int) -> StepFunction:
         """The function of up to `most` steps."""
         if most not in self._functions:
-            loss = self._share.stops_on
-            self._functions[most] = StepFunction(self._module, self.mesh, most, loss)
+            partition = self.plan.partition
+            if partition is not None:
+                fed = len(self._step.feeds) - len(partition)
+                partition = [*partition, *[None] * fed]
+            self._functions[most] = StepFunction(
+                self._module, self.mesh, most, self._share.stops_on, partition
+            )
         return self._functions[most]
 
     def dispatch(self, feeds: Sequence[Any], steps: int, most: int, drawing: Drawing) -> Dispatched:

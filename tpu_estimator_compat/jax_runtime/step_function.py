@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from tpu_estimator_compat.jax_runtime.module import ParsedModule
 from tpu_estimator_compat.lowering.step_module import RANDOM_STATE, StepModule
+from tpu_estimator_compat.runtime import jax_mesh
 from tpu_estimator_compat.runtime.jax_mesh import REPLICA
 
 _KERAS_SEED = "seed_generator_state"
@@ -61,26 +62,45 @@ class StepFunction:
 
     Args:
       step: the lowered step of a replica.
-      mesh: has an axis `replica`, and perhaps `core`, over which XLA's partitioner divides a step.
+      mesh: of the replicas. Where several devices share one, XLA's partitioner divides its step.
       most: how many steps a dispatch may make. One step is no loop: XLA's CPU backend runs
         convolutions within loops on a slow path.
       loss: which fetch ends the loop where its mean over replicas is NaN; None for none.
+      partition: per feed, in how many parts each of its dimensions is split over the devices of a
+        replica, or None; None in all for no split.
 
     Attributes:
+      mesh, most: the same.
       names: of the variables, in the order in which they are given.
-      written: names of those that a step writes.
     """
 
-    def __init__(self, step: StepModule, mesh: Mesh, most: int, loss: int | None = None):
+    def __init__(
+        self,
+        step: StepModule,
+        mesh: Mesh,
+        most: int,
+        loss: int | None = None,
+        partition: Sequence[Sequence[int] | None] | None = None,
+    ):
         self.mesh, self.most = mesh, most
-        self._module = ParsedModule(step)
+        positions = np.arange(mesh.size).reshape(mesh.shape[REPLICA], -1)
+        self._module = ParsedModule(step, positions)
         self._loss = loss
         self.names = [name for name in step.variables if name != RANDOM_STATE]
         self._all_names = list(step.variables)
-        written = {self._all_names[i] for i in self._module.updates.values()}
-        self.written = [n for n in self.names if n in written and not n.endswith(_KERAS_SEED)]
-        self.feed_sharding = NamedSharding(mesh, P(None, REPLICA))
-        self._function = jax.jit(self._mapped(), donate_argnums=0)
+        whole = NamedSharding(mesh, P())
+        placed = [jax_mesh.of_variable(mesh, step.variables[name].shape) for name in self.names]
+        feeds = [
+            jax_mesh.of_feed(mesh, array.shape, parts)
+            for array, parts in zip(step.feeds, partition or [None] * len(step.feeds), strict=True)
+        ]
+        fetches = [NamedSharding(mesh, P(None, REPLICA))] * len(self._module.fetched)
+        self._function = jax.jit(
+            self._mapped(),
+            in_shardings=(placed, feeds, whole),
+            out_shardings=(placed, whole, fetches),
+            donate_argnums=0,
+        )
 
     def __call__(
         self,

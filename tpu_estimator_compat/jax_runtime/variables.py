@@ -23,10 +23,10 @@ class DeviceStore(VariableStore):
     What the host writes, the devices forget.
 
     Args:
-      sharding: how a variable of a name and shape is placed.
+      sharding: how a variable of a shape is placed.
     """
 
-    def __init__(self, sharding: Callable[[str, Sequence[int]], NamedSharding]):
+    def __init__(self, sharding: Callable[[Sequence[int]], NamedSharding]):
         super().__init__(tf.distribute.get_strategy())
         self._sharding = sharding
         self._on_devices: dict[str, jax.Array] = {}
@@ -49,7 +49,7 @@ class DeviceStore(VariableStore):
                         None, None, f"Attempting to use uninitialized value {name}"
                     )
                 value = variable.read_value().numpy()
-                sharding = self._sharding(name, value.shape)
+                sharding = self._sharding(value.shape)
                 with jax.enable_x64(True):
                     # A copy: a step writes over what it is given, and others may look at this.
                     self._on_devices[name] = jax.make_array_from_callback(
@@ -67,20 +67,17 @@ class DeviceStore(VariableStore):
         """Brings the values of variables `names`, where they are on the devices alone."""
         for name in sorted(self._away.intersection(names)):
             variable = super().__getitem__(name)
-            value = self._value_there(name)
+            value = whole(self._on_devices[name])
             with eager.eager_mode():
                 tf.raw_ops.AssignVariableOp(
                     resource=variable.handle, value=tf.convert_to_tensor(value)
                 )
             self._away.discard(name)
 
-    def _value_there(self, name: str) -> np.ndarray:
-        return np.asarray(self._on_devices[name].addressable_data(0))
-
     def peek(self, name: str) -> np.ndarray:
         """A variable's value, wherever it is; it stays there."""
         if name in self._away:
-            return self._value_there(name)
+            return whole(self._on_devices[name])
         with eager.eager_mode():
             return np.asarray(super().__getitem__(name).read_value())
 
@@ -117,3 +114,17 @@ class DeviceStore(VariableStore):
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
         """The host has written variables."""
         self.host_wrote(op.name for op in handles)
+
+
+def whole(array: jax.Array) -> np.ndarray:
+    """A variable's value: the first replica's of this process, put together from its devices."""
+    if array.is_fully_replicated:
+        return np.asarray(array.addressable_data(0))
+    value = np.empty(array.shape, array.dtype)
+    filled = set()
+    for shard in array.addressable_shards:
+        place = tuple((part.start, part.stop) for part in shard.index)
+        if place not in filled:
+            filled.add(place)
+            value[shard.index] = shard.data
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -243,9 +244,9 @@ def new_store(topology: Topology) -> VariableStore:
     if not isinstance(topology, JaxTopology):
         return VariableStore(topology.strategy)
     from tpu_estimator_compat.jax_runtime.variables import DeviceStore
-    from tpu_estimator_compat.runtime.jax_mesh import replicated
+    from tpu_estimator_compat.runtime import jax_mesh
 
-    return DeviceStore(lambda name, shape: replicated(topology.mesh))
+    return DeviceStore(functools.partial(jax_mesh.of_variable, topology.mesh))
 
 
 def _averaged(graph: tf.Graph) -> list[str]:

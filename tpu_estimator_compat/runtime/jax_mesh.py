@@ -1,8 +1,14 @@
-"""JAX's devices as replicas. It needs no TensorFlow."""
+"""JAX's devices as replicas, and what of a step is on which of them. It needs no TensorFlow.
+
+Where several devices share a replica, XLA's partitioner divides its step among them. What is split
+where decides only how the step is computed, not what.
+"""
 
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,17 +16,63 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 REPLICA, CORE = "replica", "core"
-"""Names of a mesh's axes; the second is there where several devices share a replica."""
+"""Names of a mesh's axes: `replica`, then `core0`, `core1`, ... where devices share a replica."""
 
-
-def replicated(mesh: Mesh) -> NamedSharding:
-    """How variables are placed: on every device."""
-    return NamedSharding(mesh, P())
+SMALLEST_SPLIT = 2**14
+"""Elements of the smallest variable that is split over the devices of a replica."""
 
 
 @functools.cache
 def mesh(devices: tuple[Any, ...], cores_per_replica: int = 1) -> Mesh:
-    """A mesh of replicas, each on as many devices that follow each other."""
-    if cores_per_replica == 1:
-        return Mesh(np.array(devices), (REPLICA,))
-    return Mesh(np.array(devices).reshape(-1, cores_per_replica), (REPLICA, CORE))
+    """A mesh of replicas, each on as many devices that follow each other.
+
+    The devices of a replica have an axis for every factor 2 of their number, so that an array can
+    be split among them along several of its dimensions.
+
+    Args:
+      devices: those of all replicas, in the order of the replicas.
+      cores_per_replica: a power of 2.
+    """
+    factors = (2,) * (cores_per_replica.bit_length() - 1)
+    if math.prod(factors) != cores_per_replica:
+        raise ValueError(f"cores_per_replica must be a power of 2; got {cores_per_replica}")
+    names = (REPLICA, *(f"{CORE}{i}" for i in range(len(factors))))
+    return Mesh(np.array(devices).reshape(-1, *factors), names)
+
+
+def cores(mesh: Mesh) -> int:
+    """How many devices share a replica."""
+    return mesh.size // mesh.shape[REPLICA]
+
+
+def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
+    """How a variable is placed.
+
+    Every replica has its own value. The devices of a replica share it: they are given a part each
+    of its largest dimension that their number divides, of equally large ones the last. Variables
+    of less than `SMALLEST_SPLIT` elements, and those without such a dimension, are whole on each.
+    """
+    parts = cores(mesh)
+    fitting = [i for i, size in enumerate(shape) if size and size % parts == 0]
+    if parts == 1 or not fitting or math.prod(shape) < SMALLEST_SPLIT:
+        return NamedSharding(mesh, P())
+    split = max(fitting, key=lambda i: (shape[i], i))
+    return NamedSharding(mesh, P(*[None] * split, mesh.axis_names[1:]))
+
+
+def of_feed(mesh: Mesh, shape: Sequence[int], parts: Sequence[int] | None) -> NamedSharding:
+    """How the elements of some steps are placed, [steps, replicas * rows, ...].
+
+    Args:
+      mesh: the replicas.
+      shape: of what one replica is fed in a step.
+      parts: in how many parts each of its dimensions is split over the devices of the replica;
+        None for no split. A dimension that cannot be split evenly stays whole.
+    """
+    left = list(mesh.axis_names[1:])
+    dimensions: list[tuple[str, ...]] = []
+    for size, count in zip(shape, parts or [1] * len(shape), strict=True):
+        axes = [left.pop(0) for _ in range(count.bit_length() - 1)]
+        dimensions.append(tuple(axes) if size % count == 0 else ())
+    first, *rest = dimensions or [()]
+    return NamedSharding(mesh, P(None, (REPLICA, *first), *(axes or None for axes in rest)))

@@ -36,6 +36,11 @@ class JaxTopology(Topology):
         return True
 
     @property
+    def splits_replicas(self) -> bool:
+        """Yes: XLA divides a step."""
+        return True
+
+    @property
     def replicas_per_element(self) -> int:
         """Those of this process."""
         return self.replicas_per_host

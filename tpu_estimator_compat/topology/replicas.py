@@ -48,6 +48,11 @@ class Topology:
         return self.on_tpu
 
     @property
+    def splits_replicas(self) -> bool:
+        """Whether several devices share a replica where the configuration says so."""
+        return self.on_tpu
+
+    @property
     def workers(self) -> Workers | None:
         """The machines that run steps together, one process each; None for one process."""
         return workers.of(self.strategy)

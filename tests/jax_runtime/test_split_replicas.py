@@ -1,0 +1,265 @@
+"""Replicas that share several devices: XLA's partitioner divides their step, and nobody notices."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+from tensorflow.python.tpu.ops import tpu_ops
+
+import tpu_estimator_compat as tpu
+import tpu_estimator_compat.v1 as tf
+from tpu_estimator_compat.jax_runtime import runner
+from tpu_estimator_compat.runtime import jax_mesh
+
+TOLERANCE = 1e-5
+UNITS = 256
+PARTITIONS = {1: None, 2: None, 4: [[2, 2], [4, 1]]}
+
+
+def exchanged(x):
+    """Hidden values that depend on those of the other of two replicas, by all exchanges."""
+    x += 0.1 * tpu_ops.collective_permute(x, [[0, 1], [1, 0]])
+    return x + 0.1 * tpu_ops.all_to_all(
+        x, concat_dimension=0, split_dimension=0, split_count=2, group_assignment=[[0, 1]]
+    )
+
+
+def model_fn(features, labels, mode, params):
+    hidden = tf.layers.dense(features, UNITS, activation=tf.nn.relu)
+    hidden = tf.layers.dense(hidden, UNITS, activation=tf.nn.relu)
+    hidden = tf.layers.dropout(hidden, 0.1, training=mode == tpu.ModeKeys.TRAIN)
+    if mode == tpu.ModeKeys.TRAIN:
+        hidden = exchanged(hidden)
+    prediction = tf.layers.dense(hidden, 1)
+    if mode == tpu.ModeKeys.PREDICT:
+        return tpu.TPUEstimatorSpec(mode, predictions={"y": prediction})
+    loss = tf.reduce_mean((prediction - labels) ** 2)
+    optimizer = tpu.CrossShardOptimizer(tf.train.MomentumOptimizer(0.001, 0.9))
+    train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    metrics = (lambda y, p: {"mae": tf.metrics.mean_absolute_error(y, p)}, [labels, prediction])
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, eval_metrics=metrics)
+
+
+def examples(columns):
+    x = np.random.RandomState(0).normal(size=(128, columns)).astype(np.float32)
+    return x, x.sum(axis=1, keepdims=True) ** 2
+
+
+def input_fn(params, columns=8):
+    dataset = tf.data.Dataset.from_tensor_slices(examples(columns))
+    return dataset.repeat().batch(params["batch_size"], drop_remainder=True)
+
+
+def predict_input_fn(params):
+    return tf.data.Dataset.from_tensor_slices(examples(8)[0][:30]).batch(params["batch_size"])
+
+
+def make(model_dir, cores, *, partition=None, replicas=2, **kwargs):
+    config = tpu.RunConfig(
+        model_dir=str(model_dir),
+        runtime="jax",
+        tf_random_seed=3,
+        save_summary_steps=0,
+        tpu_config=tpu.TPUConfig(
+            iterations_per_loop=kwargs.pop("loop", 1),
+            num_shards=replicas,
+            num_cores_per_replica=None if cores == 1 else cores,
+            per_host_input_for_training=tpu.InputPipelineConfig.PER_HOST_V2,
+            input_partition_dims=partition,
+        ),
+        **kwargs,
+    )
+    return tpu.TPUEstimator(
+        model_fn,
+        config=config,
+        params={},
+        train_batch_size=16,
+        eval_batch_size=16,
+        predict_batch_size=16,
+    )
+
+
+class Observer(tf.train.SessionRunHook):
+    """Keeps the losses, the kernel as a session shows it, and where variables are."""
+
+    def __init__(self):
+        self.losses = []
+
+    def begin(self):
+        self._kernel = next(v for v in tf.global_variables() if v.op.name == "dense_1/kernel")
+        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
+
+    def after_create_session(self, session, coord):
+        self._store = session.store
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._loss)
+
+    def after_run(self, run_context, run_values):
+        self.losses.append(run_values.results)
+        names = [n for n in self._store if n.startswith("dense")]
+        self.arrays = dict(zip(names, self._store.take(names), strict=True))
+
+    def end(self, session):
+        self.kernel = session.run(self._kernel)
+
+
+@dataclasses.dataclass
+class Trained:
+    losses: list
+    variables: dict
+    observer: Observer
+
+
+def train(directory, cores, steps=5, **kwargs):
+    estimator, observer = make(directory, cores, **kwargs), Observer()
+    estimator.train(input_fn, max_steps=steps, hooks=[observer])
+    names = estimator.get_variable_names()
+    variables = {name: estimator.get_variable_value(name) for name in names}
+    return estimator, Trained(observer.losses, variables, observer)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An estimator of replicas of one device each, and what it trained."""
+    return train(tmp_path_factory.mktemp("whole"), 1)
+
+
+def assert_same(found, expected):
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=TOLERANCE)
+    assert found.variables.keys() == expected.variables.keys()
+    for name, value in expected.variables.items():
+        atol = TOLERANCE * np.abs(value).max()
+        np.testing.assert_allclose(found.variables[name], value, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("cores", [2, 4])
+def test_results_are_those_of_whole_replicas(cores, tmp_path, whole):
+    expected_estimator, expected = whole
+    estimator, found = train(tmp_path, cores, partition=PARTITIONS[cores])
+    assert_same(found, expected)
+    results = [e.evaluate(input_fn, steps=2) for e in (estimator, expected_estimator)]
+    assert results[0] == pytest.approx(results[1], rel=TOLERANCE)
+    predictions = [
+        [p["y"] for p in e.predict(predict_input_fn)] for e in (estimator, expected_estimator)
+    ]
+    assert len(predictions[0]) == 30
+    np.testing.assert_allclose(*predictions, rtol=1e-4)
+
+
+def test_a_device_holds_its_share_and_hooks_see_whole_variables(tmp_path):
+    _, found = train(tmp_path, 4, steps=2)
+    arrays = found.observer.arrays
+    first = jax.devices()[0]
+    of_first = sum(
+        shard.data.nbytes
+        for array in arrays.values()
+        for shard in array.addressable_shards
+        if shard.device == first
+    )
+    assert of_first < 0.3 * sum(array.nbytes for array in arrays.values())
+    for name in ("dense_1/kernel", "dense_1/kernel/Momentum"):
+        assert {s.data.shape for s in arrays[name].addressable_shards} == {(UNITS, UNITS // 4)}
+    assert found.observer.kernel.shape == (UNITS, UNITS)
+    np.testing.assert_array_equal(found.observer.kernel, found.variables["dense_1/kernel"])
+
+
+def test_training_goes_on_from_a_checkpoint_of_whole_replicas(tmp_path):
+    found = []
+    for cores in (1, 2):
+        train(tmp_path / str(cores), 1, steps=2)
+        found.append(train(tmp_path / str(cores), cores, steps=5)[1])
+    assert len(found[0].losses) == 3
+    assert_same(*found)
+
+
+def test_a_hook_assigns_a_whole_variable(tmp_path):
+    class Assigns(Observer):
+        def begin(self):
+            super().begin()
+            self._zero = self._kernel.assign(np.zeros([UNITS, UNITS], np.float32))
+
+        def after_create_session(self, session, coord):
+            super().after_create_session(session, coord)
+            session.run(self._zero)
+
+    found = []
+    for cores in (1, 2):
+        hook = Assigns()
+        make(tmp_path / str(cores), cores).train(input_fn, max_steps=3, hooks=[hook])
+        found.append(hook.losses)
+    np.testing.assert_allclose(*found, rtol=TOLERANCE)
+
+
+def test_many_steps_in_one_dispatch(tmp_path, monkeypatch, whole):
+    monkeypatch.setattr(runner.JaxRunner, "_most_for", lambda self, steps: min(steps, 5))
+    _, found = train(tmp_path, 2, loop=5)
+    assert len(found.losses) == 1
+    found.losses = whole[1].losses[:4] + found.losses
+    assert_same(found, whole[1])
+
+
+def test_dimensions_that_cannot_be_split_evenly_stay_whole(tmp_path, caplog):
+    def odd_input_fn(params):
+        return input_fn(params, columns=7)
+
+    losses = []
+    for cores, partition in ((1, None), (2, [[1, 2], None])):
+        observer = Observer()
+        estimator = make(tmp_path / str(cores), cores, partition=partition)
+        estimator.train(odd_input_fn, max_steps=2, hooks=[observer])
+        losses.append(observer.losses)
+    np.testing.assert_allclose(*losses, rtol=TOLERANCE)
+    assert "dimension 1 of" in caplog.text
+    assert "of size 7, in 2 parts" in caplog.text
+
+
+def test_more_devices_than_there_are(tmp_path):
+    with pytest.raises(ValueError, match=r"2 replica\(s\) of 8 device\(s\) each, and JAX has 8"):
+        make(tmp_path, 8).train(input_fn, max_steps=1)
+
+
+@pytest.mark.parametrize(
+    ("cores", "shape", "spec"),
+    [
+        (1, (512, 512), P()),
+        (2, (), P()),
+        (2, (8, 8), P()),
+        (2, (512, 512), P(None, "core0")),
+        (4, (1024, 512, 3), P(("core0", "core1"))),
+        (4, (30522, 64), P(None, ("core0", "core1"))),
+        (2, (30523, 127), P()),
+    ],
+)
+def test_where_variables_are_split(cores, shape, spec):
+    mesh = jax_mesh.mesh(tuple(jax.devices()), cores)
+    found = jax_mesh.of_variable(mesh, shape)
+    assert found.shard_shape(shape) == jax.sharding.NamedSharding(mesh, spec).shard_shape(shape)
+    assert found.is_equivalent_to(jax.sharding.NamedSharding(mesh, spec), len(shape))
+
+
+@pytest.mark.parametrize(
+    ("cores", "shape", "parts", "share"),
+    [
+        (1, (4, 6), None, (4, 6)),
+        (1, (), None, ()),
+        (2, (4, 6), None, (4, 6)),
+        (2, (4, 6), [1, 2], (4, 3)),
+        (4, (4, 6), [2, 2], (2, 3)),
+        (4, (8, 3), [4, 1], (2, 3)),
+        (4, (8, 3), [2, 2], (4, 3)),
+    ],
+)
+def test_where_input_is_split(cores, shape, parts, share):
+    mesh = jax_mesh.mesh(tuple(jax.devices()), cores)
+    replicas = 8 // cores
+    rows = (replicas, *shape) if not shape else (replicas * shape[0], *shape[1:])
+    found = jax_mesh.of_feed(mesh, shape, parts).shard_shape((5, *(rows if shape else [replicas])))
+    assert found == (5, *(share if shape else [1]))
+
+
+def test_a_number_of_devices_that_is_no_power_of_2():
+    with pytest.raises(ValueError, match="power of 2; got 3"):
+        jax_mesh.mesh(tuple(jax.devices()[:6]), 3)
