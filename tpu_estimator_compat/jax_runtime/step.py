@@ -13,7 +13,7 @@ from tpu_estimator_compat.jax_runtime.device_share import DeviceShare
 from tpu_estimator_compat.jax_runtime.host_share import HostShare
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
-from tpu_estimator_compat.lowering import sources
+from tpu_estimator_compat.lowering import module_cache, sources
 from tpu_estimator_compat.lowering.findings import Severity
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.scan import scan
@@ -22,6 +22,7 @@ from tpu_estimator_compat.lowering.step_module import StepModule
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import HostFunction
 from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.runtime import jax_installation
 from tpu_estimator_compat.runtime.jax_mesh import REPLICA
 
 Values = dict[Key, np.ndarray]
@@ -201,6 +202,9 @@ def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepMod
     Raises:
       NotImplementedError: it cannot be compiled; by the user's lines, with what to write instead.
     """
+    name, directory = module_cache.name_of(step, shapes), jax_installation.cache_directory()
+    if (cached := module_cache.load(directory, name)) is not None:
+        return cached
     found = [finding for finding in scan(step) if finding.severity is Severity.FAILS]
     if found:
         lines = []
@@ -213,9 +217,11 @@ def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepMod
             + "\n".join(lines)
         )
     try:
-        return lower(step, shapes)
+        module = lower(step, shapes)
     except LoweringError as error:
         advice = f" Instead, {error.advice}." if error.advice else ""
         raise NotImplementedError(
             f'This step cannot run with runtime="jax": XLA refuses it. {error.message}{advice}'
         ) from None
+    module_cache.store(directory, name, module)
+    return module

@@ -56,6 +56,24 @@ class StepModule:
     variables: Mapping[str, Array]
     fetches: tuple[str, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """All but the code, as JSON values."""
+        return {
+            "feeds": [array.to_json() for array in self.feeds],
+            "variables": {name: array.to_json() for name, array in self.variables.items()},
+            "fetches": list(self.fetches),
+        }
+
+    @classmethod
+    def from_json(cls, code: bytes, fields: Mapping[str, Any]) -> StepModule:
+        """The module of code with what `to_json` gave."""
+        return cls(
+            code,
+            tuple(map(Array.from_json, fields["feeds"])),
+            {name: Array.from_json(array) for name, array in fields["variables"].items()},
+            tuple(fields["fetches"]),
+        )
+
     @property
     def stored(self) -> list[str]:
         """Names of the variables that have values from one step to the next."""
@@ -79,21 +97,9 @@ class Dispatch:
 
     def to_json(self) -> dict[str, Any]:
         """All but the code, as JSON values."""
-        return {
-            "feeds": [array.to_json() for array in self.step.feeds],
-            "variables": {name: a.to_json() for name, a in self.step.variables.items()},
-            "fetches": list(self.step.fetches),
-            "most": self.most,
-            "loss": self.loss,
-        }
+        return {**self.step.to_json(), "most": self.most, "loss": self.loss}
 
     @classmethod
     def from_json(cls, code: bytes, fields: Mapping[str, Any]) -> Dispatch:
         """The dispatch of a module with what `to_json` gave."""
-        step = StepModule(
-            code,
-            tuple(map(Array.from_json, fields["feeds"])),
-            {name: Array.from_json(array) for name, array in fields["variables"].items()},
-            tuple(fields["fetches"]),
-        )
-        return cls(step, fields["most"], fields["loss"])
+        return cls(StepModule.from_json(code, fields), fields["most"], fields["loss"])

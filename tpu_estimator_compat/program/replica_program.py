@@ -121,6 +121,13 @@ class ReplicaProgram:
         """Placeholders that the program needs and that nobody feeds."""
         return [op for op in self.ops if op.type == "Placeholder"]
 
+    def definitions(self) -> list[bytes]:
+        """The program's stages as bytes, the same for the same program in another process."""
+        return [
+            self._graph_def(index).SerializeToString(deterministic=True)
+            for index in range(len(self.stages))
+        ]
+
     def _graph_def(self, index: int) -> tf.compat.v1.GraphDef:
         replica = None if self.native_collectives else _replica_id(self.replicas)
         cached = self._graph_defs.get((index, replica))
