@@ -1,8 +1,9 @@
-"""Which TensorFlow is installed, read before its import: what cannot work is refused by name."""
+"""What the environment says before TensorFlow is imported: what is installed, what is asked for."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import sys
 
@@ -14,6 +15,14 @@ LIBTPU = "0.0.24"
 
 _LAST_LIBTPU = (0, 0, 31)
 """The newest one with which `import tensorflow` does not end the process; 0.0.32.1 does."""
+
+RUNTIME_VARIABLE = "TPU_ESTIMATOR_COMPAT_RUNTIME"
+TENSORFLOW, JAX, AUTO = RUNTIMES = ("tensorflow", "jax", "auto")
+
+
+def runtime() -> str:
+    """The runtime that `RUNTIME_VARIABLE` names; TensorFlow where it is not set."""
+    return os.environ.get(RUNTIME_VARIABLE) or TENSORFLOW
 
 
 def check() -> None:

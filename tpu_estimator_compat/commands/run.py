@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import os
 import sys
 import traceback
 import types
 
+from tpu_estimator_compat.environment import RUNTIME_VARIABLE, RUNTIMES
 from tpu_estimator_compat.legacy import locating
 
 NAME = "run"
@@ -27,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="N",
         help="split the CPU into N devices, which are N replicas under use_tpu=True",
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=RUNTIMES,
+        help="what runs the steps under use_tpu=True, where the script's RunConfig does not say: "
+        "tensorflow; jax: JAX's TPUs, GPUs or CPUs; auto: jax, if that has a TPU and TensorFlow "
+        f"has none. Sets the environment variable {RUNTIME_VARIABLE}",
     )
     add_script_arguments(parser)
 
@@ -76,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the script; returns its exit status, 1 after printing its traceback, 2 without one."""
     if not script_is_there(arguments, NAME):
         return 2
+    if arguments.runtime:
+        os.environ[RUNTIME_VARIABLE] = arguments.runtime
     if arguments.logical_cpus:
         _split_cpu(arguments.logical_cpus)
     return run_script(arguments, NAME)

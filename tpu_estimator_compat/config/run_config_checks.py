@@ -8,7 +8,7 @@ import tensorflow as tf
 # The original read arguments with this function, so wrappers and partials count the same.
 from tensorflow.python.util import function_utils
 
-from tpu_estimator_compat.config.runtime import RUNTIME_VARIABLE, RUNTIMES
+from tpu_estimator_compat.environment import RUNTIME_VARIABLE, RUNTIMES
 
 
 def _is_device_fn(value: Any) -> bool:

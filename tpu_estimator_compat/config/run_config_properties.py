@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.config.runtime import runtime_in_environment
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.config.session_config import asks_for_jit
 
 
@@ -186,7 +186,7 @@ class RunConfigProperties:
     @property
     def runtime(self) -> str:
         """What runs the steps of TPU execution: "tensorflow", "jax" or "auto"."""
-        return self._runtime or runtime_in_environment()
+        return self._runtime or environment.runtime()
 
     @property
     def save_input_state(self) -> bool:

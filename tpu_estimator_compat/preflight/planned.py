@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.config.runtime import JAX
+from tpu_estimator_compat.environment import JAX
 from tpu_estimator_compat.jax_runtime.device_share import DeviceShare
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
 from tpu_estimator_compat.modes.captured_mode import CapturedMode

@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.config.runtime import AUTO, JAX
+from tpu_estimator_compat.environment import AUTO, JAX
 from tpu_estimator_compat.runtime import jax_installation, workers
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import cluster, local, tpu_system
