@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -17,6 +18,7 @@ import tensorflow as tf
 from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModule
 from tpu_estimator_compat.preflight import compiler, topologies
 from tpu_estimator_compat.preflight.compiled import Error, Place
+from tpu_estimator_compat.runtime import jax_installation
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -263,13 +265,47 @@ def test_variables_of_the_user_do_not_matter(compile_for, monkeypatch):
     assert compile_for(modules.step(4), "v5e:2x2", 4).error is Error.NONE
 
 
-def test_the_versions_are_those_of_the_extra():
+@pytest.mark.parametrize(
+    ("extra", "versions"),
+    [("jax", jax_installation.VERSIONS), ("preflight", compiler.VERSIONS)],
+)
+def test_the_versions_are_those_of_the_extra(extra, versions):
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
-    lines = config["options.extras_require"]["preflight"].splitlines()
+    lines = config["options.extras_require"][extra].splitlines()
     pins = dict(line.split("==") for line in lines if "==" in line)
 
-    assert pins == compiler.VERSIONS
+    assert pins == versions
+
+
+IMPORTS = """
+import json, pathlib, runpy, sys
+worker = runpy.run_path(sys.argv[1])
+answer = worker["_answer"](json.loads(pathlib.Path(sys.argv[2]).read_text()))
+package = sys.modules["tpu_estimator_compat"].__file__
+imported = [name for name in ("tensorflow", "keras") if name in sys.modules]
+print(json.dumps([sorted(answer), package, imported]))
+"""
+
+
+def test_the_worker_imports_its_own_package_and_no_tensorflow(tmp_path):
+    """Also where the path has another package of that name."""
+    (tmp_path / "tpu_estimator_compat").mkdir()
+    (tmp_path / "tpu_estimator_compat" / "__init__.py").write_text("raise ImportError('another')")
+    dispatch = modules.step(1, most=2)
+    compiler._write_request(tmp_path, dispatch, topologies.parse("v5e:1x1"), 1)
+    package = ROOT / "tpu_estimator_compat"
+    worker = str(package / "preflight" / "worker.py")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", IMPORTS, worker, str(tmp_path / "request")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    answered = ["bytes_accessed", "compiler", "flops", "memory"]
+    assert json.loads(done.stdout) == [answered, str(package / "__init__.py"), []]
 
 
 @pytest.mark.parametrize(

@@ -57,4 +57,5 @@ def test_a_family_compiles_for_every_generation(family, mode, tmp_path, monkeypa
         assert report.memory.arguments >= report.input_bytes
         assert sum(x.variables + x.slots for x in report.layers) == report.variable_bytes
         asked, compiled = report.collectives.all_reduces, report.collectives.compiled
-        assert bool(asked) == bool(compiled)
+        in_loop = mode == "train" and report.dispatch_steps > 1  # which ends where the loss is NaN
+        assert bool(asked or in_loop) == bool(compiled)

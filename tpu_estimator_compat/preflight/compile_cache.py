@@ -65,14 +65,9 @@ def key(dispatch: Dispatch, topology: str, replicas: int, versions: dict[str, st
     # The order of variables, which is that of the arguments, counts.
     request = [*request, list(dispatch.step.variables)]
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
-    digest.update(b"\0" + without_function_numbers(dispatch.step.code))
+    digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))
     digest.update(b"\0" + _sources())
     return digest.hexdigest()
-
-
-def without_function_numbers(code: bytes) -> bytes:
-    """A module without the numbers that TensorFlow has given its functions."""
-    return _FUNCTION_NUMBER.sub(rb"\g<1>", code)
 
 
 def load(directory: pathlib.Path, name: str) -> Compiled | None:

@@ -113,7 +113,8 @@ class Collectives:
       all_reduces: number of sums over replicas in the captured step.
       all_reduce_bytes: bytes that one replica puts into them.
       others: number of other exchanges.
-      compiled: number by kind after compilation, which merges them; empty if not compiled.
+      compiled: number by kind after compilation, which merges them; empty if not compiled. A loop
+        of training adds up the loss, and ends where it is NaN: that is among them.
     """
 
     all_reduces: int

@@ -48,7 +48,7 @@ def footnote(of: Sequence[Row]) -> str:
     """What the star in the names of rows says; empty if none has one."""
     if not any(row.name.endswith("*") for row in of):
         return ""
-    return "* of one replica, in one step; of a loop also what is done before it for all its steps"
+    return "* of one replica and one step; what precedes a loop counts for all its steps"
 
 
 def compiled_as(reports: Sequence[Report]) -> str:

@@ -14,9 +14,14 @@ _NO_COMPILATION = (
     "The step was not compiled for a TPU: whether it fits the memory, and whether the TPU's "
     "compiler takes each operation, is not checked."
 )
+_JAX = (
+    'What was compiled is what `runtime="jax"` runs. TensorFlow\'s own TPU runtime puts another '
+    "loop around the same step."
+)
 _CPU_KERNELS = (
-    "Operations are judged by TensorFlow's XLA kernels for the CPU: one that has such a kernel, "
-    "but none for the TPU, passes unseen."
+    'Operations are judged by TensorFlow\'s XLA kernels for the CPU, which `runtime="jax"` takes '
+    "to the TPU. In TensorFlow's own TPU runtime, one that has such a kernel, but none for the "
+    "TPU, passes unseen."
 )
 _TPU_ONLY = (
     "Operations that only a TPU has (infeed, outfeed, TPUEmbedding, outside compilation) are "
@@ -36,6 +41,7 @@ ORDER = (
     _NO_LOWERING,
     _NO_COMPILATION,
     _ESTIMATE,
+    _JAX,
     _CPU_KERNELS,
     _TPU_ONLY,
     _DYNAMIC,
@@ -50,6 +56,6 @@ def cannot_know(report: Report) -> list[str]:
     if reached is None:
         return [_NO_GRAPH, _NO_COMPILATION, _NO_RUN]
     missing = {_NO_GRAPH}
-    missing |= {_ESTIMATE} if reached < Depth.COMPILE else {_NO_COMPILATION}
+    missing |= {_ESTIMATE, _JAX} if reached < Depth.COMPILE else {_NO_COMPILATION}
     missing |= {_DYNAMIC} if reached < Depth.LOWER else {_NO_LOWERING}
     return [sentence for sentence in ORDER if sentence not in missing]
