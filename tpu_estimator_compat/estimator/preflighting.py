@@ -38,8 +38,8 @@ class Preflighting:
     ) -> Preflight:
         """Compiles this estimator's step for TPUs that are not there.
 
-        What is compiled is what `RunConfig(runtime="jax")` runs there: the steps of one dispatch in a
-        loop, with the input of all of them, and variables updated in place.
+        What is compiled is what `RunConfig(runtime="jax")` runs there: the steps of one dispatch in
+        a loop, with the input of all of them, and variables updated in place.
 
         model_fn and input_fn are called as on that TPU, whatever `use_tpu` says; no data is read,
         no variable gets memory, nothing is written to model_dir.

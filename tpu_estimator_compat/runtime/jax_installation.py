@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import logging
 import os
 import pathlib
 from importlib import metadata
@@ -12,6 +12,7 @@ from typing import Any
 VERSIONS = {"jax": "0.10.2", "jaxlib": "0.10.2"}
 """What this package is tried with, and what its extra `jax` installs."""
 
+_CPU_FLAG = "xla_force_host_platform_device_count"
 _INSTALL = "pip install 'tpu_estimator_compat[jax]'"
 
 
@@ -53,55 +54,33 @@ def cache_directory() -> pathlib.Path:
     return pathlib.Path(base, "tpu_estimator_compat", "jax")
 
 
-def devices(cpus: int) -> tuple[Any, ...]:
+def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
     """The devices of JAX's default platform, in all processes.
 
     Args:
       cpus: how many CPU devices there are to be, where JAX has nothing else, and nobody has asked
-        it for its devices before.
+        it for its devices or set their number before.
+      tpu_chips: how many TPU chips this machine has.
 
     Raises:
       ImportError: see `check`.
     """
     check()
     import jax
-    from jax.extend import backend
 
-    if not _is_started():
-        _set_unless_set(jax, "jax_num_cpu_devices", cpus, -1)
-        _set_unless_set(jax, "jax_compilation_cache_dir", str(cache_directory()), None)
-        # A step of a legacy model takes seconds to compile; what is quicker is not worth a file.
-        logging.getLogger("jax._src.xla_bridge").addFilter(_no_hint_at_accelerators)
-    del backend
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is None:
+        config.update("jax_compilation_cache_dir", str(cache_directory()))
+    if config.jax_platforms is None and not tpu_chips and not _has_plugins():
+        # libtpu, which preflight brings, would look for a TPU, and complain.
+        config.update("jax_platforms", "cpu")
+    if config.jax_num_cpu_devices == -1 and _CPU_FLAG not in os.environ.get("XLA_FLAGS", ""):
+        # JAX has started already, with as many as it has.
+        with contextlib.suppress(RuntimeError):
+            config.update("jax_num_cpu_devices", cpus)
     return tuple(jax.devices())
 
 
-def _is_started() -> bool:
-    from jax._src import xla_bridge
-
-    return bool(xla_bridge.backends_are_initialized())
-
-
-def _set_unless_set(jax: Any, name: str, value: Any, unset: Any) -> None:
-    if getattr(jax.config, name) == unset and "xla_force_host_platform_device_count" not in (
-        os.environ.get("XLA_FLAGS", "") if name == "jax_num_cpu_devices" else ""
-    ):
-        jax.config.update(name, value)
-
-
-def _no_hint_at_accelerators(record: logging.LogRecord) -> bool:
-    return "falling back to cpu" not in record.getMessage().lower()
-
-
-def has_tpu() -> bool:
-    """Whether JAX is installed and has a TPU; it is not started where nothing speaks for one."""
-    if not is_installed() or _version("libtpu") is None:
-        return False
-    if not any(pathlib.Path("/dev").glob("accel*")) and not any(
-        pathlib.Path("/dev/vfio").glob("[0-9]*")
-    ):
-        return False
-    check()
-    import jax
-
-    return jax.default_backend() == "tpu"
+def _has_plugins() -> bool:
+    """Whether JAX has found packages for other devices, such as GPUs."""
+    return importlib.util.find_spec("jax_plugins") is not None

@@ -10,6 +10,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.runtime import eager, jax_installation
+from tpu_estimator_compat.topology import tpu_system
 from tpu_estimator_compat.topology.replicas import Topology
 
 
@@ -58,6 +59,14 @@ class JaxTopology(Topology):
         return jax_mesh.mesh(self.devices, self.cores_per_replica)
 
 
+def has_tpu() -> bool:
+    """Whether this machine has a TPU that JAX sees."""
+    if not tpu_system.attached_chips() or not jax_installation.is_installed():
+        return False
+    devices = jax_installation.devices(1, tpu_chips=tpu_system.attached_chips())
+    return bool(devices[0].platform == "tpu")
+
+
 def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
     """The replicas on JAX's devices.
 
@@ -77,7 +86,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
             )
     with eager.eager_mode():
         cpus = len(tf.config.list_logical_devices("CPU"))
-    devices = jax_installation.devices(cpus)
+    devices = jax_installation.devices(cpus, tpu_chips=tpu_system.attached_chips())
     tpu_config = getattr(config, "tpu_config", None)
     cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
     wanted = getattr(tpu_config, "num_shards", None) or len(devices) // cores

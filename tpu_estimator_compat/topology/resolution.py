@@ -17,10 +17,10 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.environment import AUTO, JAX
-from tpu_estimator_compat.runtime import jax_installation, workers
+from tpu_estimator_compat.runtime import workers
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import cluster, local, tpu_system
-from tpu_estimator_compat.topology.jax_devices import jax_topology
+from tpu_estimator_compat.topology.jax_devices import has_tpu, jax_topology
 from tpu_estimator_compat.topology.replicas import Topology
 from tpu_estimator_compat.topology.tpu_strategy import TPUStrategy
 
@@ -85,7 +85,7 @@ def _is_for_jax(config: RunConfig, mode: str) -> bool:
     if config.runtime != AUTO:
         return config.runtime == JAX
     given = config.train_distribute or config.eval_distribute
-    return not given and not tpu_system.find(config, mode) and jax_installation.has_tpu()
+    return not given and not tpu_system.is_seen(config, mode) and has_tpu()
 
 
 def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribute.Strategy | None:

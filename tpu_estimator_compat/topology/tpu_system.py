@@ -54,10 +54,22 @@ def find(config: RunConfig, mode: str) -> Resolver | None:
     tpu_config = getattr(config, "tpu_config", None)
     if tpu_config is not None and tpu_config.tpu_job_name:
         job = {"job_name": tpu_config.tpu_job_name}
-    master = config.evaluation_master if mode == ModeKeys.EVAL else config.master
-    if master and not config.cluster_spec:  # in a cluster, it is this worker's own address
+    if master := _master(config, mode):
         return _resolver(master, **job)
     return in_environment(**job)
+
+
+def is_seen(config: RunConfig, mode: str) -> bool:
+    """Whether there is a TPU that `find` would find, as far as that is known without asking it."""
+    named = isinstance(getattr(config, "cluster", None), TPUClusterResolver)
+    named |= bool(_master(config, mode)) or any(map(os.environ.get, _ENVIRONMENT))
+    return named or bool(tf.config.list_physical_devices("TPU"))
+
+
+def _master(config: RunConfig, mode: str) -> str | None:
+    """The address of a TPU; in a cluster, a master is this worker's own address."""
+    master = config.evaluation_master if mode == ModeKeys.EVAL else config.master
+    return master if master and not config.cluster_spec else None
 
 
 def in_environment(**job: str) -> Resolver | None:
@@ -79,7 +91,8 @@ def _warn_of_unused_chips() -> None:
         logging.warning(
             "This machine has %d TPU chip(s), but TensorFlow %s sees none, so they are not used. "
             "TensorFlow for TPUs is a package of its own, tensorflow-tpu, and only one process can "
-            "have the chips: see migration_guide/distribution.md.",
+            'have the chips: see migration_guide/distribution.md. RunConfig(runtime="jax") runs '
+            "on them with JAX: see migration_guide/jax.md.",
             chips,
             tf.__version__,
         )
