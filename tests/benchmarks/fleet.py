@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -44,6 +45,13 @@ VARIANTS = {
     "ours_host_call": Variant("ours", ("--use-tpu", "--listen", "host_call")),
     "original_every_step": Variant("original", ("--listen", "every_step")),
     "ours_every_step": Variant("ours", ("--listen", "every_step")),
+    **{
+        f"{runtime}_{replicas}": Variant(
+            "ours", ("--use-tpu", "--runtime", runtime, "--replicas", str(replicas))
+        )
+        for runtime in ("tensorflow", "jax")
+        for replicas in (1, 4, 8)
+    },
     "ours_slow": Variant("ours", ("--use-tpu", "--listen", "slow")),
     "ours_slow_host_call": Variant("ours", ("--use-tpu", "--listen", "slow_host_call")),
 }
@@ -58,13 +66,22 @@ class Worker:
       task: train, evaluate, predict or export.
       loop: see `benchmarks.sides.Settings`.
       original: the interpreter that has the original.
+      cache: directory of caches; None for a new one.
 
     Attributes:
       imports: seconds that its imports took.
       baseline: bytes resident after them.
     """
 
-    def __init__(self, variant: str, model: str, task: str, loop: int, original: str) -> None:
+    def __init__(
+        self,
+        variant: str,
+        model: str,
+        task: str,
+        loop: int,
+        original: str,
+        cache: str | None = None,
+    ) -> None:
         kind = VARIANTS[variant]
         self.variant = variant
         self._directory = tempfile.mkdtemp(prefix="benchmark-")
@@ -78,6 +95,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             cwd=_ROOT,
+            env={**os.environ, "XDG_CACHE_HOME": cache or self._directory},
             text=True,
         )
         answer = self.answer()
@@ -115,13 +133,18 @@ class Worker:
 
 @contextlib.contextmanager
 def fleet(
-    variants: Sequence[str], model: str, task: str, original: str, loop: int = 100
+    variants: Sequence[str],
+    model: str,
+    task: str,
+    original: str,
+    loop: int = 100,
+    cache: str | None = None,
 ) -> Iterator[list[Worker]]:
     """Workers of several variants, started one after the other, ended together."""
     workers: list[Worker] = []
     try:
         for variant in variants:
-            workers.append(Worker(variant, model, task, loop, original))
+            workers.append(Worker(variant, model, task, loop, original, cache))
         yield workers
     finally:
         for worker in workers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,6 +43,9 @@ _LISTENING_PROCESSES = 3
 _EVERY_STEP = ["original_every_step", "ours_every_step"]
 _SLOW_LISTENING = ["ours_slow", "ours_slow_host_call"]
 _SLOW_STEPS = 200
+_RUNTIMES = ["tensorflow_1", "tensorflow_4", "tensorflow_8", "jax_1", "jax_4", "jax_8"]
+_RUNTIME_STEPS = {"small": 400, "mlp": 400, "convnet": 20, "encoder": 20}
+_STARTS_AT_MOST = 3
 _STARTS = ["bare", "keras", "original", "ours"]
 _BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100}
 _CALL_EXAMPLES = {"small": 16 * 800, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
@@ -135,6 +139,25 @@ def first_step(plan: Plan, model: str) -> dict[str, Samples]:
                 seconds.setdefault(variant, []).append(workers[0].answer()["seconds"])
                 imports.setdefault(variant, []).append(workers[0].imports)
     return {"first_step": seconds, "imports": imports}
+
+
+def runtimes(plan: Plan, model: str) -> dict[str, Samples]:
+    """TensorFlow's replicas and JAX's devices, on one machine's CPU.
+
+    Steps per second; seconds to the end of step 1 with empty caches, and with those that the start
+    before has filled.
+    """
+    variants = plan.choose(_RUNTIMES)
+    rates = _blocks(plan, variants, model, _RUNTIME_STEPS[model], "seconds")
+    first: Samples = {}
+    second: Samples = {}
+    for _ in range(min(plan.rounds, _STARTS_AT_MOST)):
+        for variant in variants:
+            with tempfile.TemporaryDirectory() as cache:
+                for seconds in first, second:
+                    with fleet([variant], model, "train", plan.original, 1, cache) as [worker]:
+                        seconds.setdefault(variant, []).append(worker.answer()["seconds"])
+    return {"runtime_steps": rates, "runtime_first_step": first, "runtime_second_start": second}
 
 
 def calls(plan: Plan, model: str, task: str) -> dict[str, Samples]:

@@ -31,6 +31,7 @@ WHAT = (
     "listening",
     "every_step",
     "first_step",
+    "runtimes",
     "evaluate",
     "predict",
     "export",
@@ -55,6 +56,8 @@ def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measu
         add(measures.every_step(plan, model))
     if "first_step" in what:
         add(measures.first_step(plan, model))
+    if "runtimes" in what:
+        add(measures.runtimes(plan, model))
     for task in ("evaluate", "predict"):
         if task in what:
             add(measures.calls(plan, model, task))

@@ -32,6 +32,8 @@ def main() -> None:
     parser.add_argument("--loop", type=int, default=100)
     parser.add_argument("--use-tpu", action="store_true")
     parser.add_argument("--jit", action="store_true")
+    parser.add_argument("--runtime", default="tensorflow")
+    parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--listen", default="", choices=sides.LISTENERS)
     args = parser.parse_args()
     channel = Channel()
@@ -41,10 +43,14 @@ def main() -> None:
         side.choose(args.side)
     from benchmarks import models
 
+    if args.replicas > 1:
+        _split_cpu(args.replicas)
     imported = time.perf_counter() - _STARTED
     model = models.load(args.model)
     channel.send(imports=imported)
-    settings = sides.Settings(args.loop, args.use_tpu, args.jit, args.model_dir, args.listen)
+    settings = sides.Settings(
+        args.loop, args.use_tpu, args.jit, args.model_dir, args.listen, args.runtime
+    )
     if args.task == "train":
         side.train(model, Gate(channel), settings)
         return
@@ -62,6 +68,14 @@ def main() -> None:
             first=timing.first,
             seconds_to_first=timing.seconds_to_first,
         )
+
+
+def _split_cpu(replicas: int) -> None:
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    parts = [tf.config.LogicalDeviceConfiguration()] * replicas
+    tf.config.set_logical_device_configuration(cpu, parts)
 
 
 if __name__ == "__main__":

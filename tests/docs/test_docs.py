@@ -45,6 +45,13 @@ assert [int(c) for c in classes[:3]] == [0, 1, 2], classes[:3]
 assert len(history.history["loss"]) == 2
 assert estimator.latest_checkpoint() == "clouds/model.ckpt-410"
 """,
+    "jax.md": """
+assert results["global_step"] == 100, results
+assert results["loss"] < 1e-3, results
+import jax
+assert isinstance(jax.devices()[0], jax.Device)
+assert not jax.config.jax_enable_x64
+""",
     "distribution.md": """
 assert results["global_step"] == 100, results
 assert results["loss"] < 1e-3, results

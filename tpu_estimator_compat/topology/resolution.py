@@ -60,6 +60,12 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
     """
     if tpu_semantics and _is_for_jax(config, mode):
         return jax_topology(config, mode)
+    if not tpu_semantics and config._runtime == JAX:
+        logging.warning(
+            'RunConfig(runtime="jax") has no effect on %s, which is not asked to run on TPU. Set '
+            "use_tpu=True, and for evaluation eval_on_tpu=True, for steps on JAX's devices.",
+            mode,
+        )
     explicit = _explicit(config, mode, tpu_semantics)
     if explicit is not None:
         return Topology.over(explicit, tpu_semantics)

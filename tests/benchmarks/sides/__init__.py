@@ -27,6 +27,7 @@ class Settings:
       listen: who listens to this package, one of `LISTENERS`: nobody (""), a "host_call" that
         writes four scalars in every step, a "hook" every 100 steps, or one in "every_step"; nobody
         to steps that sleep (`SLEEP`), "slow", or a "slow_host_call" that sleeps as long as they do.
+      runtime: of this package.
     """
 
     loop: int
@@ -34,6 +35,7 @@ class Settings:
     jit: bool
     model_dir: str
     listen: str = ""
+    runtime: str = "tensorflow"
 
 
 class Timing:

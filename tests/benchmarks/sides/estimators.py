@@ -144,7 +144,7 @@ def _estimator(model: types.ModuleType, settings: Settings, save_steps: int | No
         save_summary_steps=0,
         log_step_count_steps=_ENDLESS,
         tpu_config=tpu.TPUConfig(iterations_per_loop=settings.loop),
-        **({} if _Namespace.original else {"jit_compile": settings.jit}),
+        **({} if _Namespace.original else _ours(settings)),
     )
     return tpu.TPUEstimator(
         model_fn=_model_fn_of(model, settings),
@@ -154,6 +154,11 @@ def _estimator(model: types.ModuleType, settings: Settings, save_steps: int | No
         eval_batch_size=model.BATCH,
         predict_batch_size=model.BATCH,
     )
+
+
+def _ours(settings: Settings) -> dict[str, Any]:
+    """What only this package's config has."""
+    return {"jit_compile": settings.jit, "runtime": settings.runtime}
 
 
 class GateHook(tf.train.SessionRunHook):
