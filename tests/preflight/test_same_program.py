@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 
 import numpy as np
@@ -16,7 +15,7 @@ import tpu_estimator_compat as tec
 from tpu_estimator_compat.jax_runtime import step
 from tpu_estimator_compat.lowering.findings import Kind
 from tpu_estimator_compat.lowering.step_module import Dispatch
-from tpu_estimator_compat.preflight import compiler, compiler_dump, programs
+from tpu_estimator_compat.preflight import compiler_dump, programs
 from tpu_estimator_compat.preflight.report import Verdict
 
 WIDTH = 8
@@ -87,6 +86,11 @@ def without_numbers(dispatch: Dispatch) -> Dispatch:
     return dataclasses.replace(dispatch, step=dataclasses.replace(dispatch.step, code=code))
 
 
+@pytest.fixture(autouse=True)
+def _nothing_cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def ran(monkeypatch):
     """The dispatches that the runtime makes functions of."""
@@ -154,9 +158,6 @@ def test_the_loop_as_it_is_compiled(tmp_path, monkeypatch, checked):
 
     real = compiler_dump.collectives
     monkeypatch.setattr(compiler_dump, "collectives", noted)
-    monkeypatch.setattr(
-        compiler, "compile", functools.partial(compiler.compile, cache_dir=tmp_path / "cache")
-    )
     made = estimator(tmp_path / "model", "jax").preflight(input_fn, "v5e:2x2")
 
     [report] = made.reports
