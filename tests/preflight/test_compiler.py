@@ -252,7 +252,9 @@ def test_what_is_no_module_cannot_be_expressed(compile_for):
 
 @pytest.mark.parametrize("replicas", [0, 5])
 def test_more_replicas_than_devices(compile_for, replicas):
-    with pytest.raises(ValueError, match=rf"v5e:2x2 has 4 device\(s\).*got {replicas} replicas"):
+    with pytest.raises(
+        ValueError, match=rf"v5e:2x2 has 4 device\(s\), 1 for.*got {replicas} replicas"
+    ):
         compile_for(modules.step(1), "v5e:2x2", replicas)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 
 import numpy as np
@@ -16,8 +15,9 @@ import tpu_estimator_compat as tec
 from tpu_estimator_compat.jax_runtime import step
 from tpu_estimator_compat.lowering.findings import Kind
 from tpu_estimator_compat.lowering.step_module import Dispatch
-from tpu_estimator_compat.preflight import compiler, compiler_dump, programs
+from tpu_estimator_compat.preflight import compiler_dump, programs
 from tpu_estimator_compat.preflight.report import Verdict
+from tpu_estimator_compat.runtime import jax_mesh
 
 WIDTH = 8
 LOOP = 6
@@ -35,8 +35,8 @@ def predict_input_fn(params):
 
 def model_fn(features, labels, mode, params):
     """Two layers with dropout, a host call on one of two tensors, and strings at the end."""
-    first = tf.compat.v1.get_variable("first", [WIDTH, 16])
-    second = tf.compat.v1.get_variable("second", [16, 4])
+    first = tf.compat.v1.get_variable("first", [WIDTH, 4096])
+    second = tf.compat.v1.get_variable("second", [4096, 4])
     hidden = tf.nn.relu(features @ first)
     if mode == "train":
         hidden = tf.compat.v1.nn.dropout(hidden, rate=0.1)
@@ -62,8 +62,10 @@ def model_fn(features, labels, mode, params):
     )
 
 
-def estimator(folder, runtime):
-    shards = tec.TPUConfig(iterations_per_loop=LOOP, num_shards=4)
+def estimator(folder, runtime, cores=None):
+    shards = tec.TPUConfig(
+        iterations_per_loop=LOOP, num_shards=4 // (cores or 1), num_cores_per_replica=cores
+    )
     return tec.TPUEstimator(
         model_fn,
         config=tec.RunConfig(model_dir=str(folder), runtime=runtime, tpu_config=shards),
@@ -87,15 +89,21 @@ def without_numbers(dispatch: Dispatch) -> Dispatch:
     return dataclasses.replace(dispatch, step=dataclasses.replace(dispatch.step, code=code))
 
 
+@pytest.fixture(autouse=True)
+def _nothing_cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def ran(monkeypatch):
     """The dispatches that the runtime makes functions of."""
     found = []
 
-    def noted(module, mesh, most, loss, *others):
+    def noted(module, mesh, most, loss, partition):
         assert mesh.size == 4
-        found.append(without_numbers(Dispatch(module, most, loss)))
-        return real(module, mesh, most, loss, *others)
+        dispatch = Dispatch(module, most, loss, jax_mesh.cores(mesh), partition)
+        found.append(without_numbers(dispatch))
+        return real(module, mesh, most, loss, partition)
 
     real = step.StepFunction
     monkeypatch.setattr(step, "StepFunction", noted)
@@ -138,6 +146,20 @@ def test_the_runtime_runs_what_preflight_compiles(tmp_path, ran, checked):
     assert len(ran) == 3
 
 
+def test_replicas_of_two_devices(tmp_path, ran, checked):
+    made = estimator(tmp_path / "model", "jax", cores=2)
+    made.train(input_fn, max_steps=LOOP)
+    [report] = made.preflight(input_fn, "v5e:2x2").reports
+
+    [dispatch] = map(without_numbers, checked)
+    assert ran == [dispatch]
+    assert (report.replicas, dispatch.cores) == (2, 2)
+    assert report.verdict is Verdict.FITS
+    assert 0.5 < report.memory.arguments / report.variable_bytes < 0.75
+    [note] = report.notes
+    assert "2 devices share a replica" in note
+
+
 def test_what_a_device_cannot_compute_is_a_fault_where_the_runtime_is_tensorflow(tmp_path):
     made = estimator(tmp_path, "tensorflow")
     [report] = made.preflight(predict_input_fn, "v5e:2x2", "infer", depth="lower").reports
@@ -154,9 +176,6 @@ def test_the_loop_as_it_is_compiled(tmp_path, monkeypatch, checked):
 
     real = compiler_dump.collectives
     monkeypatch.setattr(compiler_dump, "collectives", noted)
-    monkeypatch.setattr(
-        compiler, "compile", functools.partial(compiler.compile, cache_dir=tmp_path / "cache")
-    )
     made = estimator(tmp_path / "model", "jax").preflight(input_fn, "v5e:2x2")
 
     [report] = made.reports

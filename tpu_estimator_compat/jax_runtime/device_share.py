@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.jax_runtime.host_share import cut_tail, sent_to_host
 from tpu_estimator_compat.lowering.replica_step import replica_step
+from tpu_estimator_compat.lowering.step_module import Partition
 from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.step_plan import StepPlan
 
@@ -56,6 +57,15 @@ class DeviceShare:
         """Which of the step's fetches ends a loop of steps where it is NaN; None for none."""
         stops = self.plan.stop_on_nan and self.plan.loss is not None
         return self.number_of_loss if stops else None
+
+    @property
+    def partition(self) -> Partition:
+        """How the step's input is split over the devices of a replica; see `Dispatch`."""
+        parts = self.plan.partition
+        if parts is None:
+            return None
+        fed = len(self.step.feeds) - len(parts)
+        return [*parts, *[None] * fed]  # what is fed besides the input is whole on each
 
     @property
     def input_bytes(self) -> int:

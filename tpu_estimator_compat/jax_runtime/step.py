@@ -69,12 +69,9 @@ class JaxStep:
     def function(self, most: int) -> StepFunction:
         """The function of up to `most` steps."""
         if most not in self._functions:
-            partition = self.plan.partition
-            if partition is not None:
-                fed = len(self._step.feeds) - len(partition)
-                partition = [*partition, *[None] * fed]
+            share = self._share
             self._functions[most] = StepFunction(
-                self._module, self.mesh, most, self._share.stops_on, partition
+                self._module, self.mesh, most, share.stops_on, share.partition
             )
         return self._functions[most]
 

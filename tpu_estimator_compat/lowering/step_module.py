@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
+
+Partition = Sequence[Sequence[int] | None] | None
 
 RANDOM_STATE = "random_state"
 """Name of the generator's state among the variables: int64, a counter of 128 bits and a key."""
@@ -89,17 +91,24 @@ class Dispatch:
       most: how many of them, at most. One is no loop.
       loss: number of the fetch that ends the loop where its mean over replicas is NaN; None for
         none.
+      cores: devices that share a replica.
+      partition: per feed, in how many parts each of its dimensions is split over them, or None;
+        None in all for no split.
     """
 
     step: StepModule
     most: int = 1
     loss: int | None = None
+    cores: int = 1
+    partition: Partition = None
 
     def to_json(self) -> dict[str, Any]:
         """All but the code, as JSON values."""
-        return {**self.step.to_json(), "most": self.most, "loss": self.loss}
+        own = {name: getattr(self, name) for name in ("most", "loss", "cores", "partition")}
+        return {**self.step.to_json(), **own}
 
     @classmethod
     def from_json(cls, code: bytes, fields: Mapping[str, Any]) -> Dispatch:
         """The dispatch of a module with what `to_json` gave."""
-        return cls(StepModule.from_json(code, fields), fields["most"], fields["loss"])
+        own = {name: fields[name] for name in ("most", "loss", "cores", "partition")}
+        return cls(StepModule.from_json(code, fields), **own)

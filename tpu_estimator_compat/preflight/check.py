@@ -86,7 +86,7 @@ class _Check:
             None,
             self._tpu.hbm,
             self._options.depth,
-            notes=list(self._subject.remarks),
+            notes=[*self._subject.remarks, *self._on_cores()],
         )
         try:
             program = self._programs.get(self._topology)
@@ -101,6 +101,16 @@ class _Check:
         if report.verdict is Verdict.UNKNOWN and not report.unknown:
             report.unknown = f"Not compiled: only as deep as {report.asked.name.lower()}."
         return report
+
+    def _on_cores(self) -> list[str]:
+        cores = self._subject.cores_per_replica
+        if cores == 1:
+            return []
+        return [
+            f"{cores} devices share a replica. Memory, FLOPs and bytes are those of one of them, "
+            'as `runtime="jax"` divides the step; variables, input and layers are the whole '
+            "replica's."
+        ]
 
     def _describe(self, report: Report, program: Program) -> None:
         """What the graph says."""
@@ -129,26 +139,23 @@ class _Check:
         return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, least: int) -> Finding | None:
-        """Says so where `least`, before any padding and temporaries, is more than a device has."""
-        if least <= self._tpu.hbm:
+        """Says so where `least`, before any padding and temporaries, is more than a replica has."""
+        cores = self._subject.cores_per_replica
+        if least <= self._tpu.hbm * cores:
             return None
+        whose = "a device" if cores == 1 else f"each of {cores} devices"
         return Finding(
             Severity.FAILS,
             Kind.MEMORY,
             f"Variables and input alone need {numbers.size(least)}, of "
-            f"{numbers.size(self._tpu.hbm)} that a device of {self._tpu.name} has.",
+            f"{numbers.size(self._tpu.hbm)} that {whose} of {self._tpu.name} has.",
             _ADVICE_ON_MEMORY,
         )
 
     def _compile_into(self, report: Report, program: Program) -> None:
         if any(map(stops, report.findings)):
             return
-        if self._subject.cores_per_replica > 1:
-            report.unknown = (
-                f"A replica spans {self._subject.cores_per_replica} devices, and how its tensors "
-                "are divided among them cannot be checked without a TPU."
-            )
-        elif program.dispatch is None:
+        if program.dispatch is None:
             report.unknown = "The step could not be lowered to StableHLO."
         else:
             compiled = self._compile(program.dispatch, f"Compiling for {self._tpu.name}")

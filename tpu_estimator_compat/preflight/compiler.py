@@ -66,7 +66,7 @@ def compile(
     Args:
       dispatch: the program.
       topology: what it is compiled for.
-      replicas: how many of the topology's devices run it, the first ones.
+      replicas: how many run it, on the first devices of the topology.
       time_limit: seconds after which the compiler is stopped.
       progress: called at the beginning and about once a second with what is being done, "start" or
         "compile", and the seconds since the beginning; not if the answer is known from before.
@@ -75,10 +75,10 @@ def compile(
     Raises:
       ValueError: the topology has fewer devices than replicas, or there are no replicas.
     """
-    if not 1 <= replicas <= topology.devices:
+    if not 1 <= replicas * dispatch.cores <= topology.devices:
         raise ValueError(
-            f"{topology.name} has {topology.devices} device(s), one for each replica; got "
-            f"{replicas} replicas."
+            f"{topology.name} has {topology.devices} device(s), {dispatch.cores} for each replica; "
+            f"got {replicas} replicas."
         )
     if missing := _missing():
         return Compiled(error=Error.MISSING, message=missing)
@@ -142,7 +142,7 @@ def _write_request(
         "dispatch": dispatch.to_json(),
         "topology": topology.name,
         "chip_config": topology.chip_config,
-        "replicas": replicas,
+        "devices": replicas * dispatch.cores,
         "directory": str(directory),
         "answer": str(directory / "answer"),
     }

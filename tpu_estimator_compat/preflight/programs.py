@@ -100,7 +100,8 @@ class Programs:
         # Predictions are handed out batch by batch.
         loop = 1 if mode == ModeKeys.PREDICT else self._subject.loop
         steps = DEFAULTS.steps_of_dispatch(share.input_bytes, loop)
-        return Dispatch(lower(share.step), steps, share.stops_on)
+        cores = self._subject.cores_per_replica
+        return Dispatch(lower(share.step), steps, share.stops_on, cores, share.partition)
 
 
 class _Watch:

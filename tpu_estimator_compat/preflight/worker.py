@@ -8,7 +8,7 @@ The request:
   program: path of the step's module, as text or bytecode.
   dispatch: what `Dispatch.to_json` says of the steps.
   topology: libtpu's name, such as "v5e:2x2"; chip_config: libtpu's name, or empty.
-  replicas: how many of the topology's devices run the program.
+  devices: how many of the topology's devices run the program.
   directory: where libtpu writes the compiled program in `dump`, and this script in `stage` what
     is being done. Removed here if the parent dies.
   answer: path of the answer.
@@ -105,7 +105,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     topology: Any = topologies.get_topology_desc(
         platform="tpu", topology_name=request["topology"], **chip
     )
-    devices = tuple(topology.devices[: request["replicas"]])
+    devices = tuple(topology.devices[: request["devices"]])
     compiler = " ".join(devices[0].client.platform_version.split())
     (directory / "stage").write_text("compile")
     code = pathlib.Path(request["program"]).read_bytes()
@@ -129,8 +129,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lowered(dispatch: Dispatch, devices: tuple[Any, ...]) -> Any:
-    mesh = jax_mesh.mesh(devices)
-    return StepFunction(dispatch.step, mesh, dispatch.most, dispatch.loss).lower()
+    mesh = jax_mesh.mesh(devices, dispatch.cores)
+    made = StepFunction(dispatch.step, mesh, dispatch.most, dispatch.loss, dispatch.partition)
+    return made.lower()
 
 
 def _figures(executable: Any) -> dict[str, Any]:
