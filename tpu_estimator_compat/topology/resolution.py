@@ -1,4 +1,5 @@
-"""Chooses the strategy of a mode. Most explicit first:
+"""Chooses what runs a mode: JAX's devices, if its runtime is asked for and TPU execution is; else
+a strategy of TensorFlow. Most explicit first:
 
 1. `RunConfig.train_distribute`, `eval_distribute`;
 2. a TPU, if TPU execution is asked for: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
