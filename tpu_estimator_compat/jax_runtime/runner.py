@@ -81,15 +81,19 @@ class JaxRunner:
         exhausted = stopped = False
         most = self._most_for(steps)
         chunk = self._next(iterator, min(most, steps))
-        done: _Done | None = None
+        waiting: _Done | None = None  # for the host's share, which is done while the next ones run
         while chunk.steps:
-            before, done = done, self._dispatch(self._step, chunk, most)
-            self._finish(before)  # what the host does of a step, it does while the next one runs
+            done = self._dispatch(self._step, chunk, most)
+            self._finish(waiting)
+            waiting = done
+            if not self._step.overlaps:
+                self._finish(waiting)
+                waiting = None
             wanted = 0 if self._interrupted() else min(most, steps - made - chunk.steps)
             try:
                 chunk = self._next(iterator, wanted) if wanted else _NOTHING
             except tf.errors.OpError:
-                self._finish(done)  # these steps are made
+                self._finish(waiting)  # these steps are made
                 raise
             for losses in done.losses():
                 loss, made, total = losses, made + 1, total + float(losses)
@@ -97,7 +101,7 @@ class JaxRunner:
             exhausted = chunk.steps < wanted
             if stopped:
                 break
-        self._finish(done)
+        self._finish(waiting)
         exhausted |= not made
         counter = None if exhausted else self._counter()
         loss = tf.constant(np.nan if loss is None else loss)
@@ -105,7 +109,9 @@ class JaxRunner:
 
     def _most_for(self, steps: int) -> int:
         """How many steps a dispatch makes, at most."""
-        if steps == 1 or (self._topology.platform == "cpu" and self._step.has_convolution):
+        if steps == 1 or not self._step.overlaps:
+            return 1
+        if self._topology.platform == "cpu" and self._step.has_convolution:
             return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
             self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, steps)

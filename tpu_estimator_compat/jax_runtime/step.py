@@ -37,6 +37,11 @@ class JaxStep:
       mesh: of the replicas.
       fed: tensors whose values the caller gives with every step, the same for all replicas, and
         the shapes of these values.
+
+    Attributes:
+      plan, store, mesh: the same.
+      overlaps: whether the host may do its share while the next steps run: it looks at none of
+        their variables.
     """
 
     def __init__(

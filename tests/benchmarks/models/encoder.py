@@ -40,7 +40,7 @@ def _gelu(x: tf.Tensor) -> tf.Tensor:
 
 
 def _heads(x: tf.Tensor) -> tf.Tensor:
-    return tf.transpose(tf.reshape(x, [BATCH, LENGTH, HEADS, HIDDEN // HEADS]), [0, 2, 1, 3])
+    return tf.transpose(tf.reshape(x, [-1, LENGTH, HEADS, HIDDEN // HEADS]), [0, 2, 1, 3])
 
 
 def _attention(get: Any, x: tf.Tensor, bias: tf.Tensor, name: str) -> tf.Tensor:
@@ -49,7 +49,7 @@ def _attention(get: Any, x: tf.Tensor, bias: tf.Tensor, name: str) -> tf.Tensor:
     )
     scores = tf.matmul(query, key, transpose_b=True) / float(HIDDEN // HEADS) ** 0.5 + bias
     context = tf.transpose(tf.matmul(tf.nn.softmax(scores), value), [0, 2, 1, 3])
-    return _dense(get, tf.reshape(context, [BATCH, LENGTH, HIDDEN]), HIDDEN, f"{name}/output")
+    return _dense(get, tf.reshape(context, [-1, LENGTH, HIDDEN]), HIDDEN, f"{name}/output")
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:

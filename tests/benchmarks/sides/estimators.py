@@ -65,7 +65,10 @@ def _train_op(model: types.ModuleType, loss: tf.Tensor, use_tpu: bool) -> Any:
     if model.OPTIMIZER == "decay_adam":
         trainable = tf.trainable_variables()
         grads, _ = tf.clip_by_global_norm(tf.gradients(loss, trainable), 1.0)
-        applied = WeightDecayAdam().apply_gradients(zip(grads, trainable))  # noqa: B905
+        adam: Any = WeightDecayAdam()
+        if use_tpu:
+            adam = _Namespace.tpu.CrossShardOptimizer(adam)
+        applied = adam.apply_gradients(zip(grads, trainable))  # noqa: B905
         return tf.group(applied, step.assign_add(1))
     if model.OPTIMIZER == "adam":
         optimizer = tf.train.AdamOptimizer(1e-3)

@@ -1,0 +1,109 @@
+"""`keras_model()` on JAX's devices: Keras' own loops, with the numbers of TensorFlow's replicas."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from support.jax_estimators import on
+from support.legacy_models import examples, make_model_fn, train_input_fn
+
+RUNTIMES = ("tensorflow", "jax")
+
+
+def data(steps):
+    return train_input_fn({"batch_size": 16}).take(steps)
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    """What a model of two replicas does, by runtime."""
+
+    def of(runtime):
+        estimator = on(runtime, 2, tmp_path_factory.mktemp(runtime))
+        model = estimator.keras_model()
+        history = model.fit(data(-1), epochs=2, steps_per_epoch=6, verbose=0)
+        features = examples(40)[0]  # the last batch is short
+        return {
+            "loss": history.history["loss"],
+            "evaluation": model.evaluate(data(4), verbose=0, return_dict=True),
+            "predictions": model.predict(features, batch_size=16, verbose=0),
+            "call": {k: v.numpy() for k, v in model(features[:6]).items()},
+            "weights": {v.path: v.numpy() for v in model.variables},
+            "checkpoint": estimator.get_variable_value("hidden"),
+        }
+
+    return {runtime: of(runtime) for runtime in RUNTIMES}
+
+
+WHAT = ["loss", "evaluation", "predictions", "call", "weights", "checkpoint"]
+
+
+@pytest.mark.parametrize("what", WHAT)
+def test_both_runtimes_agree(numbers, what):
+    def check(ours, theirs):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+    tf.nest.map_structure(check, numbers["jax"][what], numbers["tensorflow"][what])
+
+
+def test_predictions_are_as_many_as_examples(numbers):
+    assert numbers["jax"]["predictions"]["class"].shape == (40,)
+
+
+def test_weights_that_are_set_are_used(tmp_path):
+    model = on("jax", 2, tmp_path).keras_model(train_input_fn)
+    model.fit(data(2), verbose=0)
+    model.set_weights([np.zeros_like(w) for w in model.get_weights()])
+    assert model.evaluate(data(2), verbose=0) == pytest.approx([np.log(3), 0.5], abs=0.3)
+    model.fit(data(1), verbose=0)  # and go back to the devices
+    assert np.all(np.isfinite(model.get_weights()[0]))
+
+
+def test_weights_are_saved_and_loaded(tmp_path):
+    model = on("jax", 2, tmp_path / "model").keras_model(train_input_fn)
+    model.fit(data(3), verbose=0)
+    model.save_weights(tmp_path / "a.weights.h5")
+    kept = [v.numpy() for v in model.variables]
+    model.fit(data(3), verbose=0)
+    model.load_weights(tmp_path / "a.weights.h5")
+    for before, variable in zip(kept, model.variables, strict=True):
+        np.testing.assert_array_equal(before, variable.numpy())
+
+
+def test_a_nan_ends_it_and_leaves_no_checkpoint(tmp_path):
+    def train_op(loss, params):
+        step = tf.train.get_global_step()
+        weight = tf.trainable_variables()[0]
+        nan = tf.where(tf.equal(step, 3), np.float32(np.nan), np.float32(1.0))
+        return tf.group(weight.assign(weight * nan), step.assign_add(1))
+
+    def of_all(loss, params):
+        from tpu_estimator_compat import CrossShardOptimizer
+
+        optimizer = CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.0))
+        return tf.group(optimizer.minimize(loss), train_op(loss, params))
+
+    estimator = on("jax", 2, tmp_path, make_model_fn(of_all))
+    model = estimator.keras_model()
+    model.fit(data(10), verbose=0)
+    assert estimator.latest_checkpoint() is None
+    [step] = [v.numpy() for v in model.variables if v.path == "global_step"]
+    assert step == 5  # the fourth step spoils the weights, and the fifth's loss shows it
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        (lambda: data(2).unbatch().batch(15, drop_remainder=True), "15 rows cannot be shared by 2"),
+        (lambda: data(2).unbatch().batch(16), "must have static shape"),
+    ],
+)
+def test_batches_that_do_not_go_are_refused(tmp_path, dataset, message):
+    model = on("jax", 2, tmp_path).keras_model()
+    with pytest.raises(ValueError, match=message):
+        model.fit(dataset(), verbose=0)
+
+
+def test_a_step_alone_is_refused(tmp_path):
+    model = on("jax", 2, tmp_path).keras_model(train_input_fn)
+    with pytest.raises(NotImplementedError, match="use fit, evaluate and predict"):
+        model.train_step(next(iter(data(1))))
