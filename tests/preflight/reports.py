@@ -175,7 +175,7 @@ def five_findings(topology: str = "v3:2x2") -> Report:
 def not_compiled(topology: str = "v5p:2x2x1") -> Report:
     """A step that was lowered; the compiler is not installed."""
     report = fitting(topology, int(95.73 * GIB))
-    report.reached = Depth.LOWER
+    report.reached, report.dispatch_steps = Depth.LOWER, None
     report.memory, report.flops, report.bytes_accessed = None, None, None
     report.largest_batch, report.compiler = None, ""
     report.layers = [Layer(x.name, x.variables, x.slots) for x in report.layers]

@@ -42,7 +42,7 @@ def test_json_has_every_field_of_every_dataclass():
 def test_json_gives_the_reports_back(reports):
     said = json.loads(Preflight(reports).to_json())
     preflight = Preflight(reports)
-    assert said["version"] == 1
+    assert said["version"] == 2
     assert said["verdict"] == preflight.verdict.value
     assert said["exit_code"] == preflight.exit_code
     for read, report in zip(said["reports"], reports, strict=True):

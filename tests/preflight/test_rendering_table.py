@@ -54,6 +54,17 @@ def cell(name: str, report: Report) -> str:
     return {row.name.strip(): row.cells[0] for row in comparison.rows([report])}.get(name, "")
 
 
+def test_what_was_compiled_is_said():
+    loop = "the steps of a dispatch in a loop, with the input of all of them"
+    for steps, words in ((64, loop), (1, "one step in a dispatch")):
+        report = dataclasses.replace(FITS, dispatch_steps=steps)
+        said = f"Compiled as the JAX runtime runs it: {words}, and variables updated in place."
+        for text in (table([report]), page(report).text):
+            assert said in plain(text)
+        assert cell("steps in a dispatch", report) == str(steps)
+    assert "JAX runtime" not in table([UNKNOWN]).partition("What this cannot know")[0]
+
+
 def test_figures():
     assert cell("operations", FITS) == "14,871"
     assert cell("global batch", FITS) == "128"

@@ -56,11 +56,9 @@ def compiled_as(reports: Sequence[Report]) -> str:
     steps = {report.dispatch_steps for report in reports if report.dispatch_steps}
     if not steps:
         return ""
-    loop = "" if steps == {1} else ", several in a loop, with the input of all of them,"
-    return (
-        f"Compiled as the JAX runtime runs it: the steps of one dispatch{loop} and variables "
-        "updated in place."
-    )
+    loop = "the steps of a dispatch in a loop, with the input of all of them"
+    what = "one step in a dispatch" if steps == {1} else loop
+    return f"Compiled as the JAX runtime runs it: {what}, and variables updated in place."
 
 
 def summary(reports: Sequence[Report]) -> str:

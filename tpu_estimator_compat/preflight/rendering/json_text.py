@@ -11,7 +11,7 @@ from typing import Any
 from tpu_estimator_compat.preflight.rendering import limits
 from tpu_estimator_compat.preflight.report import Report, Verdict
 
-VERSION = 1
+VERSION = 2
 """Of the format: another number where a key went or changed its meaning; new keys may come."""
 
 
