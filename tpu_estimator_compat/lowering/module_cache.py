@@ -36,7 +36,12 @@ def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
       shapes: as for `stablehlo.lower`.
     """
     feeds = [[t.name, str(shapes.get(key(t), t.shape)), t.dtype.name] for t in step.feeds]
-    request = [tf.__version__, feeds, [t.name for t in step.program.fetches]]
+    variables = [
+        [op.name, str(tf.TensorShape(op.get_attr("shape"))), tf.as_dtype(op.get_attr("dtype")).name]
+        for op in step.variables
+    ]
+    fetches = [t.name for t in step.program.fetches]
+    request = [tf.__version__, feeds, variables, fetches]
     digest = hashlib.sha256(json.dumps(request).encode())
     digest.update(b"\0" + _sources())
     for definition in step.program.definitions():
