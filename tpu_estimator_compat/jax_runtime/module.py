@@ -18,6 +18,10 @@ from tpu_estimator_compat.lowering.step_module import PREFIX, StepModule
 _ALIASES = "mhlo.input_output_alias"
 
 
+class DynamicShapeError(NotImplementedError):
+    """A step has values whose shapes depend on data, which JAX does not compile."""
+
+
 class ParsedModule:
     """What JAX has to know of a step's module.
 
@@ -34,7 +38,7 @@ class ParsedModule:
     def __init__(self, step: StepModule, positions: np.ndarray):
         self.step, self.positions = step, positions
         with mlir.make_ir_context():
-            module: Any = ir.Module.parse(step.code)
+            module = _parse(step.code)
             [main] = [op for op in module.body.operations if op.sym_name.value == "main"]
             self.results = [_abstract(t) for t in main.type.results]
             given = [_abstract(t) for t in main.type.inputs]
@@ -72,6 +76,21 @@ class ParsedModule:
         for result, variable in self.updates.items():
             after[variable] = results[result]
         return [r for i, r in enumerate(results) if i not in self.updates], after
+
+
+def _parse(code: bytes) -> Any:
+    try:
+        module = ir.Module.parse(code)
+    except ir.MLIRError as error:
+        # What TensorFlow could not write in StableHLO, such as reshapes to a dynamic shape.
+        if "mhlo.unknown" in str(error):
+            raise DynamicShapeError(str(error)) from None
+        raise
+    for operation in _operations(module.operation):
+        for result in operation.results:
+            if isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape:
+                raise DynamicShapeError(f"{operation.name} gives a {result.type}.")
+    return module
 
 
 _step = core.Primitive("tensorflow_step")

@@ -11,10 +11,12 @@ import tensorflow as tf
 
 from tpu_estimator_compat.jax_runtime.device_share import DeviceShare
 from tpu_estimator_compat.jax_runtime.host_share import HostShare
+from tpu_estimator_compat.jax_runtime.module import DynamicShapeError
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.lowering import module_cache, sources
-from tpu_estimator_compat.lowering.findings import Severity
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.lowering.refusals import refusals
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.scan import scan
 from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
@@ -75,9 +77,12 @@ class JaxStep:
         """The function of up to `most` steps."""
         if most not in self._functions:
             share = self._share
-            self._functions[most] = StepFunction(
-                self._module, self.mesh, most, share.stops_on, share.partition
-            )
+            try:
+                self._functions[most] = StepFunction(
+                    self._module, self.mesh, most, share.stops_on, share.partition
+                )
+            except DynamicShapeError as error:
+                raise _refused(_dynamic_shapes(self._step), str(error)) from None
         return self._functions[most]
 
     def dispatch(self, feeds: Sequence[Any], steps: int, most: int, drawing: Drawing) -> Dispatched:
@@ -209,21 +214,29 @@ def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepMod
         return cached
     found = [finding for finding in scan(step) if finding.severity is Severity.FAILS]
     if found:
-        lines = []
-        for finding in found:
-            where = f" ({finding.source})" if finding.source else ""
-            advice = f" Instead, {finding.advice}." if finding.advice else ""
-            lines.append(f"- {finding.node or ''}{where}: {finding.message}{advice}")
-        raise NotImplementedError(
-            'This step cannot run with runtime="jax", which compiles it with XLA:\n'
-            + "\n".join(lines)
-        )
+        raise _refused(found)
     try:
         module = lower(step, shapes)
     except LoweringError as error:
-        advice = f" Instead, {error.advice}." if error.advice else ""
-        raise NotImplementedError(
-            f'This step cannot run with runtime="jax": XLA refuses it. {error.message}{advice}'
-        ) from None
+        raise _refused(refusals(error, step.plan.graph)) from None
     module_cache.store(directory, name, module)
     return module
+
+
+def _dynamic_shapes(step: ReplicaStep) -> list[Finding]:
+    return [finding for finding in scan(step) if finding.kind is Kind.DYNAMIC_SHAPE]
+
+
+def _refused(findings: Sequence[Finding], otherwise: str = "") -> NotImplementedError:
+    """The error that names the user's lines; `otherwise` where none is known."""
+    lines = "\n".join(map(_described, findings)) or otherwise
+    return NotImplementedError(
+        f'This step cannot run with runtime="jax", which compiles it with XLA:\n{lines}'
+    )
+
+
+def _described(finding: Finding) -> str:
+    where = f" ({finding.source})" if finding.source else ""
+    advice = f" Instead, {finding.advice}." if finding.advice else ""
+    node = " ".join(filter(None, [finding.op, finding.node and repr(finding.node)]))
+    return f"- {node}{where}: {finding.message}{advice}"

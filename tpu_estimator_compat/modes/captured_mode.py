@@ -231,6 +231,7 @@ def prepare(
         replicas=topology.num_replicas,
         tpu_semantics=topology.tpu_semantics,
         for_tpu=topology.on_tpu,
+        compiled=topology.compiles_steps,
     )
     store = store or new_store(topology)
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's

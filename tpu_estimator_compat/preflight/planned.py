@@ -33,6 +33,11 @@ class PlannedTopology(Topology):
         return cls(tf.distribute.get_strategy(), True, tpu.hosts, 0, replicas)
 
     @property
+    def compiles_steps(self) -> bool:
+        """Whether XLA compiles the replicas' share of all steps: it does."""
+        return True
+
+    @property
     def num_replicas(self) -> int:
         """Number of replicas on all hosts."""
         return self.replicas

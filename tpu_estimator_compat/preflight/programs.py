@@ -6,8 +6,8 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.lowering.refusals import refusals
 from tpu_estimator_compat.lowering.scan import scan
 from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
 from tpu_estimator_compat.lowering.step_module import Dispatch
@@ -91,7 +91,7 @@ class Programs:
             try:
                 program.dispatch = self._dispatch(step)
             except LoweringError as error:
-                program.findings += _refusals(error, step)
+                program.findings += refusals(error, step.run.graph)
             watch.lap("lower")
         return program
 
@@ -113,25 +113,3 @@ class _Watch:
         now = time.perf_counter()
         self.seconds[part] = now - self._last
         self._last = now
-
-
-def _refusals(error: LoweringError, step: PlannedStep) -> list[Finding]:
-    """What XLA refuses, by the user's lines."""
-    if not error.nodes:
-        return [Finding(Severity.MIGHT, Kind.COMPILER, f"XLA does not lower it: {error.message}")]
-    kind = Kind.NOT_CONSTANT if error.not_constant else Kind.UNSUPPORTED_OP
-    names = sources.Sources(step.run.graph)
-    findings = []
-    for name in error.nodes:
-        op = names.find(name)
-        finding = Finding(
-            Severity.FAILS,
-            kind,
-            f"XLA refuses it: {error.first_line}",
-            error.advice,
-            op.type if op else "",
-            op.name if op else name,
-            sources.of_operation(op) if op else None,
-        )
-        findings.append(finding)
-    return findings

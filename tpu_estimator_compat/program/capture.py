@@ -76,6 +76,7 @@ def capture(
     replicas: int,
     tpu_semantics: bool,
     for_tpu: bool = False,
+    compiled: bool = False,
 ) -> CapturedGraph:
     """Runs `call` in a new graph on placeholders for one replica's input element.
 
@@ -86,6 +87,7 @@ def capture(
       replicas: how many replicas will run the graph.
       tpu_semantics: whether CrossShardOptimizer is to see them; else every TF1 optimizer does.
       for_tpu: whether they are cores of a TPU, for which ops can be marked to run on the host.
+      compiled: whether XLA compiles what they run.
 
     Returns:
       The captured graph; its default-graph context has been left.
@@ -94,7 +96,8 @@ def capture(
         element, feeds = placeholders(element_spec)
         exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
         marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
-        with exchange(replicas), marks:
+        gradients = graph_building.gradients_for_xla() if compiled else contextlib.nullcontext()
+        with exchange(replicas), marks, gradients:
             spec = call(element)
     return CapturedGraph(graph, element_spec, feeds, spec)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from keras.src.backend.common import global_state
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
 from tpu_estimator_compat.program import dimensions
@@ -35,6 +36,15 @@ def capture_semantics() -> Iterator[None]:
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
         resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
+
+
+def gradients_for_xla() -> contextlib.AbstractContextManager[None]:
+    """Within, gradients of branches hand on values in a form that XLA knows.
+
+    A branch that was not taken has none of them: there are zeros in their place, as in a graph
+    that is made for a TPU. Other graphs wrap them in optionals, for which XLA has no kernel.
+    """
+    return context.temporarily_disable_optionals_in_gradients()
 
 
 @contextlib.contextmanager

@@ -27,6 +27,11 @@ class JaxTopology(Topology):
     cores_per_replica: int = 1
 
     @property
+    def compiles_steps(self) -> bool:
+        """Whether XLA compiles the replicas' share of all steps: it does."""
+        return True
+
+    @property
     def num_replicas(self) -> int:
         """Number of replicas on all hosts."""
         return len(self.devices) // self.cores_per_replica

@@ -53,6 +53,11 @@ class Topology:
         return self.on_tpu
 
     @property
+    def compiles_steps(self) -> bool:
+        """Whether XLA compiles the replicas' share of all steps."""
+        return self.on_tpu
+
+    @property
     def workers(self) -> Workers | None:
         """The machines that run steps together, one process each; None for one process."""
         return workers.of(self.strategy)

@@ -1,0 +1,381 @@
+"""What values may be on JAX's devices: dtypes, shapes, strings, exchanges; and what is refused."""
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf2
+import tensorflow.compat.v1 as tf
+from support.jax_estimators import RUNTIMES, on, variables
+from support.legacy_models import adam, finite_input_fn, logits_of, train_input_fn
+from tensorflow.python.tpu.ops import tpu_ops
+
+import tpu_estimator_compat as tpu
+
+DTYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "bool"]
+DTYPES += ["bfloat16", "float16", "float32", "float64", "complex64"]
+
+
+def typed_input_fn(params):
+    size = params["batch_size"]
+    numbers = np.arange(size)
+    features = {
+        name: tf.cast(tf.constant(numbers), name) for name in DTYPES if name not in ("bool",)
+    }
+    features["bool"] = tf.constant(numbers % 2 == 0)
+    # More than 32 bits hold.
+    features["int64"] = tf.constant(numbers + 2**40)
+    features["float64"] = tf.constant(numbers + 1e-12)
+    return tf.data.Dataset.from_tensors((features, numbers.astype(np.float32))).repeat()
+
+
+def typed_model_fn(features, labels, mode, params):
+    """A variable of each dtype, which adds up what is fed; 64 bits are needed for two of them."""
+    updates = {}
+    for name in DTYPES:
+        shape = [8]
+        initial = tf.zeros_initializer()
+        variable = tf.get_variable(name + "_sum", shape, name, initial, trainable=False)
+        if name == "bool":
+            value = tf.logical_xor(variable, features[name])
+        else:
+            value = variable + features[name]
+        updates[name] = tf.assign(variable, value)
+    weight = tf.get_variable("weight", [], tf.float64, tf.constant_initializer(1 / 3))
+    loss = tf.reduce_mean(tf.cast(labels, tf.float64) * weight)
+    if mode == tpu.ModeKeys.PREDICT:
+        raise AssertionError
+    gradient = tf.tpu.cross_replica_sum(tf.cast(tf.gradients(loss, weight)[0], tf.float32))
+    train_op = tf.group(
+        *updates.values(),
+        tf.assign_sub(weight, 1e-9 * tf.cast(gradient, tf.float64)),
+        tf.assign_add(tf.train.get_global_step(), 1),
+    )
+    for name in DTYPES:
+        tf.identity(features[name], name=name + "_seen")
+    return tpu.TPUEstimatorSpec(mode, loss=tf.cast(loss, tf.float32), train_op=train_op)
+
+
+class Typed(tf.train.SessionRunHook):
+    """Fetches the inputs of all dtypes, and constants."""
+
+    def begin(self):
+        tf.constant([1, 2], tf.int64, name="numbers")
+        tf.constant("text", name="text")
+
+    def before_run(self, run_context):
+        names = [*(f"{name}_seen" for name in DTYPES), "numbers", "text"]
+        return tf.train.SessionRunArgs({name: name + ":0" for name in names})
+
+    def after_run(self, run_context, run_values):
+        self.seen = run_values.results
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_dtypes(tmp_path, replicas):
+    """Variables and inputs have the model's, 64 bits included; constants may be fetched."""
+    values, seen = {}, {}
+    for runtime in RUNTIMES:
+        hook = Typed()
+        estimator = on(
+            runtime,
+            replicas,
+            tmp_path / runtime,
+            typed_model_fn,
+            train_batch_size=8 * replicas,
+        )
+        estimator.train(typed_input_fn, steps=4)
+        estimator.train(typed_input_fn, steps=3, hooks=[hook])
+        values[runtime], seen[runtime] = variables(estimator), hook.seen
+    for found, expected in (
+        (values["jax"], values["tensorflow"]),
+        (seen["jax"], seen["tensorflow"]),
+    ):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert np.asarray(found[name]).dtype == np.asarray(value).dtype, name
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+    assert values["jax"]["int64_sum"][1] == 7 * (2**40 + 1)
+
+
+def scalar_input_fn(params):
+    size = params["batch_size"]
+    data = tf.data.Dataset.range(1, 100).map(
+        lambda i: (
+            {"scale": tf.cast(i, tf.float32), "x": tf.ones([size, 4])},
+            tf.zeros([size], tf.int32),
+        )
+    )
+    return data
+
+
+def scalar_model_fn(features, labels, mode, params):
+    logits = logits_of(features["x"]) * features["scale"]
+    tf.identity(features["scale"], name="scale")
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+
+class Scales(tf.train.SessionRunHook):
+    def __init__(self):
+        self.seen = []
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs("scale:0")
+
+    def after_run(self, run_context, run_values):
+        self.seen.append(float(run_values.results))
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_scalars_as_input(tmp_path, replicas):
+    """Every replica has its own."""
+    found = {}
+    for runtime in RUNTIMES:
+        config = {
+            "iterations_per_loop": 1,
+            "per_host_input_for_training": tpu.InputPipelineConfig.PER_HOST_V2,
+        }
+        hook = Scales()
+        estimator = on(runtime, replicas, tmp_path / runtime, scalar_model_fn, tpu_config=config)
+        estimator.train(scalar_input_fn, steps=4, hooks=[hook])
+        estimator = on(
+            runtime,
+            replicas,
+            tmp_path / runtime,
+            scalar_model_fn,
+            tpu_config={**config, "iterations_per_loop": 5},
+        )
+        estimator.train(scalar_input_fn, steps=5)
+        found[runtime] = (hook.seen, variables(estimator))
+    assert found["jax"][0] == found["tensorflow"][0]
+    for name, value in found["tensorflow"][1].items():
+        np.testing.assert_allclose(found["jax"][1][name], value, 1e-5, 1e-6, err_msg=name)
+
+
+def worded_model_fn(features, labels, mode, params):
+    """Predictions that are strings, and numbers that a host makes of strings."""
+    best = tf.argmax(logits_of(features), -1)
+    names = tf.constant(["none", "one", "two"])
+    keys = tf.lookup.KeyValueTensorInitializer(["none", "one", "two"], np.arange(3) * 10)
+    table = tf.lookup.StaticHashTable(keys, -1)
+    words = tf.gather(names, best)
+    predictions = {
+        "class": best,
+        "word": words,
+        "tens": table.lookup(words),
+        "joined": tf.strings.join([words, tf.as_string(best)], "-"),
+        "sum": tf.reduce_sum(features, -1),
+    }
+    return tpu.TPUEstimatorSpec(mode, predictions=predictions)
+
+
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_strings_and_tables_after_a_prediction(tmp_path, replicas):
+    estimator = on("jax", replicas, tmp_path, worded_model_fn)
+    rows = list(estimator.predict(finite_input_fn(21)))
+    assert len(rows) == 21
+    for row in rows:
+        word = ["none", "one", "two"][row["class"]]
+        assert row["word"] == word.encode()
+        assert row["tens"] == 10 * row["class"]
+        assert row["joined"] == f"{word}-{row['class']}".encode()
+
+
+EXCHANGES = {
+    "sums in pairs": lambda x: tf.tpu.cross_replica_sum(x, [[0, 2], [1, 3]]),
+    "permuted": lambda x: tpu_ops.collective_permute(x, [[0, 1], [1, 2], [2, 3]]),
+    "all to all": lambda x: tpu_ops.all_to_all(x, 1, 0, 2, [[0, 2], [1, 3]]),
+    "in both branches": lambda x: tf.cond(
+        tf.train.get_global_step() > 1,
+        lambda: tf.tpu.cross_replica_sum(x),
+        lambda: tf.tpu.cross_replica_sum(2.0 * x),
+    ),
+    "in a loop": lambda x: tf.while_loop(
+        lambda i, _: i < 3,
+        lambda i, v: (i + 1, tf.tpu.cross_replica_sum(v) / 2.0),
+        (0, x),
+        maximum_iterations=3,
+    )[1],
+}
+
+
+def test_exchanges(tmp_path):
+    """Of 4 replicas: in groups, from one to another, in branches and loops."""
+    seen = {}
+
+    def model_fn(features, labels, mode, params):
+        given = features
+        exchanged = {name: f(given) for name, f in EXCHANGES.items()}
+        exchanged = {k: tf.broadcast_to(tf.reduce_sum(v), [1]) for k, v in exchanged.items()}
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        step = tf.reshape(tf.train.get_global_step(), [1])
+
+        def host_call(**given):
+            names = sorted(given)
+
+            def note(*values):
+                at = dict(zip(names, values, strict=True))
+                seen[int(at.pop("step")[0])] = at
+
+            return tf.py_func(note, [given[name] for name in names], [])
+
+        tensors = {k.replace(" ", "_"): v for k, v in exchanged.items()}
+        tensors |= {"step": step, "own": tf.reshape(tf.reduce_sum(given), [1])}
+        tensors["halves"] = tf.reshape(tf.reduce_sum(given[4:]), [1])
+        return tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=adam(loss, params), host_call=(host_call, tensors)
+        )
+
+    on("jax", 4, tmp_path, model_fn, train_batch_size=32).train(train_input_fn, steps=4)
+    assert sorted(seen) == [0, 1, 2, 3] or sorted(seen) == [1, 2, 3, 4]
+    for step, at in seen.items():
+        own, right = at["own"], at["halves"]
+        left = own - right
+        pairs = own[[0, 1, 0, 1]] + own[[2, 3, 2, 3]]
+        np.testing.assert_allclose(at["sums_in_pairs"], pairs, 1e-4, 1e-4)
+        np.testing.assert_allclose(at["permuted"], [0, *own[:3]], 1e-4, 1e-4)
+        swapped = [left[0] + left[2], left[1] + left[3], right[0] + right[2], right[1] + right[3]]
+        np.testing.assert_allclose(at["all_to_all"], swapped, 1e-4, 1e-4)
+        total = own.sum()
+        first = min(seen)
+        factor = 1 if step - first > 1 else 2
+        np.testing.assert_allclose(at["in_both_branches"], [factor * total] * 4, 1e-4, 1e-4)
+        np.testing.assert_allclose(at["in_a_loop"], [total * 2] * 4, 1e-4, 1e-4)
+
+
+def _python(x):
+    return tf.py_func(lambda v: v, [x], tf.float32)
+
+
+def _unknown_size(x):
+    return tf.tile(x, [tf.cast(tf.reduce_max(tf.abs(x)), tf.int32), 1])
+
+
+REFUSED = {
+    "PyFunc": (_python, "do it in input_fn"),
+    "Tile": (_unknown_size, "as Python numbers"),
+    "RandomPoissonV2": (lambda x: tf.random.poisson(3.0, []), ""),
+}
+
+
+@pytest.mark.parametrize("op", REFUSED)
+def test_refusals_name_the_line(tmp_path, op):
+    """Node, file, line, and what to write instead, where the table knows it."""
+    offend, advice = REFUSED[op]
+
+    def model_fn(features, labels, mode, params):
+        bad = offend(features)  # this line
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        loss += 0 * tf.reduce_mean(tf.cast(bad, tf.float32))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+    with pytest.raises(NotImplementedError, match='runtime="jax"') as raised:
+        on("jax", 2, tmp_path, model_fn).train(train_input_fn, steps=1)
+    message = str(raised.value)
+    for part in (op, "test_values.py:", advice):
+        assert part in message
+    for part in ("TF_DUMP_GRAPH_PREFIX", "dummy_file_name"):
+        assert part not in message
+
+
+def test_strings_as_input_are_refused(tmp_path):
+    def input_fn(params):
+        return tf.data.Dataset.from_tensors(({"s": ["a"] * 16}, [0] * 16)).repeat()
+
+    def model_fn(features, labels, mode, params):
+        raise AssertionError
+
+    with pytest.raises((ValueError, TypeError, NotImplementedError), match="string"):
+        on("jax", 2, tmp_path, model_fn).train(input_fn, steps=1)
+
+
+def test_ragged_and_sparse_input_is_refused(tmp_path):
+    def input_fn(params):
+        sparse = tf2.sparse.from_dense(np.eye(16, dtype=np.float32))
+        return tf.data.Dataset.from_tensors(({"s": sparse}, [0] * 16)).repeat()
+
+    def model_fn(features, labels, mode, params):
+        return None
+
+    with pytest.raises(ValueError, match="static shape"):
+        on("jax", 1, tmp_path, model_fn).train(input_fn, steps=1)
+
+
+DYNAMIC = {
+    "boolean_mask": lambda rows, x: tf.boolean_mask(rows, x[:, 0] > 0),
+    "unique": lambda rows, x: (
+        rows[0] + tf.cast(tf.unique(tf.cast(x[:, 0] * 2, tf.int32))[0], tf.float32)
+    ),
+    "gather_nd": lambda rows, x: tf.gather_nd(rows, tf.where(x[:, 0] > 0)),
+    "in a branch": lambda rows, x: tf.cond(
+        x[0, 0] > 0,
+        lambda: tf.reduce_sum(tf.boolean_mask(rows, x[:, 0] > 0)),
+        lambda: tf.reduce_sum(rows),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DYNAMIC)
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_shapes_that_depend_on_data_are_refused(tmp_path, kind, replicas):
+    """By the line; on whatever number of devices."""
+
+    def model_fn(features, labels, mode, params):
+        logits = logits_of(features)
+        rows = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        loss = tf.reduce_mean(DYNAMIC[kind](rows, features))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+    with pytest.raises(NotImplementedError, match="depends on data") as raised:
+        on("jax", replicas, tmp_path, model_fn).train(train_input_fn, steps=1)
+    assert "test_values.py:" in str(raised.value)
+
+
+def of_width(width):
+    def model_fn(features, labels, mode, params):
+        first = tf.get_variable("first", [4, width])
+        second = tf.get_variable("second", [width, 3])
+        loss = tf.nn.l2_loss(tf.matmul(tf.matmul(features, first), second))
+        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.001))
+        train_op = optimizer.minimize(loss, tf.train.get_global_step())
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    return model_fn
+
+
+def test_models_that_differ_in_nothing_but_the_size_of_a_layer(tmp_path):
+    """The second is not taken for the first, whose step is in the cache."""
+    for width in (8, 16):
+        on("jax", 2, tmp_path / str(width), of_width(width)).train(train_input_fn, steps=2)
+
+
+def test_gradients_through_branches(tmp_path):
+    """They need values of the branch that was taken, such as the mask of a dropout."""
+
+    def model_fn(features, labels, mode, params):
+        logits = logits_of(features)
+        dropped = tf.cond(
+            tf.train.get_global_step() < 3,
+            lambda: tf.nn.dropout(logits, rate=0.5),
+            lambda: tf.nn.sigmoid(logits) * tf.tanh(logits),
+        )
+        kept = tf.while_loop(
+            lambda i, _: i < 3,
+            lambda i, v: (i + 1, tf.cond(i > 1, lambda: tf.sigmoid(v), lambda: tf.tanh(v))),
+            (0, dropped),
+            maximum_iterations=3,
+        )[1]
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, kept)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+    estimator = on("jax", 2, tmp_path / "jax", model_fn)
+    estimator.train(train_input_fn, steps=3)  # with dropout
+    shutil.copytree(tmp_path / "jax", tmp_path / "tensorflow")
+    values = {}
+    for runtime in RUNTIMES:
+        estimator = on(runtime, 2, tmp_path / runtime, model_fn)
+        estimator.train(train_input_fn, steps=4)
+        values[runtime] = variables(estimator)
+    for name, value in values["tensorflow"].items():
+        np.testing.assert_allclose(values["jax"][name], value, 1e-5, 1e-6, err_msg=name)
