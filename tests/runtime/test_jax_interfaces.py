@@ -29,6 +29,11 @@ USED_IN = {
     "jax:enable_x64": "jax_runtime/step_function.py",
     "jax:shard_map": "jax_runtime/step_function.py",
     "jax:make_array_from_callback": "jax_runtime/variables.py",
+    "jax:make_array_from_process_local_data": "jax_runtime/step_function.py",
+    "jax.distributed:initialize": "topology/jax_cluster.py",
+    "jax.distributed:is_initialized": "topology/jax_cluster.py",
+    "jax.experimental.multihost_utils:broadcast_one_to_all": "runtime/jax_processes.py",
+    "jax._src.distributed:global_state.client": "runtime/jax_processes.py",
     "jax:config.jax_compilation_cache_dir": "runtime/jax_installation.py",
     "jax:config.jax_num_cpu_devices": "runtime/jax_installation.py",
     "jax._src.xla_bridge:backends_are_initialized": "runtime/jax_installation.py",
@@ -41,7 +46,17 @@ USED_IN = {
 
 PARAMETERS = {
     "jax:shard_map": {"mesh", "in_specs", "out_specs", "axis_names", "check_vma"},
-    "jax:jit": {"donate_argnums"},
+    "jax:jit": {"donate_argnums", "in_shardings", "out_shardings"},
+    "jax.distributed:initialize": {
+        "coordinator_address",
+        "num_processes",
+        "process_id",
+        "cluster_detection_method",
+        "initialization_timeout",
+        "heartbeat_timeout_seconds",
+        "shutdown_timeout_seconds",
+    },
+    "jax.experimental.multihost_utils:broadcast_one_to_all": {"in_tree", "is_source"},
     "jax:make_array_from_callback": {"shape", "sharding", "data_callback"},
     "jax.interpreters.mlir:merge_mlir_modules": {
         "dst_module",

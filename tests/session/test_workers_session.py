@@ -1,5 +1,7 @@
 """Training by several processes of a TF_CONFIG cluster, over loopback."""
 
+import functools
+import pathlib
 import signal
 import socket
 import time
@@ -7,11 +9,16 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from cluster import Cluster, run, wait_for
+from support import cluster as clusters
+from support.cluster import wait_for
 
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-5
+WORKER = pathlib.Path(__file__).with_name("worker.py")
+
+run = functools.partial(clusters.run, WORKER)
+Cluster = functools.partial(clusters.Cluster, script=WORKER)
 
 
 def assert_same_variables(found, expected):

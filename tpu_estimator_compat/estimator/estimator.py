@@ -181,7 +181,7 @@ class Estimator(Exporting):
         listeners = _checked_listeners(saving_listeners)
         input_mode = rules.resolve(ModeKeys.TRAIN)
         if max_steps is not None and max_steps <= training.steps_of_chief(
-            self._model_dir, input_mode.topology.strategy
+            self._model_dir, input_mode.topology
         ):
             logging.info("Skipping training since max_steps has already saved.")
             return self

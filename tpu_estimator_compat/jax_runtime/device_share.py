@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -13,6 +14,32 @@ from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.step_plan import StepPlan
 
 
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What is wanted of the devices in a step, by names in the graph.
+
+    Attributes:
+      fetches: of tensors.
+      targets: of operations.
+    """
+
+    fetches: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> Wanted:
+        """What these are."""
+        return cls(tuple(t.name for t in fetches), tuple(op.name for op in targets))
+
+    @classmethod
+    def of_all(cls, wanted: Sequence[Wanted]) -> Wanted:
+        """What several want together, in an order that is the same for all."""
+        return cls(
+            tuple(sorted({name for one in wanted for name in one.fetches})),
+            tuple(sorted({name for one in wanted for name in one.targets})),
+        )
+
+
 class DeviceShare:
     """What every replica computes of a step, and what of it the host wants.
 
@@ -22,8 +49,10 @@ class DeviceShare:
       plan: what the step computes.
       replicas: how many replicas run it together.
       fed: tensors that are fed with every step, besides the input.
+      together: what several processes want of the same step, this one included; None for one alone.
 
     Attributes:
+      wanted: what the plan wants of the devices.
       plan: the same.
       own: the plan's fetches that are the replicas', not the host's.
       tail: values that the host computes for every replica, since no device can.
@@ -31,7 +60,13 @@ class DeviceShare:
       passed: keys of fed tensors that are wanted back: the host has them already.
     """
 
-    def __init__(self, plan: StepPlan, replicas: int, fed: Sequence[tf.Tensor] = ()):
+    def __init__(
+        self,
+        plan: StepPlan,
+        replicas: int,
+        fed: Sequence[tf.Tensor] = (),
+        together: Wanted | None = None,
+    ):
         self.plan = plan
         self.own = [t for t in plan.fetches if not plan.is_host(t.op)]
         sent = sent_to_host(plan, fed)
@@ -41,6 +76,11 @@ class DeviceShare:
         self.tail = cut_tail(wanted, feeds, targets)
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
         device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
+        self.wanted = Wanted.of(device, targets)
+        if together is not None:
+            device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
+            targets = [plan.graph.get_operation_by_name(name) for name in together.targets]
+            plan = plan.of(plan.fetches, targets)
         self.step = replica_step(
             plan, replicas, fetches=[t for t in device if key(t) not in given], fed=fed
         )

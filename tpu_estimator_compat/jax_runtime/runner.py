@@ -36,6 +36,7 @@ class JaxRunner:
       interrupted: asked within long runs whether to end them early.
       stacked: whether the elements of replicas are stacked, as `DeployedInput` gives them, or
         concatenated, as Keras does.
+      makes_host_calls: whether this process makes host calls: one of several does.
     """
 
     ended = False
@@ -50,12 +51,14 @@ class JaxRunner:
         seed: int | None,
         interrupted: Callable[[], bool] = lambda: False,
         stacked: bool = True,
+        makes_host_calls: bool = True,
     ):
         self.plan, self.store = plan, store
         _warn_of_uneven_parts(plan)
         self._topology = topology
         self._interrupted = interrupted
         self._stacked = stacked and topology.replicas_per_element > 1
+        self._makes_host_calls = makes_host_calls
         self._step = JaxStep(plan, store, topology.mesh)
         self._others: dict[tuple[Names, ...], JaxStep] = {}
         self._key = _key_of(seed)
@@ -81,7 +84,7 @@ class JaxRunner:
         exhausted = stopped = False
         most = self._most_for(steps)
         chunk = self._next(iterator, min(most, steps))
-        waiting: _Done | None = None  # for the host's share, which is done while the next ones run
+        waiting: Done | None = None  # for the host's share, which is done while the next ones run
         while chunk.steps:
             done = self._dispatch(self._step, chunk, most)
             self._finish(waiting)
@@ -117,7 +120,7 @@ class JaxRunner:
             self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, steps)
         return self._most
 
-    def _next(self, iterator: Iterator, steps: int) -> _Chunk:
+    def _next(self, iterator: Iterator, steps: int) -> Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
         if self._input_error is not None:
             error, self._input_error = self._input_error, None
@@ -132,7 +135,7 @@ class JaxRunner:
             self._input_error = error  # the steps before it are made first
         if not elements:
             return _NOTHING
-        return _Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
+        return Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Elements of some steps as an array [steps, replicas * share, ...]."""
@@ -142,7 +145,7 @@ class JaxRunner:
         # [steps, replicas, share, ...]
         return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
 
-    def _dispatch(self, step: JaxStep, chunk: _Chunk, most: int) -> _Done:
+    def _dispatch(self, step: JaxStep, chunk: Chunk, most: int) -> Done:
         if self._position is None:
             counter = self._counter()
             self._position = 0 if counter is None else int(counter)
@@ -150,9 +153,9 @@ class JaxRunner:
         feeds = [_filled_up(array, most) for array in chunk.feeds]
         dispatched = step.dispatch(feeds, chunk.steps, most, drawing)
         self._position += chunk.steps
-        return _Done(step, chunk, dispatched)
+        return Done(step, chunk, dispatched)
 
-    def _finish(self, done: _Done | None) -> None:
+    def _finish(self, done: Done | None) -> None:
         """The host's share of the steps of a dispatch."""
         if done is None:
             return
@@ -161,7 +164,7 @@ class JaxRunner:
             if done.step.has_host_share:
                 done.step.finish(done.values(index), {}, makes_calls=due)
 
-    def _fetches(self, done: _Done | None) -> list[list[Any]]:
+    def _fetches(self, done: Done | None) -> list[list[Any]]:
         """The host's share of the steps of a dispatch, and what they fetch."""
         if done is None:
             return []
@@ -175,7 +178,7 @@ class JaxRunner:
         """Whether the next step makes host calls."""
         due = self._step_in_loop % self.plan.host_calls_every == 0
         self._step_in_loop += 1
-        return due
+        return due and self._makes_host_calls
 
     def _counter(self) -> np.ndarray | None:
         step = tf.compat.v1.train.get_global_step(self.plan.graph)
@@ -225,7 +228,7 @@ class JaxRunner:
         def function(element: Any) -> list[tf.Tensor]:
             with eager.eager_mode():
                 parts = [t.numpy() for t in tf.nest.flatten(element)]
-                chunk = _Chunk(1, [self._joined([part]) for part in parts])
+                chunk = Chunk(1, [self._joined([part]) for part in parts])
                 [fetched] = self._fetches(self._dispatch(self._step, chunk, 1))
                 return [tf.convert_to_tensor(value) for value in fetched]
 
@@ -242,7 +245,7 @@ class JaxRunner:
         same = list(map(key, self.plan.fetches)) == list(map(key, fetches))
         step = self._step if same and not self.plan.targets else self._other(fetches, [])
         results: list[list[np.ndarray]] = []
-        done: _Done | None = None
+        done: Done | None = None
         with eager.eager_mode():
             for _ in range(most):
                 chunk = self._next(iterator, 1)
@@ -268,7 +271,7 @@ class JaxRunner:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Chunk:
+class Chunk:
     """Input of some steps.
 
     Attributes:
@@ -280,13 +283,13 @@ class _Chunk:
     feeds: list[np.ndarray]
 
 
-_NOTHING = _Chunk(0, [])
+_NOTHING = Chunk(0, [])
 
 
-class _Done:
+class Done:
     """Steps that were started, perhaps not finished."""
 
-    def __init__(self, step: JaxStep, chunk: _Chunk, dispatched: Dispatched):
+    def __init__(self, step: JaxStep, chunk: Chunk, dispatched: Dispatched):
         self.step = step
         self._chunk = chunk
         self._dispatched = dispatched

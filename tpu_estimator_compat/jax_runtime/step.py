@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.jax_runtime.device_share import DeviceShare
+from tpu_estimator_compat.jax_runtime.device_share import DeviceShare, Wanted
 from tpu_estimator_compat.jax_runtime.host_share import HostShare
 from tpu_estimator_compat.jax_runtime.module import DynamicShapeError
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
@@ -39,6 +39,8 @@ class JaxStep:
       mesh: of the replicas.
       fed: tensors whose values the caller gives with every step, the same for all replicas, and
         the shapes of these values.
+      together: names of fetches and targets that other processes want of the same step: all of
+        them, those of this process included. None for those of the plan.
 
     Attributes:
       plan, store, mesh: the same.
@@ -53,14 +55,21 @@ class JaxStep:
         mesh: Any,
         *,
         fed: Sequence[tuple[tf.Tensor, tuple[int, ...]]] = (),
+        together: Wanted | None = None,
     ):
         self.plan, self.store, self.mesh = plan, store, mesh
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
         self._replicas = mesh.shape[REPLICA]
         self._host = HostShare(plan, store, fed_tensors)
-        self._share = DeviceShare(plan, self._replicas, fed_tensors)
+        self._share = DeviceShare(plan, self._replicas, fed_tensors, together)
         self._step, self._tail = self._share.step, self._share.tail
+        # What others have their part of comes back from the devices.
+        self._returned = [
+            i
+            for i, t in enumerate(self._step.feeds)
+            if mesh.is_multi_process and key(t) in self._share.passed
+        ]
         store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
         self._late: HostFunction | None = None
         if self._tail.fetches:
@@ -79,7 +88,13 @@ class JaxStep:
             share = self._share
             try:
                 self._functions[most] = StepFunction(
-                    self._module, self.mesh, most, share.stops_on, share.partition
+                    self._module,
+                    self.mesh,
+                    most,
+                    share.stops_on,
+                    share.partition,
+                    gathers=self.mesh.is_multi_process,
+                    returned=self._returned,
                 )
             except DynamicShapeError as error:
                 raise _refused(_dynamic_shapes(self._step), str(error)) from None
@@ -107,13 +122,14 @@ class JaxStep:
           index: number of the step in it.
           feeds: what its replicas were fed, [replicas * rows, ...].
         """
+        returned = [self._step.feeds[i] for i in self._returned]
+        fetched = [*self._step.program.fetches, *returned]
         found = {
-            key(t): np.asarray(value)[index]
-            for t, value in zip(self._step.program.fetches, done.fetches, strict=True)
+            key(t): np.asarray(value)[index] for t, value in zip(fetched, done.fetches, strict=True)
         }
         for tensor, value in zip(self._step.feeds, feeds, strict=True):
             if key(tensor) in self._share.passed:
-                found[key(tensor)] = value
+                found.setdefault(key(tensor), value)
         if self._late is not None:
             self._compute_late(self._late, found)
         return found
@@ -134,6 +150,16 @@ class JaxStep:
             return value[replica]
         rows = len(value) // self._replicas
         return value[replica * rows : (replica + 1) * rows]
+
+    @property
+    def wanted(self) -> Wanted:
+        """What this process wants of the devices."""
+        return self._share.wanted
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the variables that the devices use."""
+        return [op.name for op in self._step.variables]
 
     def loss(self, done: Dispatched, index: int) -> Any:
         """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""

@@ -68,6 +68,9 @@ class StepFunction:
       loss: which fetch ends the loop where its mean over replicas is NaN; None for none.
       partition: per feed, in how many parts each of its dimensions is split over the devices of a
         replica, or None; None in all for no split.
+      gathers: whether every device gets what all replicas fetch. Where there are several processes,
+        each sees no other devices than its own.
+      returned: numbers of feeds that a step returns after its fetches.
 
     Attributes:
       mesh, most: the same.
@@ -81,6 +84,9 @@ class StepFunction:
         most: int,
         loss: int | None = None,
         partition: Sequence[Sequence[int] | None] | None = None,
+        *,
+        gathers: bool = False,
+        returned: Sequence[int] = (),
     ):
         self.mesh, self.most = mesh, most
         positions = np.arange(mesh.size).reshape(mesh.shape[REPLICA], -1)
@@ -94,7 +100,12 @@ class StepFunction:
             jax_mesh.of_feed(mesh, array.shape, parts)
             for array, parts in zip(step.feeds, partition or [None] * len(step.feeds), strict=True)
         ]
-        fetches = [NamedSharding(mesh, P(None, REPLICA))] * len(self._module.fetched)
+        self._feeds, self._returned = feeds, list(returned)
+        given = [jax.core.ShapedArray(a.shape, a.dtype) for a in step.feeds]
+        self._fetched = [*self._module.fetched, *(given[i] for i in self._returned)]
+        self._gathers = gathers
+        self._of_fetches = [P() if self._gathers else P(None, REPLICA)] * len(self._fetched)
+        fetches = [NamedSharding(mesh, spec) for spec in self._of_fetches]
         self._function = jax.jit(
             self._mapped(),
             in_shardings=(placed, feeds, whole),
@@ -113,12 +124,17 @@ class StepFunction:
 
         Args:
           variables: in the order of `names`; they are donated.
-          feeds: per feed an array [most, replicas * share, ...].
+          feeds: per feed an array [most, replicas * share, ...], of this process's replicas.
           steps: how many, `most` at most.
           drawing: what random numbers depend on.
         """
         numbers = np.asarray([steps, drawing.key, drawing.position], np.int64)
         with jax.enable_x64(True):
+            if jax.process_count() > 1:  # then `jit` does not take parts from the host
+                feeds = [
+                    jax.make_array_from_process_local_data(sharding, np.asarray(feed))
+                    for sharding, feed in zip(self._feeds, feeds, strict=True)
+                ]
             return Dispatched(*self._function(list(variables), list(feeds), numbers))
 
     def lower(self) -> Any:
@@ -135,7 +151,6 @@ class StepFunction:
             return self._function.lower(variables, feeds, jax.ShapeDtypeStruct((3,), np.int64))
 
     def _mapped(self) -> Any:
-        fetches = [P(None, REPLICA)] * len(self._module.fetched)
         return jax.shard_map(
             self._on_replica,
             mesh=self.mesh,
@@ -144,7 +159,7 @@ class StepFunction:
                 [P(None, REPLICA)] * len(self._module.step.feeds),
                 P(),
             ),
-            out_specs=([P()] * len(self.names), P(), fetches),
+            out_specs=([P()] * len(self.names), P(), self._of_fetches),
             axis_names={REPLICA},
             check_vma=False,
         )
@@ -153,8 +168,8 @@ class StepFunction:
         steps, key, position = numbers
         if self.most == 1:
             after, fetched = self._step(variables, self._element(feeds, 0), key, position)
-            return after, jnp.int32(1), [_row(f)[None] for f in fetched]
-        kept = [jnp.zeros((self.most, *a.shape), a.dtype) for a in self._module.fetched]
+            return after, jnp.int32(1), self._whole([_row(f)[None] for f in fetched])
+        kept = [jnp.zeros((self.most, *a.shape), a.dtype) for a in self._fetched]
 
         def goes_on(state: Any) -> Any:
             i, stopped, _, _ = state
@@ -175,7 +190,13 @@ class StepFunction:
 
         start = (jnp.int32(0), jnp.bool_(False), variables, kept)
         made, _, after, kept = jax.lax.while_loop(goes_on, body, start)
-        return after, made, [k if k.ndim > 1 else k[:, None] for k in kept]
+        return after, made, self._whole([k if k.ndim > 1 else k[:, None] for k in kept])
+
+    def _whole(self, fetched: list[Any]) -> list[Any]:
+        """Fetches of all replicas, where a process has to see those of others."""
+        if not self._gathers:
+            return fetched
+        return [jax.lax.all_gather(f, REPLICA, axis=1, tiled=True) for f in fetched]
 
     def _element(self, feeds: list[Any], i: Any) -> list[Any]:
         """What a replica is fed in step `i`; scalars of the replicas are given side by side."""
@@ -198,6 +219,7 @@ class StepFunction:
             else:
                 arguments.append(given[name])
         fetched, after = self._module(feeds, arguments)
+        fetched = [*fetched, *(feeds[i] for i in self._returned)]
         found = dict(zip(self._all_names, after, strict=True))
         # A seed depends on the step: it stays what it was.
         kept = [given[n] if n.endswith(_KERAS_SEED) else found[n] for n in self.names]

@@ -81,6 +81,18 @@ class DeviceStore(VariableStore):
         with eager.eager_mode():
             return np.asarray(super().__getitem__(name).read_value())
 
+    def take_from_chief(self, group: Any, names: Sequence[str]) -> None:
+        """Gives the variables `names` of all processes the chief's values.
+
+        Args:
+          group: the `JaxProcesses`; each of them calls this with the same names.
+          names: of variables that have a value here.
+        """
+        for name in names:
+            value = group.from_chief(self.peek(name))
+            if not group.is_chief:
+                self.assign(name, value)
+
     def host_wrote(self, names: Iterable[str]) -> None:
         """Drops the devices' values of variables `names`: the host has newer ones."""
         for name in names:

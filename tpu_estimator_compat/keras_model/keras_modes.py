@@ -167,6 +167,12 @@ class KerasModes:
             return self._interrupted()
 
         if isinstance(self._topology, JaxTopology):
+            if self._topology.workers:
+                raise NotImplementedError(
+                    f"fit of a keras_model() in {self._topology.num_hosts} processes of "
+                    "jax.distributed is not supported. Call train() of the estimator, or start "
+                    "one process."
+                )
             return run.jax_runner(plan, interrupted, stacked=False)
         return ReplicaRunner(plan, self.store, interrupted=interrupted, tuning=run.tuning)
 

@@ -86,7 +86,8 @@ class CapturedMode:
         """Whether this process writes checkpoints and events: a chief or an evaluator does."""
         if group := self.topology.workers:
             return group.is_chief
-        return self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
+        chief = self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
+        return chief and self.topology.is_first_process
 
     def step_session(
         self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence | None = None
@@ -126,18 +127,21 @@ class CapturedMode:
         self, plan: StepPlan, interrupted: Callable[[], bool], *, stacked: bool = True
     ) -> JaxRunner:
         """What makes the steps of a plan on JAX's devices; for the arguments see `JaxRunner`."""
+        from tpu_estimator_compat.jax_runtime.processes_runner import JaxProcessesRunner
         from tpu_estimator_compat.jax_runtime.runner import JaxRunner
         from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 
         assert isinstance(self.topology, JaxTopology)
         assert isinstance(self.store, DeviceStore)  # see new_store()
-        return JaxRunner(
+        make = JaxProcessesRunner if self.topology.workers else JaxRunner
+        return make(
             plan,
             self.store,
             self.topology,
             seed=self.graph.seed,
             interrupted=interrupted,
             stacked=stacked,
+            makes_host_calls=self.topology.is_first_process,
         )
 
     def warm_start(self, settings: WarmStartSettings) -> None:

@@ -28,11 +28,11 @@ from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import training_plan
 from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.runtime import workers
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.session_creator import StepSessionCreator, monitored_session
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import HostCallHook, WarmStartSettings
+from tpu_estimator_compat.topology import Topology
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys
@@ -73,7 +73,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
       The last step's loss; None where no step was made.
     """
     if run.config.save_input_state:
-        feed = _resumable(feed)
+        feed = _resumable(run, feed)
     with run.in_graph():
         _warm_start(run, request)
         scaffold = run.spec.make_scaffold()
@@ -126,8 +126,8 @@ def _loop(plan: StepPlan, creator, hooks: Sequence[Hook], pacer: Pacer) -> np.ge
     return loss
 
 
-def _resumable(feed: DeployedInput) -> DeployedInput:
-    if workers.of(feed.strategy):
+def _resumable(run: CapturedMode, feed: DeployedInput) -> DeployedInput:
+    if run.topology.workers:
         raise NotImplementedError(
             "RunConfig(save_input_state=True) on several machines: only the chief writes files. "
             "Set save_input_state=False there."
@@ -147,10 +147,10 @@ def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
         raise
 
 
-def steps_of_chief(model_dir: str | None, strategy: tf.distribute.Strategy) -> int:
+def steps_of_chief(model_dir: str | None, topology: Topology) -> int:
     """The global step from which the next training goes on, as the chief's checkpoints say."""
     step = global_step_in(model_dir)
-    if group := workers.of(strategy):
+    if group := topology.workers:
         step = int(group.tell(step, "global step"))
     return step
 

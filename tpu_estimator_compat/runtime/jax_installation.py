@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 import pathlib
+from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
@@ -84,3 +85,28 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
 def _has_plugins() -> bool:
     """Whether JAX has found packages for other devices, such as GPUs."""
     return importlib.util.find_spec("jax_plugins") is not None
+
+
+def process_index() -> int:
+    """Which of the processes of `jax.distributed` this is; 0 for one alone."""
+    import jax
+
+    return int(jax.process_index())
+
+
+def local(devices: Iterable[Any]) -> tuple[Any, ...]:
+    """Those of `devices` that belong to this process."""
+    own = process_index()
+    return tuple(device for device in devices if device.process_index == own)
+
+
+def is_started() -> bool:
+    """Whether JAX has its devices already; how many there are is settled then."""
+    import jax
+
+    config: Any = jax.config
+    try:
+        config.update("jax_num_cpu_devices", config.jax_num_cpu_devices)
+    except RuntimeError:
+        return True
+    return False

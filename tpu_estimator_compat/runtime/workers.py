@@ -208,6 +208,19 @@ def check_states(states: np.ndarray) -> None:
         )
 
 
+def check_even_data(states: np.ndarray) -> None:
+    """Raises ValueError where some machines had data left when that of others ended."""
+    ended = [i for i, state in enumerate(states) if state == State.OUT_OF_DATA]
+    going_on = [i for i, state in enumerate(states) if state == State.READY]
+    if not ended or not going_on:
+        return
+    raise ValueError(
+        f"The data of machine(s) {ended} ended while machine(s) {going_on} had more. All steps "
+        "until then are in the checkpoint. Give every machine the same number of batches, or "
+        "repeat() the data and limit training by steps or max_steps."
+    )
+
+
 def _number(name: str, value: tf.Tensor) -> int:
     """A number for an exchange of `value`, the same in every process.
 

@@ -188,7 +188,7 @@ class WorkersRunner:
                 )
             workers.check_states(self.states)
             self._workers.check_all_ready(_AT_THE_END)
-        _check_even_data(self.states)
+        workers.check_even_data(self.states)
 
     def fail(self) -> None:
         """Tells the other workers, which wait for this one, that it has failed."""
@@ -205,16 +205,3 @@ class WorkersRunner:
         """See `Runner`."""
         self.store.flush_summaries()
         self._single.clear()
-
-
-def _check_even_data(states: np.ndarray) -> None:
-    """Raises ValueError where some machines had data left when that of others ended."""
-    ended = [i for i, state in enumerate(states) if state == State.OUT_OF_DATA]
-    going_on = [i for i, state in enumerate(states) if state == State.READY]
-    if not ended or not going_on:
-        return
-    raise ValueError(
-        f"The data of machine(s) {ended} ended while machine(s) {going_on} had more. All steps "
-        "until then are in the checkpoint. Give every machine the same number of batches, or "
-        "repeat() the data and limit training by steps or max_steps."
-    )

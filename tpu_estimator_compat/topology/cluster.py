@@ -15,7 +15,7 @@ from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.topology import rendezvous
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}
-_DEFAULT_WAIT = 7200  # seconds, as RunConfig has it
+DEFAULT_WAIT = 7200  # seconds, as RunConfig has it
 _HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which a worker counts as lost
 
 
@@ -48,17 +48,27 @@ def strategy(config: RunConfig) -> tf.distribute.Strategy:
     Raises:
       RuntimeError: TensorFlow was used before, or not all workers have come in time.
     """
-    jobs = tuple(
-        (_JOBS[job], tuple(config.cluster_spec.job_tasks(job)))
-        for job in sorted(config.cluster_spec.jobs)
-        if job in _JOBS
-    )
     return _joined(
-        jobs,
+        _jobs(config),
         _JOBS[config.task_type],
         config.task_id,
         config.protocol or "grpc",
-        int(config.session_creation_timeout_secs or _DEFAULT_WAIT),
+        int(config.session_creation_timeout_secs or DEFAULT_WAIT),
+    )
+
+
+def addresses(config: RunConfig) -> tuple[list[str], int]:
+    """host:port of all workers, the chief first, and which of them this is."""
+    jobs = dict(_jobs(config))
+    everyone = [address for tasks in jobs.values() for address in tasks]
+    return everyone, everyone.index(jobs[_JOBS[config.task_type]][config.task_id])
+
+
+def _jobs(config: RunConfig) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple(
+        (_JOBS[job], tuple(config.cluster_spec.job_tasks(job)))
+        for job in sorted(config.cluster_spec.jobs)
+        if job in _JOBS
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +11,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.runtime import eager, jax_installation
+from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import tpu_system
 from tpu_estimator_compat.topology.replicas import Topology
 
@@ -40,6 +42,20 @@ class JaxTopology(Topology):
     def compiles(self) -> bool:
         """Always."""
         return True
+
+    @property
+    def workers(self) -> Any:
+        """The processes that run steps together; None for one alone."""
+        if self.num_hosts == 1:
+            return None
+        from tpu_estimator_compat.runtime import jax_processes
+
+        return jax_processes.processes()
+
+    @property
+    def is_first_process(self) -> bool:
+        """False in all but the first process of `jax.distributed`."""
+        return jax_installation.process_index() == 0
 
     @property
     def splits_replicas(self) -> bool:
@@ -92,6 +108,9 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
     with eager.eager_mode():
         cpus = len(tf.config.list_logical_devices("CPU"))
     devices = jax_installation.devices(cpus, tpu_chips=tpu_system.attached_chips())
+    hosts = list(dict.fromkeys(device.process_index for device in devices))
+    if mode != ModeKeys.TRAIN and len(hosts) > 1:  # every process does all of it
+        devices, hosts = jax_installation.local(devices), [0]
     tpu_config = getattr(config, "tpu_config", None)
     cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
     wanted = getattr(tpu_config, "num_shards", None) or len(devices) // cores
@@ -101,6 +120,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
             f"{len(devices)} device(s) of platform {devices[0].platform}. Lower num_shards or "
             "num_cores_per_replica, or leave num_shards None."
         )
+    _check_hosts(devices, hosts, wanted, cores)
     logging.info(
         "Running %s with JAX on %d %s device(s) of %d, %d to a replica.",
         mode,
@@ -110,4 +130,23 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
         cores,
     )
     chosen = devices[: wanted * cores]
-    return JaxTopology(tf.distribute.get_strategy(), True, 1, 0, chosen, cores)
+    this_host = 0 if len(hosts) == 1 else jax_installation.process_index()
+    return JaxTopology(tf.distribute.get_strategy(), True, len(hosts), this_host, chosen, cores)
+
+
+def _check_hosts(devices: Sequence[Any], hosts: list[int], replicas: int, cores: int) -> None:
+    """Refuses replicas that leave out devices of several processes, or that span processes."""
+    if len(hosts) == 1:
+        return
+    if replicas * cores != len(devices):
+        raise ValueError(
+            f"TPUConfig asks for {replicas} replica(s) of {cores} device(s) each, and the "
+            f"{len(hosts)} processes have {len(devices)} devices together: all of them take part. "
+            "Leave num_shards None."
+        )
+    counts = [sum(d.process_index == host for d in devices) for host in hosts]
+    if len(set(counts)) > 1 or counts[0] % cores:
+        raise ValueError(
+            f"The processes have {counts} devices, and {cores} share a replica. Every process "
+            "needs the same number of devices, a multiple of TPUConfig.num_cores_per_replica."
+        )

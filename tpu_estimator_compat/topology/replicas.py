@@ -48,6 +48,11 @@ class Topology:
         return self.on_tpu
 
     @property
+    def is_first_process(self) -> bool:
+        """False in all but one of processes that evaluate or predict the same."""
+        return True
+
+    @property
     def splits_replicas(self) -> bool:
         """Whether several devices share a replica where the configuration says so."""
         return self.on_tpu

@@ -18,9 +18,9 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.environment import AUTO, JAX
-from tpu_estimator_compat.runtime import workers
+from tpu_estimator_compat.runtime import jax_installation, workers
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.topology import cluster, local, tpu_system
+from tpu_estimator_compat.topology import cluster, jax_cluster, local, tpu_system
 from tpu_estimator_compat.topology.jax_devices import has_tpu, jax_topology
 from tpu_estimator_compat.topology.replicas import Topology
 from tpu_estimator_compat.topology.tpu_strategy import TPUStrategy
@@ -33,6 +33,9 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> None:
       config: the run configuration.
       tpu_semantics: whether TPU execution is asked for: a TPU comes before workers.
     """
+    if tpu_semantics and _may_be_for_jax(config):
+        jax_cluster.join(config)
+        return
     if config.train_distribute is not None or not cluster.is_cluster(config):
         return
     if config.num_ps_replicas or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
@@ -86,6 +89,15 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         topology.num_replicas,
     )
     return topology
+
+
+def _may_be_for_jax(config: RunConfig) -> bool:
+    """As `_is_for_jax`, where JAX must not be started yet."""
+    if config.runtime != AUTO:
+        return config.runtime == JAX
+    given = config.train_distribute or config.eval_distribute
+    chips = tpu_system.attached_chips() and jax_installation.is_installed()
+    return bool(chips) and not given and not tpu_system.is_seen(config, ModeKeys.TRAIN)
 
 
 def _is_for_jax(config: RunConfig, mode: str) -> bool:

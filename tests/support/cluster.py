@@ -14,7 +14,6 @@ from typing import Any
 
 from support.ports import free_ports
 
-WORKER = pathlib.Path(__file__).with_name("worker.py")
 TIMEOUT = 240  # seconds; one scenario takes some 20 on an idle machine
 
 
@@ -48,16 +47,18 @@ class Process:
 
 
 class Cluster:
-    """Workers that run a scenario of `worker.py` together.
+    """Workers that run a scenario of a script together.
 
     Args:
       directory: for their results and logs.
       count: how many workers; the first is the chief. One for a process without TF_CONFIG.
+      script: is called with the scenario, where to write what it found, and arguments as JSON.
     """
 
-    def __init__(self, directory: pathlib.Path, count: int):
+    def __init__(self, directory: pathlib.Path, count: int, script: pathlib.Path):
         self.directory = directory
         self.count = count
+        self.script = script
         self.processes: list[Process] = []
         self.ports: list[int] = []
 
@@ -87,8 +88,9 @@ class Cluster:
             name = f"{scenario}-{run}-{index}-of-{self.count}"
             result, log = self.directory / f"{name}.json", self.directory / f"{name}.log"
             with log.open("w") as stream:
+                call = [str(self.script), scenario, str(result), json.dumps(arguments)]
                 popen = subprocess.Popen(
-                    [sys.executable, str(WORKER), scenario, str(result), json.dumps(arguments)],
+                    [sys.executable, *call],
                     env=environment,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
@@ -101,9 +103,11 @@ class Cluster:
         return [process.result() for process in self.processes]
 
 
-def run(directory: pathlib.Path, count: int, scenario: str, **arguments: Any) -> list[dict]:
-    """What `count` workers find in a scenario."""
-    with Cluster(directory, count) as cluster:
+def run(
+    script: pathlib.Path, directory: pathlib.Path, count: int, scenario: str, **arguments: Any
+) -> list[dict]:
+    """What `count` workers find in a scenario of `script`."""
+    with Cluster(directory, count, script) as cluster:
         cluster.start(scenario, **arguments)
         return cluster.results()
 

@@ -1,0 +1,232 @@
+"""One of several processes that train on JAX's devices: runs a scenario, writes what it found.
+
+python process.py SCENARIO RESULT_FILE ARGUMENTS, with TF_CONFIG in the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+
+import numpy as np
+import tensorflow as tf2
+
+import tpu_estimator_compat as tpu
+import tpu_estimator_compat.v1 as tf
+
+BATCH, DEVICES = 16, 4
+CLUSTER = json.loads(os.environ.get("TF_CONFIG", "{}"))
+PROCESSES = 2 if CLUSTER else 1
+IS_SECOND = bool(CLUSTER) and CLUSTER["task"]["type"] == "worker"
+
+
+def model_fn(features, labels, mode, params):
+    hidden = tf.layers.dense(features, 128, activation=tf.nn.relu)
+    hidden = tf.layers.dense(hidden, 128, activation=tf.nn.relu)
+    hidden = tf.layers.dropout(hidden, 0.1, training=mode == tpu.ModeKeys.TRAIN)
+    prediction = tf.layers.dense(hidden, 1)
+    if mode == tpu.ModeKeys.PREDICT:
+        return tpu.TPUEstimatorSpec(mode, predictions={"y": prediction})
+    loss = tf.reduce_mean((prediction - labels) ** 2)
+    optimizer = tpu.CrossShardOptimizer(tf.train.MomentumOptimizer(0.001, 0.9))
+    train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    metrics = (lambda y, p: {"mae": tf.metrics.mean_absolute_error(y, p)}, [labels, prediction])
+    host_call = None
+    if "host_dir" in params:
+        host_call = (lambda **sent: write_rows(params["host_dir"], **sent), sent_of(loss, labels))
+    return tpu.TPUEstimatorSpec(
+        mode, loss=loss, train_op=train_op, eval_metrics=metrics, host_call=host_call
+    )
+
+
+def sent_of(loss, labels):
+    step = tf.train.get_global_step()
+    return {"step": tf.reshape(step, [1]), "loss": tf.reshape(loss, [1]), "labels": labels}
+
+
+def write_rows(directory, step, loss, labels):
+    with tf.compat.v2.summary.create_file_writer(directory).as_default():
+        with tf.compat.v2.summary.record_if(True):
+            tf.compat.v2.summary.scalar("losses", tf.shape(loss)[0], step=step[0])
+            tf.compat.v2.summary.scalar("labels", tf.reduce_sum(labels), step=step[0])
+            return tf.summary.all_v2_summary_ops()
+
+
+def examples(count=128):
+    x = np.random.RandomState(0).normal(size=(count, 8)).astype(np.float32)
+    return x, x.sum(axis=1, keepdims=True) ** 2
+
+
+def input_fn(params):
+    """This host's part of batches that are the same for any number of hosts."""
+    size, host = params["batch_size"], params["context"].current_host
+    dataset = tf.data.Dataset.from_tensor_slices(examples()).repeat()
+    dataset = dataset.batch(BATCH, drop_remainder=True)
+    return dataset.map(lambda x, y: tuple(t[host * size : (host + 1) * size] for t in (x, y)))
+
+
+def eval_input_fn(params):
+    dataset = tf.data.Dataset.from_tensor_slices(examples())
+    return dataset.batch(params["batch_size"], drop_remainder=True)
+
+
+def predict_input_fn(params):
+    return tf.data.Dataset.from_tensor_slices(examples(21)[0]).batch(params["batch_size"])
+
+
+def finite_input_fn(batches):
+    """An input_fn of so many batches."""
+    return lambda params: tf.data.Dataset.from_tensor_slices(
+        examples(batches * params["batch_size"])
+    ).batch(params["batch_size"], drop_remainder=True)
+
+
+def make(model_dir, *, cores=None, loop=4, params=None, **kwargs):
+    config = tpu.RunConfig(
+        model_dir=str(model_dir),
+        runtime="jax",
+        tf_random_seed=5,
+        tpu_config=tpu.TPUConfig(iterations_per_loop=loop, num_cores_per_replica=cores),
+        **{"save_checkpoints_steps": 10, "save_summary_steps": 5, **kwargs},
+    )
+    return tpu.TPUEstimator(
+        model_fn,
+        config=config,
+        params=params or {"any": 0},
+        train_batch_size=BATCH,
+        eval_batch_size=BATCH,
+        predict_batch_size=BATCH,
+    )
+
+
+class Recorder(tf.train.SessionRunHook):
+    """Notes losses by step, and in the end all variables and the step."""
+
+    def __init__(self):
+        self.losses, self.variables, self.step = {}, {}, -1
+
+    def begin(self):
+        self._step = tf.train.get_global_step()
+        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
+        self._variables = {v.op.name: v for v in tf.global_variables()}
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs([self._step, self._loss])
+
+    def after_run(self, run_context, run_values):
+        step, loss = run_values.results
+        self.losses[int(step)] = float(loss)
+
+    def end(self, session):
+        values = session.run(self._variables)
+        self.variables = {name: np.asarray(value).tolist() for name, value in values.items()}
+        self.step = int(session.run(self._step))
+
+
+def train(model_dir):
+    """Trains with loops of other lengths in each process, evaluates and predicts."""
+    params = {"host_dir": model_dir + "/host"}
+    est = make(model_dir, loop=3 if IS_SECOND else 1, params=params)
+    hook = Recorder()
+    est.train(input_fn, hooks=[hook], max_steps=12)
+    again = Recorder()
+    est.train(input_fn, hooks=[again], max_steps=15)
+    est.train(input_fn, max_steps=15)  # skipped by all
+    results = est.evaluate(eval_input_fn, steps=4)
+    predictions = [float(p["y"][0]) for p in est.predict(predict_input_fn)]
+    split = Recorder()
+    make(model_dir + "-split", cores=2).train(input_fn, hooks=[split], max_steps=6)
+    return {
+        "losses": {**hook.losses, **again.losses},
+        "variables": again.variables,
+        "step": again.step,
+        "saved": est.latest_checkpoint(),
+        "results": {name: float(value) for name, value in results.items()},
+        "predictions": predictions,
+        "split_variables": split.variables,
+    }
+
+
+def attempt(call) -> str:
+    """The error of `call`, as text; empty without one."""
+    try:
+        call()
+    except Exception as error:  # whatever it is: tests look at its words
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+class Fails(tf.train.SessionRunHook):
+    def after_run(self, run_context, run_values):
+        raise ValueError("this hook fails")
+
+
+def ends(model_dir):
+    """Trainings that end in several ways, one after the other."""
+
+    def nan_input_fn(params):
+        dataset = input_fn(params).enumerate()
+        bad = params["context"].current_host  # of one host alone
+        return dataset.map(
+            lambda i, xy: (xy[0] * tf.where((i >= 6) & (bad == 1), np.nan, 1.0), xy[1])
+        )
+
+    cases = {
+        "even": (finite_input_fn(7), []),
+        "uneven": (finite_input_fn(5 if IS_SECOND else 9), []),
+        "nan": (nan_input_fn, []),
+        "fails": (input_fn, [Fails()] if IS_SECOND else []),
+    }
+    found = {}
+    for name, (case_input_fn, hooks) in cases.items():
+        est, hook = make(f"{model_dir}-{name}"), Recorder()
+        error = attempt(lambda: est.train(case_input_fn, hooks=[hook, *hooks], max_steps=20))  # noqa: B023
+        losses = sorted(hook.losses)
+        found[name] = {"error": error, "saved": est.latest_checkpoint(), "steps": losses}
+    return found
+
+
+def long(model_dir):
+    """Trains until a signal comes; tells when it has begun."""
+
+    class Started(tf.train.SessionRunHook):
+        def after_run(self, run_context, run_values):
+            pathlib.Path(f"{model_dir}-{int(IS_SECOND)}").touch()
+
+    est, hook = make(model_dir, loop=5), Recorder()
+    ended = "returned"
+    try:
+        error = attempt(lambda: est.train(input_fn, hooks=[hook, Started()], max_steps=10**7))
+    except SystemExit as exit:
+        ended, error = f"exit {exit.code}", ""
+    return {"ended": ended, "step": hook.step, "saved": est.latest_checkpoint(), "error": error}
+
+
+def refused(model_dir):
+    """Estimators that cannot join the others."""
+    lonely = attempt(lambda: make(model_dir, session_creation_timeout_secs=2))
+    import jax
+
+    jax.devices()
+    return {"lonely": lonely, "late": attempt(lambda: make(model_dir))}
+
+
+SCENARIOS = {f.__name__: f for f in (train, ends, long, refused)}
+
+
+def main(scenario: str, result: str, arguments: str) -> None:
+    cpu = tf2.config.list_physical_devices("CPU")[0]
+    configuration = [tf2.config.LogicalDeviceConfiguration()] * (DEVICES // PROCESSES)
+    tf2.config.set_logical_device_configuration(cpu, configuration)
+    tf.logging.set_verbosity(tf.logging.INFO)
+    found = SCENARIOS[scenario](**json.loads(arguments))
+    pathlib.Path(result).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,124 @@
+"""Training by several processes of JAX's distributed runtime, over loopback."""
+
+import functools
+import pathlib
+import signal
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import cluster as clusters
+from support.cluster import wait_for
+
+pytestmark = pytest.mark.slow
+
+TOLERANCE = 1e-5
+STEPS = 15
+PROCESS = pathlib.Path(__file__).with_name("process.py")
+
+run = functools.partial(clusters.run, PROCESS)
+Cluster = functools.partial(clusters.Cluster, script=PROCESS)
+
+
+def assert_same_variables(found, expected):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        atol = TOLERANCE * np.abs(value).max()
+        np.testing.assert_allclose(found[name], value, atol=atol, err_msg=name)
+
+
+def scalars(directory):
+    """Values by (tag, step) of the events of training in a directory."""
+    return {
+        (value.tag, event.step): tf.make_ndarray(value.tensor).item()
+        for path in directory.glob("events*")
+        for event in tf.compat.v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+        if event.step < STEPS
+    }
+
+
+def test_two_processes_equal_one(tmp_path):
+    [alone] = run(tmp_path, 1, "train", model_dir=str(tmp_path / "alone"))
+    processes = run(tmp_path, 2, "train", model_dir=str(tmp_path / "model"))
+    for found in processes:
+        assert found["step"] == STEPS
+        assert_same_variables(found["variables"], alone["variables"])
+        assert_same_variables(found["split_variables"], alone["split_variables"])
+        common = found["losses"].keys() & alone["losses"].keys()
+        assert len(common) >= 5
+        for step in common:
+            assert found["losses"][step] == pytest.approx(alone["losses"][step], rel=TOLERANCE)
+        assert found["saved"] == str(tmp_path / "model" / "model.ckpt-15")
+        assert found["results"] == pytest.approx(alone["results"], rel=TOLERANCE)
+        np.testing.assert_allclose(found["predictions"], alone["predictions"], rtol=1e-4)
+    written, expected = (scalars(tmp_path / name / "host") for name in ("model", "alone"))
+    assert {value for (tag, _), value in written.items() if tag == "losses"} == {4}
+    assert written == pytest.approx(expected, rel=TOLERANCE)
+    files = [len(list((tmp_path / name / "host").iterdir())) for name in ("model", "alone")]
+    assert files[0] == files[1]
+    assert len(list((tmp_path / "model" / "eval").glob("events*"))) == 1
+
+
+def test_how_trainings_end(tmp_path):
+    chief, worker = run(tmp_path, 2, "ends", model_dir=str(tmp_path / "model"))
+    for found in (chief, worker):
+        assert found["even"]["error"] == ""
+        assert found["even"]["saved"].endswith("model.ckpt-7")
+        uneven = "ValueError: The data of machine(s) [1] ended while machine(s) [0] had more"
+        assert found["uneven"]["error"].startswith(uneven)
+        assert found["uneven"]["saved"].endswith("model.ckpt-5")
+        assert found["nan"]["error"].startswith("NanLossDuringTrainingError")
+    assert chief["nan"]["steps"] == worker["nan"]["steps"]
+    assert worker["fails"]["error"] == "ValueError: this hook fails"
+    lost = "MachineLostError: Training stopped because machine 1 of 2 failed"
+    assert chief["fails"]["error"].startswith(lost)
+
+
+def started(tmp_path):
+    return lambda: len(list(tmp_path.glob("model-[01]"))) == 2
+
+
+def test_sigterm_saves_and_stops_all(tmp_path):
+    signalled = 1
+    with Cluster(tmp_path, 2) as cluster:
+        cluster.start("long", model_dir=str(tmp_path / "model"))
+        wait_for(started(tmp_path))
+        cluster.processes[signalled].popen.send_signal(signal.SIGTERM)
+        found = cluster.results()
+        log = cluster.processes[1 - signalled].log
+    assert found[signalled]["ended"] == "exit 143"
+    assert (found[1 - signalled]["ended"], found[1 - signalled]["error"]) == ("returned", "")
+    assert found[0]["step"] == found[1]["step"] > 0
+    assert all(f["saved"].endswith(f"model.ckpt-{found[0]['step']}") for f in found)
+    assert f"Training stops here because machine {signalled} of 2 stopped." in log
+
+
+@pytest.mark.parametrize(("kill", "lost"), [(signal.SIGKILL, 1), (signal.SIGSTOP, 0)])
+def test_a_lost_process_ends_the_other(kill, lost, tmp_path):
+    """Its process ended, or it gives no sign of life."""
+    with Cluster(tmp_path, 2) as cluster:
+        cluster.start("long", model_dir=str(tmp_path / "model"))
+        wait_for(started(tmp_path))
+        cluster.processes[lost].popen.send_signal(kill)
+        begun = time.monotonic()
+        other = cluster.processes[1 - lost]
+        code = other.wait(60)
+        seconds = time.monotonic() - begun
+    assert seconds < 60
+    if code == 0:  # it has seen a broken connection before JAX has missed the other
+        assert "MachineLostError" in other.result()["error"]
+    else:
+        assert "this most likely indicates that another task died" in other.log.lower()
+    assert "training goes on from the last checkpoint" in other.log
+
+
+def test_processes_that_cannot_join(tmp_path):
+    with Cluster(tmp_path, 2) as cluster:
+        cluster.start("refused", only=[0], model_dir=str(tmp_path / "model"))
+        [found] = cluster.results()
+    assert "could not join the others" in found["lonely"]
+    assert "No sign of localhost:" in found["lonely"]
+    assert "session_creation_timeout_secs" in found["lonely"]
+    assert "JAX is in use already" in found["late"]

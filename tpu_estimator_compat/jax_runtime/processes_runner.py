@@ -1,0 +1,210 @@
+"""Runs a plan's steps on the JAX devices of several processes: they agree on every dispatch."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.inputs.deployment import flat_parts
+from tpu_estimator_compat.jax_runtime.runner import Chunk, Done, JaxRunner
+from tpu_estimator_compat.jax_runtime.step import JaxStep, Wanted
+from tpu_estimator_compat.loop.result import LoopResult
+from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.runtime import eager, workers
+from tpu_estimator_compat.runtime.jax_processes import JaxProcesses, lost_if_broken
+from tpu_estimator_compat.runtime.workers import State
+
+
+class JaxProcessesRunner(JaxRunner):
+    """A `Runner` on one of several processes of `jax.distributed`.
+
+    Before each dispatch the processes tell each other how many steps they can make, and what they
+    want of them. All run the same program: as many steps as every one of them can make; a single
+    step that fetches what any of them wants, where some hook wants more than the plan fetches.
+    Each may have loop lengths of its own. Call `leave` or `fail` in the end.
+
+    Args:
+      plan: what a step computes, the same in all processes.
+      topology: the devices of all processes.
+      **kwargs: as for `JaxRunner`.
+
+    Attributes:
+      states: what the processes said when they stopped; None before that.
+    """
+
+    def __init__(self, plan: StepPlan, store: Any, topology: Any, **kwargs: Any):
+        super().__init__(plan, store, topology, **kwargs)
+        self.states: np.ndarray | None = None
+        self._group: JaxProcesses = topology.workers
+        self._elements: list[list[np.ndarray]] = []  # read, and not yet trained on
+        self._largest = 1
+        self._together: dict[tuple[JaxStep, Wanted], JaxStep] = {}
+
+    @property
+    def ended(self) -> bool:  # type: ignore[override]
+        """Whether some process has stopped, and so all of them."""
+        return self.states is not None
+
+    def start(self) -> None:
+        """Takes over the chief's values of all variables, and its random numbers.
+
+        Raises:
+          ValueError: the processes have built different graphs.
+          MachineLostError: another process could not start.
+        """
+        logging.info(
+            "%d processes train together. Where one is lost, JAX ends the others within a minute, "
+            "and says so. Start the script again on all of them then: training goes on from the "
+            "last checkpoint.",
+            self._group.count,
+        )
+        names = sorted(self._step.variables)
+        text = " ".join([*names, *self._step.wanted.fetches, *self._step.wanted.targets])
+        graph = zlib.crc32(text.encode())
+        self._meet({"state": State.READY, "graph": graph}, graph)
+        self._key = self._group.tell(self._key, "key of random numbers")
+        self.store.take_from_chief(self._group, names)
+
+    def _meet(self, record: dict[str, Any], graph: int | None = None) -> None:
+        records = self._group.exchange(record)
+        workers.check_states(_states(records))
+        others = [i for i, r in enumerate(records) if graph is not None and r["graph"] != graph]
+        if others or any(r.get("differs") for r in records):
+            raise ValueError(
+                f"model_fn built another graph in process(es) {others} than in process "
+                f"{self._group.index}. Variables and exchanges must have the same names everywhere:"
+                " let neither depend on the task in TF_CONFIG."
+            )
+
+    def run(self, iterator: Iterator, steps: int) -> LoopResult:
+        """See `Runner`."""
+        made, total, loss = 0, 0.0, None
+        stopped = False
+        done: Done | None = None
+        with eager.eager_mode(), lost_if_broken():
+            while made < steps and not stopped and not (made and self._interrupted()):
+                self._read(iterator, min(self._most_for(steps), steps - made))
+                before, done = done, self._agreed_dispatch(self._step)
+                self._finish(before)  # what the host does of a step, while the next one runs
+                if done is None:
+                    break
+                for loss in done.losses():
+                    made, total = made + 1, total + float(loss)
+                stopped = self.plan.stop_on_nan and loss is not None and bool(np.isnan(loss))
+            self._finish(done)
+            counter = None if self.ended else self._counter()
+            loss = tf.constant(np.nan if loss is None else loss)
+        return LoopResult(made, loss, total, self.ended, counter, None, stopped)
+
+    def _read(self, iterator: Iterator, steps: int) -> None:
+        """Reads elements for so many steps, where there are."""
+        while len(self._elements) < steps and (parts := flat_parts(iterator)) is not None:
+            self._elements.append(parts)
+
+    def _agreed_dispatch(self, step: JaxStep, most: int | None = None) -> Done | None:
+        """Steps that all processes make together; None where one of them cannot make any.
+
+        Args:
+          step: what this process wants.
+          most: how many steps it wants; None for as many as elements are there.
+        """
+        steps = min(len(self._elements), most or len(self._elements))
+        state = State.READY if steps else State.OUT_OF_DATA
+        wanted = None if step is self._step else dataclasses.asdict(step.wanted)
+        records = self._group.exchange({"state": state, "steps": steps, "wanted": wanted})
+        states = _states(records)
+        if states.any():
+            self.states = states
+            return None
+        if any(record["wanted"] for record in records):
+            step, steps = self._union(step, [record["wanted"] for record in records]), 1
+        else:
+            steps = min(record["steps"] for record in records)
+        self._largest = max(self._largest, steps)
+        taken, self._elements = self._elements[:steps], self._elements[steps:]
+        feeds = [self._joined(parts) for parts in zip(*taken, strict=True)]
+        # All have seen the same numbers of steps: they take the same program.
+        return self._dispatch(step, Chunk(steps, feeds), 1 if steps == 1 else self._largest)
+
+    def _union(self, step: JaxStep, wanted: Sequence[dict[str, Any] | None]) -> JaxStep:
+        """The step that does for this process what `step` does, and for all what they want."""
+        together = Wanted.of_all(
+            [
+                self._step.wanted
+                if names is None
+                else Wanted(tuple(names["fetches"]), tuple(names["targets"]))
+                for names in wanted
+            ]
+        )
+        if (step, together) not in self._together:
+            try:
+                union = JaxStep(step.plan, self.store, self._topology.mesh, together=together)
+            except KeyError as error:
+                raise ValueError(
+                    f"A hook of another process fetches what is not in the graph of process "
+                    f"{self._group.index}: {error}. Let hooks build the same in all processes."
+                ) from None
+            self._together[step, together] = union
+        return self._together[step, together]
+
+    def run_once(
+        self,
+        iterator: Iterator,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> list[Any]:
+        """See `Runner`.
+
+        Raises:
+          NotImplementedError: something is fed.
+        """
+        for tensor, _ in feeds:
+            raise NotImplementedError(
+                f"A hook feeds {tensor.name!r} in a step of several machines, which is not "
+                "supported. Put the value in a variable, and assign it in before_run."
+            )
+        with eager.eager_mode(), lost_if_broken():
+            step = self._other(fetches, targets)
+            self._read(iterator, 1)
+            done = self._agreed_dispatch(step, 1)
+            if done is None:
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+            return done.step.fetches(done.values(0), {}, makes_calls=self._call_is_due())
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """No: the processes agree on every step."""
+        del fetches
+        return False
+
+    def leave(self) -> None:
+        """Waits until all processes have made their last step and have written their files.
+
+        Raises:
+          MachineLostError: another process has failed.
+          ValueError: the data of some processes ended while others had more.
+        """
+        if self.states is None:
+            self.states = _states(self._group.exchange({"state": State.LEAVING}))
+        elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
+            logging.info(
+                "Training stops here because machine %d of %d stopped.", left[0], self._group.count
+            )
+        workers.check_states(self.states)
+        self._meet({"state": State.READY})
+        workers.check_even_data(self.states)
+
+    def fail(self) -> None:
+        """Tells the other processes, which wait for this one, that it has failed."""
+        if self.states is None or not (self.states == State.FAILED).any():
+            self._group.say({"state": State.FAILED})
+
+
+def _states(records: Sequence[dict[str, Any]]) -> np.ndarray:
+    return np.asarray([record["state"] for record in records])
