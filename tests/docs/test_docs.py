@@ -52,6 +52,12 @@ import jax
 assert isinstance(jax.devices()[0], jax.Device)
 assert not jax.config.jax_enable_x64
 """,
+    "jax_several_devices.md": """
+assert estimator.get_variable_value("dense/kernel").shape == (64, 512)
+assert estimator.get_variable_value("global_step") == 20
+import jax
+assert len(jax.devices()) == 4
+""",
     "distribution.md": """
 assert results["global_step"] == 100, results
 assert results["loss"] < 1e-3, results

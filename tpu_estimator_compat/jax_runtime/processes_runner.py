@@ -44,6 +44,7 @@ class JaxProcessesRunner(JaxRunner):
         self._group: JaxProcesses = topology.workers
         self._elements: list[list[np.ndarray]] = []  # read, and not yet trained on
         self._largest = 1
+        self._has_agreed = False  # to a step that is not started yet
         self._together: dict[tuple[JaxStep, Wanted], JaxStep] = {}
 
     @property
@@ -69,6 +70,9 @@ class JaxProcessesRunner(JaxRunner):
         graph = zlib.crc32(text.encode())
         self._meet({"state": State.READY, "graph": graph}, graph)
         self._key = self._group.tell(self._key, "key of random numbers")
+        counter = tf.compat.v1.train.get_global_step(self.plan.graph)
+        if counter is not None and counter.op.name in self.store:
+            names = sorted({*names, counter.op.name})
         self.store.take_from_chief(self._group, names)
 
     def _meet(self, record: dict[str, Any], graph: int | None = None) -> None:
@@ -104,8 +108,18 @@ class JaxProcessesRunner(JaxRunner):
 
     def _read(self, iterator: Iterator, steps: int) -> None:
         """Reads elements for so many steps, where there are."""
-        while len(self._elements) < steps and (parts := flat_parts(iterator)) is not None:
-            self._elements.append(parts)
+        if self._input_error is not None and not self._elements:
+            error, self._input_error = self._input_error, None
+            raise error
+        try:
+            while self._input_error is None and len(self._elements) < steps:
+                if (parts := flat_parts(iterator)) is None:
+                    return
+                self._elements.append(parts)
+        except tf.errors.OpError as error:
+            if not self._elements:
+                raise
+            self._input_error = error  # the steps before it are made first
 
     def _agreed_dispatch(self, step: JaxStep, most: int | None = None) -> Done | None:
         """Steps that all processes make together; None where one of them cannot make any.
@@ -122,6 +136,7 @@ class JaxProcessesRunner(JaxRunner):
         if states.any():
             self.states = states
             return None
+        self._has_agreed = True
         if any(record["wanted"] for record in records):
             step, steps = self._union(step, [record["wanted"] for record in records]), 1
         else:
@@ -130,7 +145,9 @@ class JaxProcessesRunner(JaxRunner):
         taken, self._elements = self._elements[:steps], self._elements[steps:]
         feeds = [self._joined(parts) for parts in zip(*taken, strict=True)]
         # All have seen the same numbers of steps: they take the same program.
-        return self._dispatch(step, Chunk(steps, feeds), 1 if steps == 1 else self._largest)
+        done = self._dispatch(step, Chunk(steps, feeds), 1 if steps == 1 else self._largest)
+        self._has_agreed = False
+        return done
 
     def _union(self, step: JaxStep, wanted: Sequence[dict[str, Any] | None]) -> JaxStep:
         """The step that does for this process what `step` does, and for all what they want."""
@@ -203,7 +220,7 @@ class JaxProcessesRunner(JaxRunner):
     def fail(self) -> None:
         """Tells the other processes, which wait for this one, that it has failed."""
         if self.states is None or not (self.states == State.FAILED).any():
-            self._group.say({"state": State.FAILED})
+            self._group.fail({"state": State.FAILED}, others_may_wait=self._has_agreed)
 
 
 def _states(records: Sequence[dict[str, Any]]) -> np.ndarray:

@@ -10,6 +10,10 @@ import contextlib
 import dataclasses
 import functools
 import json
+import logging
+import os
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +25,7 @@ from jax.experimental import multihost_utils
 from tpu_estimator_compat.runtime.workers import MachineLostError
 
 _PATIENCE = 1000  # milliseconds between two looks for signals
+_LONGEST_WAIT = 60  # seconds
 _BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "NCCL", "Connection")
 
 
@@ -46,6 +51,39 @@ class JaxProcesses:
         """Leaves `record` for the others' next `exchange`, and does not wait for them."""
         _client().key_value_set(self._key(self._turn, self.index), json.dumps(record))
         self._turn += 1
+
+    def fail(self, record: Mapping[str, Any], *, others_may_wait: bool) -> None:
+        """As `say`, in a process that makes no further step.
+
+        Args:
+          record: what it has to say.
+          others_may_wait: whether others may be in a step that this process has agreed to and does
+            not make. They would wait for it as long as it lives: then it ends, unless they come to
+            the next exchange within a minute.
+        """
+        turn = self._turn
+        self.say(record)
+        if others_may_wait:
+            threading.Thread(target=self._end_unless_met, args=(turn,), daemon=True).start()
+
+    def _end_unless_met(self, turn: int) -> None:
+        missing = set(range(self.count)) - {self.index}
+        deadline = time.monotonic() + _LONGEST_WAIT
+        while missing and self._turn <= turn + 1:
+            if time.monotonic() > deadline:
+                logging.error(
+                    "Process(es) %s wait for a step that this one, %d of %d, has failed to make: "
+                    "it ends here, so that they end too.",
+                    sorted(missing),
+                    self.index,
+                    self.count,
+                )
+                os._exit(1)
+            time.sleep(1)
+            for index in list(missing):
+                with contextlib.suppress(jax.errors.JaxRuntimeError):  # not there yet
+                    _client().key_value_try_get(self._key(turn, index))
+                    missing.discard(index)
 
     def exchange(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The records of all processes, once each of them has come here with its own.
@@ -95,7 +133,14 @@ def processes() -> JaxProcesses | None:
 
 
 def _client() -> Any:
-    return distributed.global_state.client
+    client = distributed.global_state.client
+    if client is None:
+        raise RuntimeError(
+            f"There are {jax.process_count()} processes with JAX's devices, and they have not been "
+            "introduced to each other. Set TF_CONFIG, or call jax.distributed.initialize(...) "
+            "before the estimator is made."
+        )
+    return client
 
 
 def _get(key: str) -> str:

@@ -77,8 +77,9 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
 def _join_pod() -> None:
     try:
         _initialize()
-    except ValueError as error:  # nothing around says that there are others
-        logging.info("This process runs alone on JAX's devices: %s", error)
+    except (ValueError, RuntimeError, OSError, ImportError) as error:
+        # Nothing around says that there are others. If there are, the first exchange says so.
+        logging.info("jax.distributed found no other processes: %s", error)
 
 
 def _initialize(**arguments: Any) -> None:
