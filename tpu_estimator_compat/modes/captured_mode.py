@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.inputs import DeployedInput, Featureless, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.program import graph_building
@@ -53,6 +54,7 @@ class CapturedMode:
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
       tuning: the numbers that the lengths of loops go by.
+      tables: the embedding tables; None where there are none.
     """
 
     mode: str
@@ -64,6 +66,7 @@ class CapturedMode:
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
     tuning: Tuning = DEFAULTS
+    tables: CapturedTables | None = None
 
     @property
     def graph(self) -> tf.Graph:
@@ -181,6 +184,7 @@ def prepare(
     element_spec: Any,
     store: VariableStore | None = None,
     tuning: Tuning = DEFAULTS,
+    tables: CapturedTables | None = None,
 ) -> CapturedMode:
     """Captures the graph of a mode.
 
@@ -192,14 +196,24 @@ def prepare(
       element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
       store: live variables to go on with; None for new ones.
       tuning: the numbers that the lengths of loops go by.
+      tables: embedding tables, whose activations model_fn is to be given; None for none.
 
     Returns:
       The prepared run, nothing initialised yet.
     """
     if topology.on_tpu:
         check_no_strings(element_spec)
+
+    def call(element: Any) -> Spec:
+        features, labels = model_arguments(element, mode)
+        if tables is None:
+            return call_model_fn(features, labels)
+        spec = call_model_fn(tables.enter(features), labels)
+        tables.leave()
+        return spec
+
     captured = capture(
-        lambda element: call_model_fn(*model_arguments(element, mode)),
+        call,
         element_spec,
         seed=config.tf_random_seed,
         replicas=topology.num_replicas,
@@ -210,7 +224,7 @@ def prepare(
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
     spec = mode_spec(captured.spec, mode)
-    return CapturedMode(mode, config, topology, captured, store, spec, tuning=tuning)
+    return CapturedMode(mode, config, topology, captured, store, spec, tuning=tuning, tables=tables)
 
 
 def _averaged(graph: tf.Graph) -> list[str]:

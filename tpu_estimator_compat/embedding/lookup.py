@@ -1,0 +1,208 @@
+"""Looks ids up in a table, and takes gradients of what was found back to the table's rows.
+
+Built in the captured graph, out of ops that only a host needs to run: ids are of any number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig
+
+Ids = Any  # a tensor or a SparseTensor of integers
+
+
+@dataclasses.dataclass(frozen=True)
+class Occurrences:
+    """The ids of one feature of one batch, one by one.
+
+    Attributes:
+      ids: int64 of shape [n].
+      outputs: int64 of shape [n]: for each id the row of the activation that it is a part of, where
+        activations of sequences have `batch * max_sequence_length` rows. None if every row has one
+        id and ids are in their order.
+      weights: float32 of shape [n]: what the row of the table is multiplied by; None for 1.
+      shape: of the activation, int32 tensor.
+      static_shape: what is known of it.
+      size: int64 of shape [1]: how many rows the activation has; None without `outputs`.
+      count: int32 of shape [1]: how many ids there are; None without `outputs`.
+    """
+
+    ids: tf.Tensor
+    outputs: tf.Tensor | None
+    weights: tf.Tensor | None
+    shape: tf.Tensor
+    static_shape: tf.TensorShape
+    size: tf.Tensor | None = None
+    count: tf.Tensor | None = None
+
+    def activation(self, table: tf.Variable) -> tf.Tensor:
+        """What the table holds for the ids: float32 of `shape`; zeros for a row without ids."""
+        found = tf.raw_ops.ResourceGather(
+            resource=table.handle, indices=self.ids, dtype=tf.float32, validate_indices=True
+        )
+        if self.outputs is not None:
+            if self.weights is not None:
+                found *= self.weights[:, tf.newaxis]
+            rows = tf.reduce_prod(self.shape[:-1])
+            found = tf.math.unsorted_segment_sum(found, self.outputs, rows)
+        activation = tf.reshape(found, self.shape)
+        activation.set_shape(self.static_shape)
+        return activation
+
+
+def occurrences(
+    name: str, table: TableConfig, key: str, feature: FeatureConfig, ids: Ids, weights: Any
+) -> Occurrences:
+    """The ids of a feature, checked.
+
+    Dense ids of shape [batch], and those of a table without a combiner, are one for each example,
+    or for each place of a sequence. In other dense ids 0 stands for none, as on a TPU.
+
+    Args:
+      name: of the table, for messages.
+      table: the table.
+      key: of the feature.
+      feature: its configuration.
+      ids: integers: a tensor of shape [batch] or [batch, n], or a SparseTensor of such a shape.
+      weights: a SparseTensor of their shape with their weights; None for 1.
+
+    Raises:
+      ValueError: ids of another shape than the feature's.
+    """
+    where = f"feature {key!r}, which is looked up in table {name!r}"
+    length = feature.max_sequence_length
+    if not isinstance(ids, tf.SparseTensor):
+        _check_rank(ids, where, sequence=bool(length))
+        if ids.shape.rank == 1 or table.combiner is None:
+            return _one_each(name, table, key, ids, length)
+        ids = tf.sparse.from_dense(ids)
+    _check_rank(ids, where, sequence=bool(length))
+    values, indices = tf.cast(ids.values, tf.int64), ids.indices
+    coefficients = None if weights is None else _values_of(weights, ids, where)
+    batch, outputs = tf.cast(ids.dense_shape[0], tf.int32), indices[:, 0]
+    shape, static = [batch], [ids.shape[0]]
+    if length:
+        place = indices[:, 1]
+        kept = place < length
+        values = tf.boolean_mask(values, kept)
+        outputs = tf.boolean_mask(outputs * length + place, kept)
+        if coefficients is not None:
+            coefficients = tf.boolean_mask(coefficients, kept)
+        shape, static = [batch, length], [ids.shape[0], length]
+    total = tf.reduce_prod(tf.stack(shape))
+    return Occurrences(
+        _checked(values, name, table, key),
+        outputs,
+        _combined(table.combiner, coefficients, outputs, total),
+        tf.stack([*shape, table.dimension]),
+        tf.TensorShape([*static, table.dimension]),
+        tf.reshape(tf.cast(total, tf.int64), [1]),
+        tf.reshape(tf.size(values), [1]),
+    )
+
+
+def row_gradients(gradient: tf.Tensor, found: Occurrences) -> tf.Tensor:
+    """Gradients with respect to the row of every occurrence, out of one of the activation.
+
+    Args:
+      gradient: float32 of shape [outputs, dimension].
+      found: ids of all replicas; their `outputs` count through `gradient`.
+
+    Returns:
+      float32 of shape [n, dimension].
+    """
+    if found.outputs is None:
+        return gradient
+    gradients = tf.gather(gradient, found.outputs)
+    return gradients if found.weights is None else gradients * found.weights[:, tf.newaxis]
+
+
+def sequence_length(ids: Ids, longest: int) -> tf.Tensor:
+    """How long the sequence of every example is: int64 of shape [batch], at most `longest`."""
+    if not isinstance(ids, tf.SparseTensor):
+        ids = tf.sparse.from_dense(ids)
+    rows = tf.cast(ids.dense_shape[0], tf.int32)
+    ends = tf.math.unsorted_segment_max(ids.indices[:, 1] + 1, ids.indices[:, 0], rows)
+    lengths = tf.clip_by_value(ends, 0, longest)  # that of no ids is the least of all integers
+    lengths.set_shape([ids.shape[0]])
+    return lengths
+
+
+def _one_each(name: str, table: TableConfig, key: str, ids: tf.Tensor, length: int) -> Occurrences:
+    """Ids of which each is an output of its own."""
+    if length and ids.shape[1] is not None and ids.shape[1] != length:
+        wanted = [ids.shape[0], length]
+        ids = ids[:, :length]
+        if (ids.shape[1] or 0) < length:
+            raise ValueError(
+                f"Feature {key!r} has dense ids of shape {ids.shape}, and table {name!r} has no "
+                f"combiner: expected {wanted}, as many places as max_sequence_length says. Pad "
+                "them, or give a SparseTensor."
+            )
+    shape = tf.shape(ids)[: 2 if length else 1]
+    static = ids.shape[: 2 if length else 1]
+    if not length and ids.shape.rank == 2 and ids.shape[1] != 1:
+        raise ValueError(
+            f"Feature {key!r} has dense ids of shape {ids.shape}, but table {name!r} has no "
+            "combiner for several ids of an example. Give TableConfig a combiner, or one id each."
+        )
+    flat = tf.reshape(tf.cast(ids, tf.int64), [-1])
+    return Occurrences(
+        _checked(flat, name, table, key),
+        None,
+        None,
+        tf.concat([shape, [table.dimension]], 0),
+        static.concatenate([table.dimension]),
+    )
+
+
+def _check_rank(ids: Ids, where: str, *, sequence: bool) -> None:
+    rank = ids.shape.rank
+    if rank == 2 or (rank == 1 and not sequence):
+        return
+    wanted = "[batch, length]" if sequence else "[batch] or [batch, ids]"
+    raise ValueError(f"The ids of {where}, have shape {ids.shape}. Expected {wanted}.")
+
+
+def _checked(ids: tf.Tensor, name: str, table: TableConfig, key: str) -> tf.Tensor:
+    """The same ids; a step with one that the table does not have fails."""
+    rows = table.vocabulary_size
+    wrong = tf.logical_or(ids < 0, ids >= rows)
+    check = tf.debugging.Assert(
+        tf.logical_not(tf.reduce_any(wrong)),
+        [
+            f"Feature {key!r} has ids that table {name!r} does not have, whose {rows} rows are 0 "
+            f"to {rows - 1}. Map them to ids of the table, or drop them with tf.sparse.retain: ",
+            tf.boolean_mask(ids, wrong),
+        ],
+    )
+    with tf.control_dependencies([check]):
+        return tf.identity(ids)
+
+
+def _values_of(weights: tf.SparseTensor, ids: tf.SparseTensor, where: str) -> tf.Tensor:
+    same = tf.debugging.assert_equal(
+        tf.shape(weights.values),
+        tf.shape(ids.values),
+        message=f"The ids and the weights of {where}, are of different number.",
+    )
+    with tf.control_dependencies([same]):
+        return tf.cast(weights.values, tf.float32)
+
+
+def _combined(
+    combiner: str | None, weights: tf.Tensor | None, outputs: tf.Tensor, total: tf.Tensor
+) -> tf.Tensor | None:
+    """What each id counts for, as in `tf.nn.embedding_lookup_sparse`."""
+    if combiner in ("sum", None):
+        return weights
+    if weights is None:
+        weights = tf.ones(tf.shape(outputs), tf.float32)
+    squares = weights if combiner == "mean" else tf.square(weights)
+    sums = tf.math.unsorted_segment_sum(squares, outputs, total)
+    divisor = sums if combiner == "mean" else tf.sqrt(sums)
+    return tf.math.divide_no_nan(weights, tf.gather(divisor, outputs))
