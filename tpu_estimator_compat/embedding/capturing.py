@@ -113,6 +113,7 @@ class CapturedTables:
         """Takes the ids and weights of a feature out of `features`."""
         config = self._embedding.features[name]
         ids = _ids_of(features, name)
+        lookup.check_rank(config.table_id, name, config, ids)
         weights = _weights_of(features, config.weight_key, ids, name)
         batch = ids.shape[0] or self._batch_size
         shape = [batch, self._embedding.tables[config.table_id].config.dimension]

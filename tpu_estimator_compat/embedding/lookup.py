@@ -71,16 +71,14 @@ def occurrences(
       weights: a SparseTensor of their shape with their weights; None for 1.
 
     Raises:
-      ValueError: ids of another shape than the feature's.
+      ValueError: dense ids are not as many as a table without a combiner wants.
     """
-    where = f"feature {key!r}, which is looked up in table {name!r}"
     length = feature.max_sequence_length
     if not isinstance(ids, tf.SparseTensor):
-        _check_rank(ids, where, sequence=bool(length))
         if ids.shape.rank == 1 or table.combiner is None:
             return _one_each(name, table, key, ids, length)
         ids = tf.sparse.from_dense(ids)
-    _check_rank(ids, where, sequence=bool(length))
+    where = f"feature {key}, which is looked up in table {name}"
     values, indices = tf.cast(ids.values, tf.int64), ids.indices
     coefficients = None if weights is None else _values_of(weights, ids, where)
     batch, outputs = tf.cast(ids.dense_shape[0], tf.int32), indices[:, 0]
@@ -102,6 +100,18 @@ def occurrences(
         tf.TensorShape([*static, table.dimension]),
         tf.reshape(tf.cast(total, tf.int64), [1]),
         tf.reshape(tf.size(values), [1]),
+    )
+
+
+def check_rank(name: str, key: str, feature: FeatureConfig, ids: Ids) -> None:
+    """Raises ValueError where ids are not of a shape that the feature can have."""
+    rank, sequence = ids.shape.rank, feature.max_sequence_length > 0
+    if rank == 2 or (rank == 1 and not sequence):
+        return
+    wanted = "[batch, length]" if sequence else "[batch] or [batch, ids]"
+    raise ValueError(
+        f"The ids of feature {key!r}, which is looked up in table {name!r}, have shape {ids.shape}."
+        f" Expected {wanted}."
     )
 
 
@@ -160,14 +170,6 @@ def _one_each(name: str, table: TableConfig, key: str, ids: tf.Tensor, length: i
     )
 
 
-def _check_rank(ids: Ids, where: str, *, sequence: bool) -> None:
-    rank = ids.shape.rank
-    if rank == 2 or (rank == 1 and not sequence):
-        return
-    wanted = "[batch, length]" if sequence else "[batch] or [batch, ids]"
-    raise ValueError(f"The ids of {where}, have shape {ids.shape}. Expected {wanted}.")
-
-
 def _checked(ids: tf.Tensor, name: str, table: TableConfig, key: str) -> tf.Tensor:
     """The same ids; a step with one that the table does not have fails."""
     rows = table.vocabulary_size
@@ -175,7 +177,8 @@ def _checked(ids: tf.Tensor, name: str, table: TableConfig, key: str) -> tf.Tens
     check = tf.debugging.Assert(
         tf.logical_not(tf.reduce_any(wrong)),
         [
-            f"Feature {key!r} has ids that table {name!r} does not have, whose {rows} rows are 0 "
+            # Without quotation marks: before these TensorFlow puts backslashes.
+            f"Feature {key} has ids that table {name} does not have, whose {rows} rows are 0 "
             f"to {rows - 1}. Map them to ids of the table, or drop them with tf.sparse.retain: ",
             tf.boolean_mask(ids, wrong),
         ],
@@ -191,7 +194,7 @@ def _values_of(weights: tf.SparseTensor, ids: tf.SparseTensor, where: str) -> tf
         message=f"The ids and the weights of {where}, are of different number.",
     )
     with tf.control_dependencies([same]):
-        return tf.cast(weights.values, tf.float32)
+        return tf.identity(tf.cast(weights.values, tf.float32))
 
 
 def _combined(
