@@ -148,15 +148,16 @@ def _given(given: Any) -> Any:
 class PredictFeatures(dict):
     """Features of a prediction; `features['is_padding']` is there for model_fns that ask for it.
 
-    It is not among the keys, so that a model_fn which goes through them sees only its own.
+    It is not among the keys, so that a model_fn which goes through them sees only its own. Keras
+    layers that take a dict make another of its type, empty at first, which has none.
     """
 
-    def __init__(self, features: dict[str, Any], is_padding: tf.Tensor):
+    def __init__(self, features: Any = (), is_padding: tf.Tensor | None = None):
         super().__init__(features)
         self._is_padding = is_padding
 
     def __missing__(self, name: str) -> tf.Tensor:
-        if name == "is_padding":
+        if name == "is_padding" and self._is_padding is not None:
             return self._is_padding
         raise KeyError(name)
 

@@ -226,7 +226,15 @@ class StepProgram:
 
         Returns:
           The replicas' share: fetches of theirs, then tensors that the host's share wants.
+
+        Raises:
+          NotImplementedError: the host's share updates embedding tables by what it looks up.
         """
+        if self._from_lookups:
+            raise NotImplementedError(
+                "A replica alone cannot train embedding tables: the host updates them after all "
+                "replicas. Train with fit(), without a make_train_function of your own."
+            )
         values = self._flat(data)
         if self._lookup:
             values, _ = self._lookup(values, self.store.host_handle)
