@@ -6,6 +6,10 @@ Built in the captured graph, out of ops that only a host needs to run: ids are o
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +17,8 @@ import tensorflow as tf
 from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig
 
 Ids = Any  # a tensor or a SparseTensor of integers
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")  # of operations
+Size = Any  # an int, or a scalar int32 tensor where it is not known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +31,7 @@ class Occurrences:
         activations of sequences have `batch * max_sequence_length` rows. None if every row has one
         id and ids are in their order.
       weights: float32 of shape [n]: what the row of the table is multiplied by; None for 1.
-      shape: of the activation, int32 tensor.
-      static_shape: what is known of it.
+      shape: of the activation; numbers where they are known.
       size: int64 of shape [1]: how many rows the activation has; None without `outputs`.
       count: int32 of shape [1]: how many ids there are; None without `outputs`.
     """
@@ -34,30 +39,36 @@ class Occurrences:
     ids: tf.Tensor
     outputs: tf.Tensor | None
     weights: tf.Tensor | None
-    shape: tf.Tensor
-    static_shape: tf.TensorShape
+    shape: Sequence[Size]
     size: tf.Tensor | None = None
     count: tf.Tensor | None = None
 
-    def activation(self, table: tf.Variable) -> tf.Tensor:
-        """What the table holds for the ids: float32 of `shape`; zeros for a row without ids."""
+    def activation(self, table: tf.Variable, name: str) -> tf.Tensor:
+        """What the table holds for the ids: float32 of `shape`; zeros for a row without ids.
+
+        Args:
+          table: the table.
+          name: of the operation that fails for an id that the table does not have.
+        """
         found = tf.raw_ops.ResourceGather(
-            resource=table.handle, indices=self.ids, dtype=tf.float32, validate_indices=True
+            resource=table.handle,
+            indices=self.ids,
+            dtype=tf.float32,
+            validate_indices=True,
+            name=_NOT_IN_NAMES.sub("_", name),
         )
         if self.outputs is not None:
             if self.weights is not None:
                 found *= self.weights[:, tf.newaxis]
-            rows = tf.reduce_prod(self.shape[:-1])
+            rows = _product(self.shape[:-1])
             found = tf.math.unsorted_segment_sum(found, self.outputs, rows)
-        activation = tf.reshape(found, self.shape)
-        activation.set_shape(self.static_shape)
-        return activation
+        return found if len(self.shape) == 2 else tf.reshape(found, self.shape)
 
 
 def occurrences(
     name: str, table: TableConfig, key: str, feature: FeatureConfig, ids: Ids, weights: Any
 ) -> Occurrences:
-    """The ids of a feature, checked.
+    """The ids of a feature.
 
     Dense ids of shape [batch], and those of a table without a combiner, are one for each example,
     or for each place of a sequence. In other dense ids 0 stands for none, as on a TPU.
@@ -81,8 +92,7 @@ def occurrences(
     where = f"feature {key}, which is looked up in table {name}"
     values, indices = tf.cast(ids.values, tf.int64), ids.indices
     coefficients = None if weights is None else _values_of(weights, ids, where)
-    batch, outputs = tf.cast(ids.dense_shape[0], tf.int32), indices[:, 0]
-    shape, static = [batch], [ids.shape[0]]
+    outputs, shape = indices[:, 0], [_rows(ids)]
     if length:
         place = indices[:, 1]
         kept = place < length
@@ -90,16 +100,15 @@ def occurrences(
         outputs = tf.boolean_mask(outputs * length + place, kept)
         if coefficients is not None:
             coefficients = tf.boolean_mask(coefficients, kept)
-        shape, static = [batch, length], [ids.shape[0], length]
-    total = tf.reduce_prod(tf.stack(shape))
+        shape.append(length)
+    total = _product(shape)
     return Occurrences(
-        _checked(values, name, table, key),
+        values,
         outputs,
         _combined(table.combiner, coefficients, outputs, total),
-        tf.stack([*shape, table.dimension]),
-        tf.TensorShape([*static, table.dimension]),
+        [*shape, table.dimension],
         tf.reshape(tf.cast(total, tf.int64), [1]),
-        tf.reshape(tf.size(values), [1]),
+        tf.shape(values),
     )
 
 
@@ -135,11 +144,22 @@ def sequence_length(ids: Ids, longest: int) -> tf.Tensor:
     """How long the sequence of every example is: int64 of shape [batch], at most `longest`."""
     if not isinstance(ids, tf.SparseTensor):
         ids = tf.sparse.from_dense(ids)
-    rows = tf.cast(ids.dense_shape[0], tf.int32)
-    ends = tf.math.unsorted_segment_max(ids.indices[:, 1] + 1, ids.indices[:, 0], rows)
+    ends = tf.math.unsorted_segment_max(ids.indices[:, 1] + 1, ids.indices[:, 0], _rows(ids))
     lengths = tf.clip_by_value(ends, 0, longest)  # that of no ids is the least of all integers
-    lengths.set_shape([ids.shape[0]])
     return lengths
+
+
+def _rows(ids: Ids) -> Size:
+    """How many examples a batch has."""
+    if ids.shape[0] is not None:
+        return ids.shape[0]
+    if isinstance(ids, tf.SparseTensor):
+        return tf.cast(ids.dense_shape[0], tf.int32)
+    return tf.shape(ids)[0]
+
+
+def _product(sizes: Sequence[Size]) -> Size:
+    return functools.reduce(operator.mul, sizes)
 
 
 def _one_each(name: str, table: TableConfig, key: str, ids: tf.Tensor, length: int) -> Occurrences:
@@ -153,8 +173,7 @@ def _one_each(name: str, table: TableConfig, key: str, ids: tf.Tensor, length: i
                 f"combiner: expected {wanted}, as many places as max_sequence_length says. Pad "
                 "them, or give a SparseTensor."
             )
-    shape = tf.shape(ids)[: 2 if length else 1]
-    static = ids.shape[: 2 if length else 1]
+    shape = [_rows(ids), length] if length else [_rows(ids)]
     if not length and ids.shape.rank == 2 and ids.shape[1] != 1:
         raise ValueError(
             f"Feature {key!r} has dense ids of shape {ids.shape}, but table {name!r} has no "
@@ -162,29 +181,11 @@ def _one_each(name: str, table: TableConfig, key: str, ids: tf.Tensor, length: i
         )
     flat = tf.reshape(tf.cast(ids, tf.int64), [-1])
     return Occurrences(
-        _checked(flat, name, table, key),
+        flat,
         None,
         None,
-        tf.concat([shape, [table.dimension]], 0),
-        static.concatenate([table.dimension]),
+        [*shape, table.dimension],
     )
-
-
-def _checked(ids: tf.Tensor, name: str, table: TableConfig, key: str) -> tf.Tensor:
-    """The same ids; a step with one that the table does not have fails."""
-    rows = table.vocabulary_size
-    wrong = tf.logical_or(ids < 0, ids >= rows)
-    check = tf.debugging.Assert(
-        tf.logical_not(tf.reduce_any(wrong)),
-        [
-            # Without quotation marks: before these TensorFlow puts backslashes.
-            f"Feature {key} has ids that table {name} does not have, whose {rows} rows are 0 "
-            f"to {rows - 1}. Map them to ids of the table, or drop them with tf.sparse.retain: ",
-            tf.boolean_mask(ids, wrong),
-        ],
-    )
-    with tf.control_dependencies([check]):
-        return tf.identity(ids)
 
 
 def _values_of(weights: tf.SparseTensor, ids: tf.SparseTensor, where: str) -> tf.Tensor:

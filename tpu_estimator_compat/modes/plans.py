@@ -39,7 +39,7 @@ def training_plan(mode: CapturedMode) -> StepPlan:
     calls = _host_calls(mode, host)
     targets = [train_op, *implicit, *calls]
     if mode.tables is not None:
-        targets += mode.tables.updates(host.over_replicas)
+        targets += mode.tables.updates(host)
     plan = _plan(mode, host, [spec.loss], targets, calls, implicit)
     every = 1
     if mode.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
