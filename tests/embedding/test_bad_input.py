@@ -59,7 +59,9 @@ def sparse(values, dtype=np.int64, width=2):
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_ids_that_the_table_does_not_have(tmp_path, strategy, wrong, replicas):
     estimator = estimator_of(tmp_path, dict_spec(), strategy=strategy(replicas))
-    message = rf"(?s)Feature_a_has_ids_that_table_words_does_not_have.* = {wrong} is not in \[0, 5\)"
+    message = (
+        rf"(?s)Feature_a_has_ids_that_table_words_does_not_have.* = {wrong} is not in \[0, 5\)"
+    )
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         estimator.train(of(lambda: {"a": sparse([1, 2, wrong])}), steps=1)
 
