@@ -15,7 +15,7 @@ from tpu_estimator_compat import embedding
 PROBE = pathlib.Path(columns_probe.__file__)
 
 
-def estimator_of(folder, use_tpu, optimizer, strategy=None):
+def estimator_of(folder, use_tpu, optimizer, strategy=None, **more):
     columns = columns_probe.tpu_columns()
     return tpu.TPUEstimator(
         columns_probe.model_with(
@@ -31,6 +31,7 @@ def estimator_of(folder, use_tpu, optimizer, strategy=None):
         embedding_config_spec=embedding.EmbeddingConfigSpec(
             columns, columns_probe.optimizer_of_tables(embedding, optimizer)
         ),
+        **more,
     )
 
 
@@ -147,3 +148,64 @@ def test_columns_of_sequences_get_sequences_and_their_lengths(tmp_path, strategy
             wanted[i] -= 0.5 * e * kernel[j]
     [name] = [n for n in estimator.get_variable_names() if n.endswith("embedding_weights")]
     np.testing.assert_allclose(estimator.get_variable_value(name), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_warm_start_reaches_tables(tmp_path, strategy):
+    old = estimator_of(tmp_path / "old", False, "adagrad")
+    old.train(columns_probe.input_fn, steps=2)
+    warm = {"warm_start_from": str(tmp_path / "old")}
+    new = estimator_of(tmp_path / "new", True, "adagrad", strategy(2), **warm)
+    new.train(columns_probe.input_fn, steps=1)
+    name = "input_layer/user_embedding/embedding_weights"
+    first, now = (e.get_variable_value(name) for e in (old, new))
+    assert np.abs(first - now).max() < 0.2  # one step away, not another start
+    fresh = np.random.RandomState(1).normal(size=first.shape)
+    assert np.abs(fresh - now).max() > 0.3
+
+
+def model_of_sums(column):
+    def model_fn(features, labels, mode, params):
+        dense = tf.feature_column.input_layer(features, column)
+        loss = tf.reduce_mean(tf.square(tf.reduce_sum(dense, 1) - labels))
+        optimizer = tf.train.GradientDescentOptimizer(0.5)
+        if params["use_tpu"]:
+            optimizer = tpu.CrossShardOptimizer(optimizer)
+        train_op = optimizer.minimize(loss, tf.train.get_global_step())
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    return model_fn
+
+
+def test_tables_of_the_tensor_core_are_model_fns_own(tmp_path, strategy):
+    """Their ids come in padded to a static shape; the model's optimizer trains them."""
+    found = {}
+    for use_tpu in (True, False):
+        ids = tf.feature_column.categorical_column_with_identity("title", 9)
+        column = tf.tpu.experimental.embedding_column(
+            ids,
+            2,
+            "mean",
+            columns_probe.seeded(1),
+            embedding_lookup_device="tpu_tensor_core",
+            tensor_core_shape=[None, 3],
+        )
+
+        def input_fn(params):
+            features, labels = columns_probe.data()
+            dataset = tf2.data.Dataset.from_tensor_slices(({"title": features["title"]}, labels))
+            return dataset.batch(params["batch_size"], drop_remainder=True).repeat()
+
+        estimator = tpu.TPUEstimator(
+            model_of_sums(column),
+            str(tmp_path / str(use_tpu)),
+            tpu.RunConfig(train_distribute=strategy(2) if use_tpu else None),
+            {},
+            use_tpu=use_tpu,
+            train_batch_size=columns_probe.BATCH,
+            embedding_config_spec=embedding.EmbeddingConfigSpec(
+                [column], embedding.StochasticGradientDescentParameters(9.0)
+            ),
+        )
+        estimator.train(input_fn, steps=3)
+        found[use_tpu] = columns_probe.values_in(str(tmp_path / str(use_tpu)))
+    check_same(found[True], found[False])

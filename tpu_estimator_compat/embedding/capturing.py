@@ -152,7 +152,7 @@ class CapturedTables:
           RuntimeError: model_fn has not used the feature columns of a table.
         """
         if self._interception is not None:
-            self._interception.hide_slots()
+            self._interception.hide()
         names = self._variable_names()
         for name, table in self._embedding.tables.items():
             self._make_variables(table, names[name])

@@ -60,14 +60,16 @@ class Interception:
 
         return passed(self._value, activation)
 
-    def hide_slots(self) -> None:
-        """Keeps what optimizers made for the variable out of checkpoints.
+    def hide(self) -> None:
+        """Keeps the variable, and what optimizers made for it, out of checkpoints and warm starts.
 
-        Neither a run without TPU nor one with other tables has it.
+        Neither a run without TPU nor one with other tables has it. Call it after model_fn.
         """
         names = tf.compat.v1.GraphKeys
-        kept = self._graph.get_collection_ref(names.GLOBAL_VARIABLES)
-        own = [v for v in kept if NAME in v.op.name.split("/")]
-        kept[:] = [v for v in kept if NAME not in v.op.name.split("/")]
-        for variable in own:
-            self._graph.add_to_collection(names.LOCAL_VARIABLES, variable)
+        for collection in (names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES):
+            variables = self._graph.get_collection_ref(collection)
+            own = [v for v in variables if NAME in v.op.name.split("/")]
+            variables[:] = [v for v in variables if NAME not in v.op.name.split("/")]
+            if collection == names.GLOBAL_VARIABLES:
+                for variable in own:
+                    self._graph.add_to_collection(names.LOCAL_VARIABLES, variable)
