@@ -74,6 +74,11 @@ class CapturedTables:
         results = [t for found in self._found.values() for t in _results(found)]
         return Lookups(self._tensors, results if self._trains else ())
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Tables and slots; empty before `leave`."""
+        return [*self._tables.values(), *(v for slots in self._slots.values() for v in slots)]
+
     def enter(self, features: Any) -> Any:
         """The features as model_fn is to have them.
 

@@ -11,7 +11,9 @@ from tpu_estimator_compat.modes.plans import model_step
 from tpu_estimator_compat.preflight import tpu_ops
 from tpu_estimator_compat.preflight.topologies import TpuTopology
 from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.lookup_program import needed_feeds
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.topology import Topology
@@ -54,8 +56,17 @@ class PlannedStep:
 
     @property
     def feeds(self) -> list[tf.Tensor]:
-        """Placeholders of one replica's input."""
-        return self.run.captured.feeds
+        """Placeholders of one replica's input, and of what the host looks up for it."""
+        return self.program.feeds
+
+    @property
+    def feed_names(self) -> list[str]:
+        """What to call them where users read of them."""
+        captured = self.run.captured
+        names = dict(
+            zip(map(key, captured.feeds), element_names(captured.element_spec), strict=True)
+        )
+        return [names.get(key(t), t.op.name) for t in self.feeds]
 
     @property
     def ops(self) -> list[tf.Operation]:
@@ -85,12 +96,15 @@ def plan_step(run: CapturedMode) -> PlannedStep:
     with run.in_graph():
         plan = model_step(run).plan
     own = [t for t in plan.fetches if not plan.is_host(t.op)]
-    sent = [tensor for _, tensor in plan.host_placeholders.values()]
+    looked_up = {key(t) for t in plan.lookups.results}
+    sent = [t for _, t in plan.host_placeholders.values() if key(t) not in looked_up]
+    fetches = list({key(t): t for t in [*own, *sent]}.values())
+    targets = [op for op in plan.targets if not plan.is_host(op)]
     program = ReplicaProgram(
         plan.graph,
-        plan.feeds,
-        list({key(t): t for t in [*own, *sent]}.values()),
-        [op for op in plan.targets if not plan.is_host(op)],
+        needed_feeds(plan, fetches, targets),
+        fetches,
+        targets,
         replicas=run.topology.num_replicas,
         native_collectives=True,
         rewrites=tpu_ops.rewrites(plan.graph),

@@ -16,7 +16,6 @@ from tpu_estimator_compat.preflight.advice import advice
 from tpu_estimator_compat.preflight.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.program import collectives, graph_def, graph_ops
-from tpu_estimator_compat.program.element_names import element_names
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})
 _OPAQUE = (tf.resource, tf.variant)
@@ -40,8 +39,7 @@ def supported_ops() -> frozenset[str]:
 
 
 def _inputs(step: PlannedStep) -> Iterator[Finding]:
-    names = element_names(step.run.captured.element_spec)
-    for name, tensor in zip(names, step.feeds, strict=True):
+    for name, tensor in zip(step.feed_names, step.feeds, strict=True):
         if tensor.dtype == tf.string:
             yield Finding(
                 Severity.FAILS,
