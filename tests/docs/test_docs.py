@@ -64,6 +64,10 @@ assert results["loss"] < 1e-3, results
 assert strategy.steps_per_run == 20
 assert strategy.cluster_resolver is None
 """,
+    "embedding.md": """
+assert results["loss"] < 0.1, results
+assert set(estimator.get_variable_names()) >= {"users", "users/Adagrad", "items", "items/Adagrad"}
+""",
     "input_pipelines.md": """
 assert calls == [(0, 1, 32)], calls
 assert per_host_v2.get_variable_value("global_step") == 20

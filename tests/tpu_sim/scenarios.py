@@ -17,8 +17,8 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat import embedding, layers
 from tpu_estimator_compat import estimator as estimator_lib
-from tpu_estimator_compat import layers
 from tpu_sim.model import (
     BATCH,
     FEATURES,
@@ -78,6 +78,45 @@ def resume(run: Run) -> None:
     estimator = run.estimator()
     estimator.train(train_input, steps=7)
     run.train_evaluate_predict(estimator, steps=20)
+
+
+@scenario
+def embedding_tables(run: Run) -> None:
+    """Ids, of any number, stay on the host; cores take activations and give gradients."""
+
+    def with_ids(input_fn):
+        def add(features, labels=None):
+            ids = features["id"]
+            tags = tf.stack([ids % 3, ids % 5], axis=1)  # 0 is none
+            features = {**features, "item": ids % 7, "tags": tf2.sparse.from_dense(tags)}
+            return features if labels is None else (features, labels)
+
+        return lambda params: input_fn(params).map(add)
+
+    def model(features, labels, mode, params):
+        x = tf.concat([features["x"], features["item"], features["tags"]], axis=1)
+        return spec_of({**features, "x": x}, labels, mode)
+
+    def table(rows: int) -> embedding.TableConfig:
+        initializer = tf.random_normal_initializer(seed=rows)
+        return embedding.TableConfig(rows, 3, initializer, combiner="mean")
+
+    estimator = run.estimator(
+        model,
+        embedding_config_spec=embedding.EmbeddingConfigSpec(
+            table_to_config_dict={"items": table(7), "tags": table(5)},
+            feature_to_config_dict={
+                "item": embedding.FeatureConfig("items"),
+                "tags": embedding.FeatureConfig("tags"),
+            },
+            optimization_parameters=embedding.AdagradParameters(0.1),
+        ),
+    )
+    estimator.train(with_ids(train_input), max_steps=10)
+    run.see("evaluation", estimator.evaluate(with_ids(eval_input), steps=4))
+    found = list(estimator.predict(with_ids(predict_input)))
+    run.see("predictions", [float(p["y"][0]) for p in found])
+    run.see_variables(estimator)
 
 
 @scenario

@@ -12,6 +12,7 @@ from tpu_estimator_compat import inputs
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.arguments import check_steps
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
+from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation
 from tpu_estimator_compat.model_fn.calling import call_model_fn, input_arguments
@@ -110,7 +111,12 @@ class PlainRules:
             input_mode.topology,
             element_spec,
             store,
+            tables=self._tables(input_mode, check_shapes),
         )
+
+    def _tables(self, input_mode: InputMode, check_shapes: bool) -> CapturedTables | None:
+        """The embedding tables of a graph that is about to be captured; None for none."""
+        return None
 
     def prepare(
         self, input_fn: InputFn, input_mode: InputMode

@@ -11,7 +11,13 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.arguments import check_number, check_params, check_type
-from tpu_estimator_compat.config import TPURunConfig, check_positive_integer
+from tpu_estimator_compat.config import (
+    InputPipelineConfig,
+    TPUConfig,
+    TPURunConfig,
+    check_positive_integer,
+)
+from tpu_estimator_compat.embedding import EmbeddingConfigSpec, resolution
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
 from tpu_estimator_compat.estimator.plain_rules import ModelFn
@@ -60,7 +66,8 @@ class TPUEstimator(Preflighting, Estimator):
       export_to_tpu: whether an export holds a graph for TPU.
       export_to_cpu: whether an export holds a graph for CPU.
       warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`.
-      embedding_config_spec: must be None: TPUEmbedding tables need a TPU.
+      embedding_config_spec: embedding tables with optimizers of their own, which model_fn sees
+        activations of if `use_tpu`; an `EmbeddingConfigSpec`. None for none.
       export_saved_model_api_version: 1 or 2, or an `ExportSavedModelApiVersion`.
 
     Raises:
@@ -83,7 +90,7 @@ class TPUEstimator(Preflighting, Estimator):
         export_to_tpu: bool = True,
         export_to_cpu: bool = True,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
-        embedding_config_spec: Any = None,
+        embedding_config_spec: EmbeddingConfigSpec | None = None,
         export_saved_model_api_version: int | ExportSavedModelApiVersion = (
             ExportSavedModelApiVersion.V1
         ),
@@ -111,10 +118,7 @@ class TPUEstimator(Preflighting, Estimator):
             if size is not None:
                 check_number(size, f"{mode}_batch_size")
         if embedding_config_spec is not None:
-            raise NotImplementedError(
-                "embedding_config_spec: TPUEmbedding tables live in TPU memory and cannot be run "
-                "here. Look the embeddings up in model_fn with tf.nn.embedding_lookup."
-            )
+            _check_embedding(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)
         _check_takes_params(check_model_fn(model_fn, params))
         self._use_tpu = use_tpu
         super().__init__(
@@ -129,6 +133,9 @@ class TPUEstimator(Preflighting, Estimator):
             logging.warning("eval_on_tpu ignored because use_tpu is False.")
         self._eval_on_tpu = eval_on_tpu
         self._batch_axis = batch_axis
+        self._embedding = None
+        if embedding_config_spec is not None and use_tpu:
+            self._embedding = resolution.resolve(embedding_config_spec)
         self._batch_sizes = {
             ModeKeys.TRAIN: train_batch_size,
             ModeKeys.EVAL: eval_batch_size,
@@ -152,6 +159,7 @@ class TPUEstimator(Preflighting, Estimator):
             self._eval_on_tpu,
             self._batch_sizes,
             self._batch_axis,
+            self._embedding,
         )
 
     def _call_model_fn_for_tpu_export(self, features: Any, labels: Any) -> EstimatorSpec:
@@ -245,6 +253,28 @@ def _check_arguments(params: Any, use_tpu: Any, batch_axis: Any) -> None:
     if params is not None and any(k in params for k in RESERVED_PARAMS_KEYS):
         raise ValueError(
             f"{list(RESERVED_PARAMS_KEYS)} are reserved keys but existed in params {params}."
+        )
+
+
+def _check_embedding(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
+    wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
+    check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)
+    input_mode = tpu_config.per_host_input_for_training
+    allowed = (InputPipelineConfig.PER_HOST_V1, InputPipelineConfig.PER_HOST_V2)
+    if use_tpu and input_mode not in allowed:
+        raise ValueError(
+            "Only PER_HOST_V1 and PER_HOST_V2 is supported when using TPU Embedding; got "
+            f"{input_mode}. Set TPUConfig.per_host_input_for_training."
+        )
+    if use_tpu and tpu_config.input_partition_dims is not None:
+        raise NotImplementedError(
+            "TPUConfig.input_partition_dims and embedding_config_spec: input that tables take "
+            "cannot be split over the cores of a replica. Set one of them to None."
+        )
+    if not (use_tpu and eval_on_tpu) and spec.partition_strategy == "mod":
+        raise ValueError(
+            "Mod sharding of embedding tables not supported on CPU. Got use_tpu="
+            f"{use_tpu} and eval_on_tpu={eval_on_tpu} with partition_strategy='mod'; take 'div'."
         )
 
 

@@ -15,6 +15,8 @@ from tpu_estimator_compat.config import (
     check_positive_integer,
     parse_iterations_per_loop,
 )
+from tpu_estimator_compat.embedding.capturing import CapturedTables
+from tpu_estimator_compat.embedding.resolution import Embedding
 from tpu_estimator_compat.estimator.plain_rules import InputFn, PlainRules
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation, TPUInputMode
@@ -43,6 +45,7 @@ class TPURules(PlainRules):
       eval_on_tpu: whether evaluation is one of them.
       batch_sizes: the global ones, by `ModeKeys` value.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
+      embedding: the embedding tables; None for none.
     """
 
     tpu_config: TPUConfig
@@ -50,6 +53,7 @@ class TPURules(PlainRules):
     eval_on_tpu: bool
     batch_sizes: Mapping[str, int | None]
     batch_axis: Sequence[int] | None
+    embedding: Embedding | None = None
 
     def on_tpu(self, mode: str) -> bool:
         """Whether `mode` is asked to run on TPU."""
@@ -101,6 +105,12 @@ class TPURules(PlainRules):
         partition = self._partition(input_mode, element_spec)
         run = super().capture(input_mode, element_spec, store, check_shapes)
         return dataclasses.replace(run, partition=partition)
+
+    def _tables(self, input_mode: InputMode, check_shapes: bool) -> CapturedTables | None:
+        if self.embedding is None or not isinstance(input_mode, TPUInputMode):
+            return None
+        batch_size = input_mode.model_batch_size if check_shapes else None
+        return CapturedTables(self.embedding, input_mode.mode, batch_size)
 
     def _partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
         """How the replicas' input is split over their cores: one entry per feed, or None."""

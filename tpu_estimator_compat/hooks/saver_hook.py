@@ -122,6 +122,8 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
     def _fits(self, session: StepSession) -> bool:
         """Whether this checkpoint can be held in memory while training goes on."""
+        if session.runner.plan.lookups.tensors:
+            return False  # the next step, which changes some rows of a table, would copy all of it
         saver = self._get_saver()
         if type(saver) is not tf.compat.v1.train.Saver or saver._is_empty:
             return False  # nobody knows what another class does with the session

@@ -37,7 +37,7 @@ def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
     def pad_element(*element: Any) -> Padded:
         features, labels = element if len(element) == 2 else (element[0], ())
         first = tf.nest.flatten(features)[0]
-        rows = tf.shape(first)[0]
+        rows = _rows(first)
         message = f"input_fn gave more rows than params['batch_size'], which is {batch_size}."
         known = first.shape.as_list()[0]  # not shape[0], which TF1 behavior makes a Dimension
         if known is not None and known > batch_size:
@@ -56,8 +56,20 @@ def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
     return dataset.map(pad_element)
 
 
-def _pad_rows(missing: tf.Tensor, batch_size: int) -> Callable[[tf.Tensor], tf.Tensor]:
-    def pad_one(tensor: tf.Tensor) -> tf.Tensor:
+def _rows(tensor: tf.Tensor | tf.SparseTensor) -> tf.Tensor:
+    if isinstance(tensor, tf.SparseTensor):
+        return tf.cast(tensor.dense_shape[0], tf.int32)
+    return tf.shape(tensor)[0]
+
+
+def _pad_rows(missing: tf.Tensor, batch_size: int) -> Callable[[Any], Any]:
+    def pad_one(tensor: Any) -> Any:
+        if isinstance(tensor, tf.SparseTensor):  # rows without values
+            shape = tf.concat([[tf.constant(batch_size, tf.int64)], tensor.dense_shape[1:]], 0)
+            with tf.control_dependencies([missing]):  # and so what checks the number of rows
+                longer = tf.SparseTensor(tensor.indices, tensor.values, tf.identity(shape))
+            longer.set_shape(tf.TensorShape([batch_size]).concatenate(tensor.shape[1:]))
+            return longer
         paddings = [[0, missing]] + [[0, 0]] * (tensor.shape.rank - 1)
         padded = tf.pad(tensor, tf.stack(paddings))
         padded.set_shape(tf.TensorShape([batch_size]).concatenate(tensor.shape[1:]))
@@ -78,8 +90,17 @@ def fill_last_step(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
     """
     if replicas == 1:
         return dataset
-    empty = tf.nest.map_structure(
-        lambda spec: tf.zeros(spec.shape, spec.dtype), dataset.element_spec
-    )
+    empty = tf.nest.map_structure(_nothing, dataset.element_spec)
     empty = empty._replace(is_padding=tf.ones_like(empty.is_padding))
     return dataset.concatenate(tf.data.Dataset.from_tensors(empty).repeat(replicas - 1))
+
+
+def _nothing(spec: tf.TypeSpec) -> Any:
+    """Zeros of a spec; where it is sparse, no values."""
+    if not isinstance(spec, tf.SparseTensorSpec):
+        return tf.zeros(spec.shape, spec.dtype)
+    shape = [size or 0 for size in spec.shape]
+    indices = tf.zeros([0, len(shape)], tf.int64)
+    none = tf.SparseTensor(indices, tf.zeros([0], spec.dtype), shape)
+    none.set_shape(spec.shape)
+    return none

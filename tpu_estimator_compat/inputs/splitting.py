@@ -81,8 +81,46 @@ def _slices(element: Structure, parts: int, batch_axis: Sequence[int] | None) ->
             f"batch_axis {batch_axis} has {len(axes)} entries, but input_fn gives {len(flat)} "
             "tensors: one axis per tensor of (features, labels) is needed."
         )
+    if any(isinstance(t, tf.SparseTensor) for t in flat):
+        return _slices_with_sparse(element, parts, axes)
     cut = [_cut(t, parts, axis) for t, axis in zip(flat, axes, strict=True)]
     return tf.data.Dataset.from_tensor_slices(tf.nest.pack_sequence_as(element, cut))
+
+
+def _slices_with_sparse(element: Structure, parts: int, axes: Sequence[int]) -> tf.data.Dataset:
+    """As `_slices`, for elements with sparse tensors: their slices differ in size."""
+    cut = [
+        functools.partial(_sparse_slice, t, parts, _share(t, parts, axis))
+        if isinstance(t, tf.SparseTensor)
+        else functools.partial(tf.gather, _cut(t, parts, axis))
+        for t, axis in zip(tf.nest.flatten(element), axes, strict=True)
+    ]
+
+    @tf.autograph.experimental.do_not_convert
+    def slice_at(index: tf.Tensor) -> Structure:
+        return tf.nest.pack_sequence_as(element, [part(index) for part in cut])
+
+    return tf.data.Dataset.range(parts).map(slice_at)
+
+
+def _sparse_slice(
+    tensor: tf.SparseTensor, parts: int, share: int | None, index: tf.Tensor
+) -> tf.SparseTensor:
+    """Rows of a sparse tensor: the `index`-th of `parts` slices along dimension 0."""
+    rows = tensor.dense_shape[0]
+    whole = tf.debugging.assert_equal(
+        rows % parts,
+        tf.constant(0, tf.int64),
+        message=f"input_fn gives a batch that cannot be split among {parts} replicas. Use "
+        "params['batch_size'], and drop_remainder=True.",
+    )
+    with tf.control_dependencies([whole]):
+        size = rows // parts
+    rest = tensor.dense_shape[1:]
+    start = tf.concat([[index * size], tf.zeros_like(rest)], 0)
+    part = tf.sparse.slice(tensor, start, tf.concat([[size], rest], 0))
+    part.set_shape(tf.TensorShape([share]).concatenate(tensor.shape[1:]))
+    return part
 
 
 def _axes(batch_axis: Sequence[int] | None, flat: Sequence[Any]) -> list[int]:
@@ -99,8 +137,8 @@ def _size(tensor: Any, axis: int) -> int | None:
     return shape[axis]
 
 
-def _cut(tensor: tf.Tensor, replicas: int, axis: int) -> tf.Tensor:
-    """`tensor` with a new dimension 0 of one slice per replica."""
+def _share(tensor: Any, replicas: int, axis: int) -> int | None:
+    """The size of one replica's slice; None if it is not known."""
     size = _size(tensor, axis)
     if size is not None and size % replicas:
         raise ValueError(
@@ -108,10 +146,20 @@ def _cut(tensor: tf.Tensor, replicas: int, axis: int) -> tf.Tensor:
             f"cannot be split among {replicas} replicas. Use params['batch_size'], and "
             "drop_remainder=True."
         )
+    if axis and isinstance(tensor, tf.SparseTensor):
+        raise ValueError(
+            f"batch_axis is {axis} for {tensor} of input_fn, which is sparse: sparse tensors are "
+            "split along dimension 0."
+        )
+    return None if size is None else size // replicas
+
+
+def _cut(tensor: tf.Tensor, replicas: int, axis: int) -> tf.Tensor:
+    """`tensor` with a new dimension 0 of one slice per replica."""
+    share = _share(tensor, replicas, axis)
     if axis:
         return tf.stack(tf.split(tensor, replicas, axis))
     rest = tensor.shape[1:]
-    share = None if size is None else size // replicas
     leading = [replicas, -1 if share is None else share]
     cut = tf.reshape(tensor, tf.concat([leading, tf.shape(tensor)[1:]], axis=0))
     cut.set_shape(tf.TensorShape([replicas, share]).concatenate(rest))

@@ -55,6 +55,7 @@ class DeviceShare:
       wanted: what the plan wants of the devices.
       plan: the same.
       own: the plan's fetches that are the replicas', not the host's.
+      looked_up: what the host's share wants that lookups give, and not the replicas.
       tail: values that the host computes for every replica, since no device can.
       step: one replica's step, without the tail.
       passed: keys of fed tensors that are wanted back: the host has them already.
@@ -69,9 +70,12 @@ class DeviceShare:
     ):
         self.plan = plan
         self.own = [t for t in plan.fetches if not plan.is_host(t.op)]
-        sent = sent_to_host(plan, fed)
-        wanted = list({key(t): t for t in [*self.own, *sent.values()]}.values())
-        feeds = [*plan.feeds, *fed]
+        sent = {key(t): t for t in sent_to_host(plan, fed).values()}
+        results = {key(t) for t in plan.lookups.results}
+        self.looked_up = [t for k, t in sent.items() if k in results]
+        of_replicas = {k: t for k, t in sent.items() if k not in results}
+        wanted = list(({key(t): t for t in self.own} | of_replicas).values())
+        feeds = [*plan.replica_feeds, *fed]
         targets = [op for op in plan.targets if not plan.is_host(op)]
         self.tail = cut_tail(wanted, feeds, targets)
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
@@ -85,6 +89,13 @@ class DeviceShare:
             plan, replicas, fetches=[t for t in device if key(t) not in given], fed=fed
         )
         self.passed = {key(t) for t in device if key(t) in given}
+
+    @property
+    def from_host(self) -> list[tf.Tensor]:
+        """What lookups are to give the host's share, with input that the devices do not take."""
+        taken = set(map(key, self.step.feeds))
+        passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
+        return [*self.looked_up, *passed]
 
     @property
     def number_of_loss(self) -> int:
@@ -101,11 +112,10 @@ class DeviceShare:
     @property
     def partition(self) -> Partition:
         """How the step's input is split over the devices of a replica; see `Dispatch`."""
-        parts = self.plan.partition
-        if parts is None:
+        if self.plan.partition is None:
             return None
-        fed = len(self.step.feeds) - len(parts)
-        return [*parts, *[None] * fed]  # what is fed besides the input is whole on each
+        parts = dict(zip(map(key, self.plan.feeds), self.plan.partition, strict=True))
+        return [parts.get(key(t)) for t in self.step.feeds]  # all else is whole on each
 
     @property
     def input_bytes(self) -> int:

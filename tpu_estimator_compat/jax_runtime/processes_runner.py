@@ -39,6 +39,11 @@ class JaxProcessesRunner(JaxRunner):
     """
 
     def __init__(self, plan: StepPlan, store: Any, topology: Any, **kwargs: Any):
+        if plan.lookups.tensors:
+            raise NotImplementedError(
+                "Embedding tables on several machines: a table is held once, on one host. Train "
+                "on one machine, or look embeddings up with tf.nn.embedding_lookup in model_fn."
+            )
         super().__init__(plan, store, topology, **kwargs)
         self.states: np.ndarray | None = None
         self._group: JaxProcesses = topology.workers
@@ -90,18 +95,22 @@ class JaxProcessesRunner(JaxRunner):
         """See `Runner`."""
         made, total, loss = 0, 0.0, None
         stopped = False
-        done: Done | None = None
+        waiting: Done | None = None
         with eager.eager_mode(), lost_if_broken():
             while made < steps and not stopped and not (made and self._interrupted()):
                 self._read(iterator, min(self._most_for(steps), steps - made))
-                before, done = done, self._agreed_dispatch(self._step)
-                self._finish(before)  # what the host does of a step, while the next one runs
+                done = self._agreed_dispatch(self._step)
+                self._finish(waiting)  # what the host does of a step, while the next one runs
+                waiting = done
                 if done is None:
                     break
+                if not self._step.overlaps:
+                    self._finish(waiting)
+                    waiting = None
                 for loss in done.losses():
                     made, total = made + 1, total + float(loss)
                 stopped = self.plan.stop_on_nan and loss is not None and bool(np.isnan(loss))
-            self._finish(done)
+            self._finish(waiting)
             counter = None if self.ended else self._counter()
             loss = tf.constant(np.nan if loss is None else loss)
         return LoopResult(made, loss, total, self.ended, counter, None, stopped)

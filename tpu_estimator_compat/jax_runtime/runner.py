@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,11 +13,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.inputs.deployment import flat_parts
+from tpu_estimator_compat.jax_runtime.lookups import HostLookups
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.runtime.tuning import DEFAULTS
@@ -53,6 +55,11 @@ class JaxRunner:
         stacked: bool = True,
         makes_host_calls: bool = True,
     ):
+        if plan.lookups.tensors and not stacked:
+            raise NotImplementedError(
+                "keras_model() with embedding tables runs on TensorFlow's replicas: drop "
+                'runtime="jax", or train with the estimator.'
+            )
         self.plan, self.store = plan, store
         _warn_of_uneven_parts(plan)
         self._topology = topology
@@ -83,7 +90,7 @@ class JaxRunner:
         made, total, loss = 0, 0.0, None
         exhausted = stopped = False
         most = self._most_for(steps)
-        chunk = self._next(iterator, min(most, steps))
+        chunk = self._next(iterator, min(most, steps), self._step)
         waiting: Done | None = None  # for the host's share, which is done while the next ones run
         while chunk.steps:
             done = self._dispatch(self._step, chunk, most)
@@ -94,7 +101,7 @@ class JaxRunner:
                 waiting = None
             wanted = 0 if self._interrupted() else min(most, steps - made - chunk.steps)
             try:
-                chunk = self._next(iterator, wanted) if wanted else _NOTHING
+                chunk = self._next(iterator, wanted, self._step) if wanted else _NOTHING
             except tf.errors.OpError:
                 self._finish(waiting)  # these steps are made
                 raise
@@ -120,8 +127,10 @@ class JaxRunner:
             self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, steps)
         return self._most
 
-    def _next(self, iterator: Iterator, steps: int) -> Chunk:
+    def _next(self, iterator: Iterator, steps: int, step: JaxStep) -> Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
+        if step.lookups is not None:
+            return self._looked_up(iterator, step.lookups)
         if self._input_error is not None:
             error, self._input_error = self._input_error, None
             raise error
@@ -136,6 +145,16 @@ class JaxRunner:
         if not elements:
             return _NOTHING
         return Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
+
+    def _looked_up(self, iterator: Iterator, lookups: HostLookups) -> Chunk:
+        """An element of every replica, and what the host looks up for them."""
+        elements = list(itertools.islice(iterator, self._topology.num_replicas))
+        if len(elements) < self._topology.num_replicas:
+            return _NOTHING
+        fed, results = lookups([tf.nest.flatten(e, expand_composites=True) for e in elements])
+        # [replicas, share, ...]
+        feeds = [a[None] if a.ndim == 1 else a.reshape(1, -1, *a.shape[2:]) for a in fed]
+        return Chunk(1, feeds, results)
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Elements of some steps as an array [steps, replicas * share, ...]."""
@@ -194,7 +213,7 @@ class JaxRunner:
         """See `Runner`."""
         step = self._other(fetches, targets, feeds)
         with eager.eager_mode():
-            chunk = self._next(iterator, 1)
+            chunk = self._next(iterator, 1, step)
         if not chunk.steps:
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         replicas = self._topology.num_replicas
@@ -248,7 +267,7 @@ class JaxRunner:
         done: Done | None = None
         with eager.eager_mode():
             for _ in range(most):
-                chunk = self._next(iterator, 1)
+                chunk = self._next(iterator, 1, step)
                 if not chunk.steps:
                     break
                 before, done = done, self._dispatch(step, chunk, 1)
@@ -277,10 +296,12 @@ class Chunk:
     Attributes:
       steps: how many.
       feeds: per feed an array [steps, replicas * share, ...].
+      looked_up: of one step, what the host's share takes of its lookups, over all replicas.
     """
 
     steps: int
     feeds: list[np.ndarray]
+    looked_up: dict[Key, np.ndarray] = dataclasses.field(default_factory=dict)
 
 
 _NOTHING = Chunk(0, [])
@@ -303,7 +324,7 @@ class Done:
     def values(self, index: int) -> Values:
         """What a step returned; waits for it."""
         feeds = [array[index] for array in self._chunk.feeds]
-        return self.step.values(self._dispatched, index, feeds)
+        return {**self.step.values(self._dispatched, index, feeds), **self._chunk.looked_up}
 
     def losses(self) -> list[np.generic]:
         """The losses of all steps; waits for them."""

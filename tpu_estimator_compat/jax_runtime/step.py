@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.jax_runtime.device_share import DeviceShare, Wanted
 from tpu_estimator_compat.jax_runtime.host_share import HostShare
+from tpu_estimator_compat.jax_runtime.lookups import HostLookups
 from tpu_estimator_compat.jax_runtime.module import DynamicShapeError
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
@@ -44,8 +45,9 @@ class JaxStep:
 
     Attributes:
       plan, store, mesh: the same.
+      lookups: what the host looks up before a step; None for nothing.
       overlaps: whether the host may do its share while the next steps run: it looks at none of
-        their variables.
+        their variables, nor do they at what it changes.
     """
 
     def __init__(
@@ -74,8 +76,12 @@ class JaxStep:
         self._late: HostFunction | None = None
         if self._tail.fetches:
             self._late = HostFunction(plan.graph, store, self._tail.fetches, [], self._tail.feeds)
+        self.lookups: HostLookups | None = None
+        if plan.lookups.tensors:
+            feeds = self._step.feeds[: len(self._step.feeds) - len(fed)]
+            self.lookups = HostLookups(plan, store, feeds, self._share.from_host)
         on_devices = {op.name for op in self._step.variables}
-        self.overlaps = not self._host.uses & on_devices
+        self.overlaps = self.lookups is None and not self._host.uses & on_devices
         self._functions: dict[int, StepFunction] = {}
 
     @functools.cached_property

@@ -9,7 +9,9 @@ import tensorflow as tf
 
 from tpu_estimator_compat.lowering import xla_collectives
 from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.lookup_program import needed_feeds
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.step_plan import StepPlan
 
@@ -28,8 +30,15 @@ class ReplicaStep:
 
     @property
     def feeds(self) -> list[tf.Tensor]:
-        """Placeholders of what a replica is fed."""
+        """Placeholders of what a replica is fed: its input, and what the host looks up for it."""
         return self.program.feeds
+
+    @property
+    def feed_names(self) -> list[str]:
+        """What to call them where users read of them."""
+        names = element_names(self.plan.element_spec)
+        known = dict(zip(map(key, self.plan.feeds), names, strict=True))
+        return [known.get(key(t), t.op.name) for t in self.feeds]
 
     @property
     def ops(self) -> list[tf.Operation]:
@@ -67,12 +76,16 @@ def replica_step(
     """
     if fetches is None:
         own = [t for t in plan.fetches if not plan.is_host(t.op)]
-        fetches = [*own, *(tensor for _, tensor in plan.host_placeholders.values())]
+        looked_up = {key(t) for t in plan.lookups.results}
+        sent = [t for _, t in plan.host_placeholders.values() if key(t) not in looked_up]
+        fetches = [*own, *sent]
+    fetches = list({key(t): t for t in fetches}.values())
+    targets = [op for op in plan.targets if not plan.is_host(op)]
     program = ReplicaProgram(
         plan.graph,
-        [*plan.feeds, *fed],
-        list({key(t): t for t in fetches}.values()),
-        [op for op in plan.targets if not plan.is_host(op)],
+        [*needed_feeds(plan, fetches, targets), *fed],
+        fetches,
+        targets,
         replicas=replicas,
         native_collectives=True,
         rewrites=xla_collectives.rewrites(plan.graph),

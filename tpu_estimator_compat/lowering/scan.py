@@ -16,7 +16,6 @@ from tpu_estimator_compat.lowering.advice import advice
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.program import collectives, graph_def, graph_ops
-from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.runtime import eager
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})
@@ -42,8 +41,7 @@ def supported_ops() -> frozenset[str]:
 
 
 def _inputs(step: ReplicaStep) -> Iterator[Finding]:
-    names = element_names(step.plan.element_spec)
-    for name, tensor in zip(names, step.plan.feeds, strict=True):
+    for name, tensor in zip(step.feed_names, step.feeds, strict=True):
         if tensor.dtype == tf.string:
             yield Finding(
                 Severity.FAILS,

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.inputs import DeployedInput, Featureless, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.program import graph_building
@@ -58,6 +59,7 @@ class CapturedMode:
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
       tuning: the numbers that the lengths of loops go by.
+      tables: the embedding tables; None where there are none.
     """
 
     mode: str
@@ -69,6 +71,7 @@ class CapturedMode:
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
     tuning: Tuning = DEFAULTS
+    tables: CapturedTables | None = None
 
     @property
     def graph(self) -> tf.Graph:
@@ -100,6 +103,8 @@ class CapturedMode:
           cadence: how the outer loop breaks up the steps; None for one by one.
         """
         cadence = cadence or Cadence()
+        if plan.lookups.tensors:  # every replica's by itself: ids are of any number
+            deployed = dataclasses.replace(deployed, replicas_per_element=None)
         return StepSession(self.runner(plan, deployed, cadence), deployed, cadence)
 
     def runner(self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence) -> Runner:
@@ -175,15 +180,16 @@ def _given(given: Any) -> Any:
 class PredictFeatures(dict):
     """Features of a prediction; `features['is_padding']` is there for model_fns that ask for it.
 
-    It is not among the keys, so that a model_fn which goes through them sees only its own.
+    It is not among the keys, so that a model_fn which goes through them sees only its own. Keras
+    layers that take a dict make another of its type, empty at first, which has none.
     """
 
-    def __init__(self, features: dict[str, Any], is_padding: tf.Tensor):
+    def __init__(self, features: Any = (), is_padding: tf.Tensor | None = None):
         super().__init__(features)
         self._is_padding = is_padding
 
     def __missing__(self, name: str) -> tf.Tensor:
-        if name == "is_padding":
+        if name == "is_padding" and self._is_padding is not None:
             return self._is_padding
         raise KeyError(name)
 
@@ -211,6 +217,7 @@ def prepare(
     element_spec: Any,
     store: VariableStore | None = None,
     tuning: Tuning = DEFAULTS,
+    tables: CapturedTables | None = None,
 ) -> CapturedMode:
     """Captures the graph of a mode.
 
@@ -222,14 +229,24 @@ def prepare(
       element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
       store: live variables to go on with; None for new ones.
       tuning: the numbers that the lengths of loops go by.
+      tables: embedding tables, whose activations model_fn is to be given; None for none.
 
     Returns:
       The prepared run, nothing initialised yet.
     """
     if topology.compiles:
         check_no_strings(element_spec)
+
+    def call(element: Any) -> Spec:
+        features, labels = model_arguments(element, mode)
+        if tables is None:
+            return call_model_fn(features, labels)
+        spec = call_model_fn(tables.enter(features), labels)
+        tables.leave()
+        return spec
+
     captured = capture(
-        lambda element: call_model_fn(*model_arguments(element, mode)),
+        call,
         element_spec,
         seed=config.tf_random_seed,
         replicas=topology.num_replicas,
@@ -241,7 +258,7 @@ def prepare(
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
     spec = mode_spec(captured.spec, mode)
-    return CapturedMode(mode, config, topology, captured, store, spec, tuning=tuning)
+    return CapturedMode(mode, config, topology, captured, store, spec, tuning=tuning, tables=tables)
 
 
 def new_store(topology: Topology) -> VariableStore:

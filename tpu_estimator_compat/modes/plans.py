@@ -20,7 +20,7 @@ from tpu_estimator_compat.program import collectives
 from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.program.implicit_updates import implicit_updates
-from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.program.step_plan import Lookups, StepPlan
 from tpu_estimator_compat.spec import ModeKeys
 
 
@@ -37,7 +37,10 @@ def training_plan(mode: CapturedMode) -> StepPlan:
     train_op = as_operation(spec.train_op)
     implicit = implicit_updates(mode.graph, [train_op, spec.loss.op])
     calls = _host_calls(mode, host)
-    plan = _plan(mode, host, [spec.loss], [train_op, *implicit, *calls], calls, implicit)
+    targets = [train_op, *implicit, *calls]
+    if mode.tables is not None:
+        targets += mode.tables.updates(host)
+    plan = _plan(mode, host, [spec.loss], targets, calls, implicit)
     every = 1
     if mode.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
         config: Any = mode.config  # a TPU one, or there would be no such semantics
@@ -159,6 +162,7 @@ def _plan(
         loss=None if mode.mode == ModeKeys.PREDICT else spec.loss,
         replica_ops=frozenset(op.name for op in operations),
         host_placeholders=host.made,
+        lookups=Lookups() if mode.tables is None else mode.tables.lookups,
         host_calls=frozenset(op.name for op in host_calls),
         same_on_all_replicas=mode.same_on_all_replicas,
         partition=mode.partition,

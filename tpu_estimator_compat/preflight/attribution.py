@@ -14,7 +14,6 @@ from tpu_estimator_compat.preflight import sizes
 from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.report import Buffer, Layer
-from tpu_estimator_compat.program.element_names import element_names
 
 _MOST_BUFFERS = 10
 _SMALL_PART = 1000
@@ -31,7 +30,7 @@ class Attribution:
     def __init__(self, step: PlannedStep):
         self._step = step
         self._sources = sources.Sources(step.run.graph)
-        self._inputs = element_names(step.run.captured.element_spec)
+        self._inputs = step.feed_names
 
     def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:
         """The largest of the compiler's buffers, by the user's lines; small ones left out."""

@@ -126,6 +126,8 @@ class _Check:
         report.input_bytes = sizes.input_bytes(step)
         report.collectives = sizes.collectives(step)
         report.layers = sizes.layers(variables)
+        if tables := sizes.tables(step):
+            report.notes.append(tables)
         if self._trains_apart(report):
             report.findings.append(_APART)
         if too_large := self._too_large(report.variable_bytes + report.input_bytes):

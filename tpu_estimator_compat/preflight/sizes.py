@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.preflight.planned import PlannedStep
+from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Collectives, Layer
 from tpu_estimator_compat.program.collectives import OP_TYPES, SUMS
 
@@ -57,6 +58,21 @@ def input_bytes(step: PlannedStep) -> int:
     """Bytes of one replica's input; what has no static shape or is made of strings counts 0."""
     sized = [t for t in step.feeds if t.dtype != tf.string]
     return sum((t.shape.num_elements() or 0) * t.dtype.size for t in sized)
+
+
+def tables(step: PlannedStep) -> str:
+    """A remark on the embedding tables, which no device holds; empty without any."""
+    captured = step.run.tables
+    variables = [] if captured is None else captured.variables
+    if not variables:
+        return ""
+    size = sum((v.shape.num_elements() or 0) * v.dtype.size for v in variables)
+    rows = {v.op.name: v.shape[0] for v in variables if v.trainable}
+    shown = ", ".join(f"{name} ({count} rows)" for name, count in rows.items())
+    return (
+        f"Embedding tables take {numbers.size(size)} of the host's memory with their slots, and "
+        f"none of a device's: the host looks all ids up. {shown}."
+    )
 
 
 def collectives(step: PlannedStep) -> Collectives:

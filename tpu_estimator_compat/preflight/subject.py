@@ -93,15 +93,20 @@ def capture(
         batch_size = subject.batch_size(topology, share)
     with _told(Kind.INPUT, "input_fn failed"):
         element_spec = subject.element_spec(topology, share)
-    found = [*subject.objections(topology), *_dynamic_input(element_spec)]
+    objections = list(subject.objections(topology))
+    dynamic = _dynamic_input(element_spec)
     element_spec = _with_batch_size(element_spec, batch_size)
     with _told(Kind.MODEL_FN, "model_fn failed"):
         run = subject.capture(topology, element_spec, share)
-        found += _scalars(run)
+        found = _scalars(run)
         # Scalars are refused below, and what else is wrong is to be found too.
         if any(f.kind is Kind.MODEL_FN for f in found):
             run = dataclasses.replace(run, same_on_all_replicas=True)
-        return plan_step(run), found
+        step = plan_step(run)
+    # The host takes ids of any number, and looks them up.
+    fed = set(step.feed_names)
+    dynamic_input = [finding for name, finding in dynamic.items() if name in fed]
+    return step, [*objections, *dynamic_input, *found]
 
 
 @contextlib.contextmanager
@@ -142,10 +147,11 @@ def _scalars(run: CapturedMode) -> list[Finding]:
     ]
 
 
-def _dynamic_input(element_spec: Any) -> list[Finding]:
+def _dynamic_input(element_spec: Any) -> dict[str, Finding]:
+    """By name of a tensor of the input."""
     flat = tf.nest.flatten(element_spec, expand_composites=True)
-    return [
-        Finding(
+    return {
+        name: Finding(
             Severity.FAILS,
             Kind.INPUT,
             f"input_fn gives {name} without a static shape: {spec.shape}.",
@@ -153,7 +159,7 @@ def _dynamic_input(element_spec: Any) -> list[Finding]:
         )
         for name, spec in zip(element_names(element_spec), flat, strict=True)
         if not spec.shape.is_fully_defined()
-    ]
+    }
 
 
 def _with_batch_size(element_spec: Any, batch_size: int | None) -> Any:

@@ -20,12 +20,13 @@ class HostPlaceholders:
         which are not concatenated and may be scalars.
 
     Attributes:
+      replicas: how many replicas there are.
       made: the placeholders by `key()`, each with the replicas' tensor that it stands for.
     """
 
     def __init__(self, graph: tf.Graph, replicas: int, *, same_on_all_replicas: bool):
         self._graph = graph
-        self._replicas = replicas
+        self.replicas = replicas
         self._same = same_on_all_replicas
         self.made: dict[Key, tuple[tf.Tensor, tf.Tensor]] = {}
 
@@ -58,7 +59,7 @@ class HostPlaceholders:
     def _shape(self, shape: tf.TensorShape) -> tf.TensorShape:
         if self._same or shape.rank is None:
             return shape
-        rows = None if shape[0] is None else shape[0] * self._replicas
+        rows = None if shape[0] is None else shape[0] * self.replicas
         return tf.TensorShape([rows]).concatenate(shape[1:])
 
     def call(self, name: str, host_call: HostCall) -> Any:

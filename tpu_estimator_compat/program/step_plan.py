@@ -19,6 +19,30 @@ Structure = Any
 
 
 @dataclasses.dataclass(frozen=True)
+class Lookups:
+    """What the host computes of each replica's element before the replicas' share of a step.
+
+    It is a program of its own: fed the plan's `feeds`, it fetches `tensors` and `results`. Their
+    operations read variables that only the host has, such as embedding tables, and run once for
+    every replica. Their values are ordinary input of the replicas' share, and of the host's.
+
+    Attributes:
+      tensors: by `key()` a placeholder of the replicas' share, and the host's tensor that it stands
+        for. Those of a TPU have static shapes.
+      results: tensors that the host's share wants of all replicas: values of `host_placeholders`
+        that the lookups compute, and not the replicas.
+    """
+
+    tensors: Mapping[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
+    results: Sequence[tf.Tensor] = ()
+
+    @property
+    def placeholders(self) -> list[tf.Tensor]:
+        """What the replicas are fed."""
+        return [placeholder for placeholder, _ in self.tensors.values()]
+
+
+@dataclasses.dataclass(frozen=True)
 class StepPlan:
     """What one step of a mode computes: all that a runtime needs in order to run it.
 
@@ -54,6 +78,7 @@ class StepPlan:
     host_placeholders: Mapping[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(
         default_factory=dict
     )
+    lookups: Lookups = Lookups()
     host_calls: frozenset[str] = frozenset()
     host_calls_every: int = 1
     same_on_all_replicas: bool = False
@@ -92,7 +117,12 @@ class StepPlan:
 
     def behind_input(self) -> set[str]:
         """Names of ops that need the step's input element, directly or not."""
-        return self._reached("input", [t.op.name for t in self.feeds])
+        return self._reached("input", [t.op.name for t in self.replica_feeds])
+
+    @property
+    def replica_feeds(self) -> list[tf.Tensor]:
+        """What the replicas' share is fed: the element, then what the host looked up for it."""
+        return [*self.feeds, *self.lookups.placeholders]
 
     def behind_host_placeholders(self) -> set[str]:
         """Names of ops that need something concatenated over replicas."""

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import graph_ops, partition, simplify, string_ops
+from tpu_estimator_compat.program import (
+    graph_ops,
+    lookup_program,
+    partition,
+    simplify,
+    string_ops,
+)
 from tpu_estimator_compat.program.capture import Structure, check_element, plain_element
-from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
+from tpu_estimator_compat.program.lookup_program import LookupProgram
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
@@ -70,15 +77,21 @@ class StepProgram:
                 del own[key(tensor)]
             own |= {key(t): t for t in self._strings.feeds}
         self._own = list(own.values())
+        of_replicas = list({**own, **{key(t): t for t in self._from_replicas}}.values())
+        run_by_replicas = [op for op in targets if not self._is_host(op)]
+        feeds = lookup_program.needed_feeds(plan, of_replicas, run_by_replicas)
         self._replica = ReplicaProgram(
             plan.graph,
-            [*plan.feeds, *self._fed],
-            list({**own, **{key(t): t for t in self._for_host}}.values()),
-            [op for op in targets if not self._is_host(op)],
+            [*feeds, *self._fed],
+            of_replicas,
+            run_by_replicas,
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=on_tpu,
             reads_first=True,
         )
+        self._lookup: LookupProgram | None = None
+        if plan.lookups.tensors:
+            self._lookup = self._lookup_program(feeds)
         if self.workers and main:
             self._check_exchanges(main)
         if self.workers and not self.workers.is_chief:
@@ -88,12 +101,25 @@ class StepProgram:
         store.prepare([*self._host.handles, *self._calls.handles], replicated=False)
         self._step_in_loop = step_in_loop if self._calls.targets else None
         self.queue = self._queue(tuning) if queued else None
-        step = self.on_replica
+        step = self._on_replica if self._lookup else self.on_replica
         self._step = functions.function(step, jit_compile=True) if jit_compile else step
+
+    def _lookup_program(self, feeds: Sequence[tf.Tensor]) -> LookupProgram:
+        if self.workers:
+            raise NotImplementedError(
+                "Embedding tables on several machines: a table is held once, on one host. Train "
+                "on one machine, or look embeddings up with tf.nn.embedding_lookup in model_fn."
+            )
+        program = LookupProgram(self.plan, feeds, self._from_lookups)
+        trainable = self.plan.trainable_names()
+        self.store.prepare(program.handles, replicated=False, trainable=trainable)
+        return program
 
     def _string_program(self, fetches: Sequence[tf.Tensor]) -> ReplicaProgram | None:
         """What the host makes of a TPU's first replica's tensors; None if there are no strings."""
-        program = string_ops.host_program(self.plan.graph, fetches, [*self.plan.feeds, *self._fed])
+        program = string_ops.host_program(
+            self.plan.graph, fetches, [*self.plan.replica_feeds, *self._fed]
+        )
         self.store.prepare(program.handles, replicated=False)
         return program if program.fetches else None
 
@@ -140,6 +166,17 @@ class StepProgram:
     def _for_host(self) -> list[tf.Tensor]:
         """The replicas' tensors that the host wants of all of them."""
         return [self._sent[key(p)][1] for p in self._host_placeholders]
+
+    @property
+    def _from_lookups(self) -> list[tf.Tensor]:
+        """Those of them that are looked up before the replicas' share."""
+        looked_up = {key(t) for t in self.plan.lookups.results}
+        return [t for t in self._for_host if key(t) in looked_up]
+
+    @property
+    def _from_replicas(self) -> list[tf.Tensor]:
+        looked_up = {key(t) for t in self.plan.lookups.results}
+        return [t for t in self._for_host if key(t) not in looked_up]
 
     @property
     def _host_placeholders(self) -> list[tf.Tensor]:
@@ -189,16 +226,35 @@ class StepProgram:
 
         Returns:
           The replicas' share: fetches of theirs, then tensors that the host's share wants.
+
+        Raises:
+          NotImplementedError: the host's share updates embedding tables by what it looks up.
         """
+        if self._from_lookups:
+            raise NotImplementedError(
+                "A replica alone cannot train embedding tables: the host updates them after all "
+                "replicas. Train with fit(), without a make_train_function of your own."
+            )
+        values = self._flat(data)
+        if self._lookup:
+            values, _ = self._lookup(values, self.store.host_handle)
+        return self._on_replica(values, *fed)
+
+    def _flat(self, data: Structure) -> list[tf.Tensor]:
+        """The tensors of one replica's element, checked."""
         data = plain_element(data)
         check_element(data, self.plan.element_spec)
-        values = tf.nest.flatten(data, expand_composites=True)
+        return tf.nest.flatten(data, expand_composites=True)
+
+    @tf.autograph.experimental.do_not_convert
+    def _on_replica(self, values: list[tf.Tensor], *fed: tf.Tensor) -> list[tf.Tensor]:
+        """The replicas' share, of values of its feeds."""
         if self.plan.partition and self._on_tpu:
             values = partition.place(values, self.plan.partition, self.strategy)
         outputs = self._replica([*values, *fed], self.store.replica_handle)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_workers(t, by_key[key(t)]) for t in self._own]
-        return own + [self._over_workers(t, by_key[key(t)]) for t in self._for_host]
+        return own + [self._over_workers(t, by_key[key(t)]) for t in self._from_replicas]
 
     def _mean_over_workers(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
         if self.workers is None or not self.plan.is_loss(tensor):
@@ -221,11 +277,13 @@ class StepProgram:
         Returns:
           One tensor per fetch.
         """
+        data, looked_up = self._look_up(data)
         outputs = self.strategy.run(self._step, args=(data, *fed))
         values = {key(t): out for t, out in zip(self._own, outputs, strict=False)}
-        over_replicas = [self._over_replicas(v) for v in outputs[len(self._own) :]]
+        sent = dict(zip(map(key, self._from_replicas), outputs[len(self._own) :], strict=True))
+        over_replicas = {k: self._over_replicas(v) for k, v in sent.items()} | looked_up
         fed_to_host = {
-            key(p): v for p, v in zip(self._host_placeholders, over_replicas, strict=True)
+            key(p): over_replicas[key(self._sent[key(p)][1])] for p in self._host_placeholders
         }
         fed_to_host |= {key(t): v for t, v in zip(self._fed, fed, strict=True)}
         host_values = self._host(
@@ -242,6 +300,19 @@ class StepProgram:
             on_host[key(t)] if key(t) in on_host else self._one(t, values[key(t)])
             for t in self.fetches
         ]
+
+    def _look_up(self, data: Structure) -> tuple[Structure, dict[Key, tf.Tensor]]:
+        """What the replicas are fed, and what was looked up for the host, over all replicas."""
+        if self._lookup is None:
+            return data, {}
+        found = [
+            self._lookup(self._flat(lookup_program.of_replica(data, i)), self.store.host_handle)
+            for i in range(self.strategy.num_replicas_in_sync)
+        ]
+        results = zip(*(results for _, results in found), strict=True)
+        joined = [parts[0] if len(parts) == 1 else tf.concat(parts, axis=0) for parts in results]
+        fed = lookup_program.dealt_out([fed for fed, _ in found])
+        return fed, dict(zip(map(key, self._from_lookups), joined, strict=True))
 
     def _call_host(self, values: Sequence[tf.Tensor]) -> None:
         def call() -> tf.Tensor:

@@ -184,7 +184,7 @@ class StepSession(GraphSession):
         if names not in self._fetched_in_step:
             derived = [t.op for t in fetches if self.variable_behind(t) is None]
             needed = graph_ops.ancestors(derived, {key(self._plan.loss)})
-            roots = {t.op.name for t in self._plan.feeds} | self._plan.replica_ops
+            roots = {t.op.name for t in self._plan.replica_feeds} | self._plan.replica_ops
             roots |= {name for name, _ in self._plan.host_placeholders}
             self._fetched_in_step[names] = any(
                 # What is computed from variables is, too: the step changes them.

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
 from proofs import below, evaluate, graph, proves
-from tpu_estimator_compat import topology
+from tpu_estimator_compat import embedding, topology
 
 TPU = "tf.contrib.tpu"
 DEEP = "tf.contrib.tpu.python.tpu"
@@ -417,3 +417,56 @@ def has_strategies(module):
         assert module.get_cross_replica_context() is module.get_distribution_strategy()
     with pytest.raises(RuntimeError, match="replica context"):
         module.require_replica_context(None)
+
+
+EMBEDDING_PLACES = [
+    "tensorflow_estimator.python.estimator.tpu",
+    "tf.python.estimator.tpu",
+    "tf.python.tpu",
+]
+
+
+@proves(
+    "tf.estimator.tpu.experimental.EmbeddingConfigSpec",
+    *(f"{place}.tpu_estimator.EmbeddingConfigSpec" for place in EMBEDDING_PLACES),
+)
+def describes_tables(spec_class):
+    ids = tf.feature_column.categorical_column_with_identity("ids", 4)
+    column = tf.tpu.experimental.embedding_column(ids, 3)
+    spec = spec_class([column], optimization_parameters=embedding.AdagradParameters(0.1))
+    assert spec.feature_columns == [column]
+    assert spec.partition_strategy == "div"
+
+
+@proves("tf.estimator.tpu.experimental")
+def has_the_spec_of_tables(module):
+    describes_tables(module.EmbeddingConfigSpec)
+
+
+@proves(
+    *below(
+        "tf.tpu.experimental",
+        "AdagradParameters AdamParameters FtrlParameters StochasticGradientDescentParameters",
+    ),
+    *(
+        f"{place}.tpu_estimator.{name}Parameters"
+        for place in EMBEDDING_PLACES
+        for name in ("Adagrad", "Adam", "StochasticGradientDescent")
+    ),
+)
+def has_a_learning_rate(parameters):
+    assert parameters(0.1, clip_weight_max=2.0).learning_rate == 0.1
+    assert parameters(0.1, clip_weight_max=2.0).clip_weight_max == 2.0
+
+
+@proves(*(f"{place}._tpu_estimator_embedding" for place in EMBEDDING_PLACES))
+def has_spec_and_optimizers(module):
+    describes_tables(module.EmbeddingConfigSpec)
+    has_a_learning_rate(module.FtrlParameters)
+
+
+@proves("tf.python.tpu.tpu_embedding", f"{DEEP}.tpu_embedding")
+def has_tables_features_and_optimizers(module):
+    table = module.TableConfig(8, 2, optimization_parameters=module.RMSPropParameters(1, 0, 0, 1))
+    assert table.combiner == "mean"
+    assert module.FeatureConfig("table").max_sequence_length == 0

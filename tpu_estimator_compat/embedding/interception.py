@@ -1,0 +1,75 @@
+"""Finds the gradients that model_fn's optimizer computes, with respect to activations of tables.
+
+Activations are made to depend on a trainable variable that nothing else uses. Whoever computes the
+gradients of the trainable variables computes theirs on the way, in whatever way he does; they are
+noted as they pass. `tensorflow.python.tpu.tpu_embedding_gradient` did so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+NAME = "tpu_embedding_dummy_table_variable"
+_COLLECTION = "tpu_embedding_dummy_table_variables"
+
+
+class Interception:
+    """Notes the gradients of one captured graph.
+
+    Make it in the graph, before model_fn is called.
+
+    Attributes:
+      gradients: by feature, float32 of the activation's shape; those that were computed.
+    """
+
+    def __init__(self) -> None:
+        self.gradients: dict[str, tf.Tensor] = {}
+        self._graph = tf.compat.v1.get_default_graph()
+        # It is no global variable: checkpoints do not know it.
+        self._dummy = tf.compat.v1.get_variable(
+            NAME,
+            [1],
+            initializer=tf.compat.v1.zeros_initializer(),
+            use_resource=True,
+            trainable=True,
+            collections=[_COLLECTION, tf.compat.v1.GraphKeys.LOCAL_VARIABLES],
+        )
+        self._value = self._dummy.read_value()
+
+    def hooked(self, activations: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The activations as model_fn is to have them."""
+        return {key: self._hooked(key, tensor) for key, tensor in activations.items()}
+
+    def _hooked(self, key: str, activation: tf.Tensor) -> tf.Tensor:
+        @tf.custom_gradient
+        def passed(dummy: tf.Tensor, values: tf.Tensor):
+            def note(gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+                if key in self.gradients:
+                    raise RuntimeError(
+                        f"Duplicate gradients (w.r.t. TPUEmbedding activations) generated for "
+                        f"feature {key!r}: gradients of the trainable variables are computed more "
+                        "than once, and it is not known which of them is to update the table. Put "
+                        "tf.stop_gradient around what is not to."
+                    )
+                self.gradients[key] = tf.convert_to_tensor(gradient)
+                return tf.zeros_like(dummy), tf.zeros_like(values)
+
+            return tf.identity(values), note
+
+        return passed(self._value, activation)
+
+    def hide(self) -> None:
+        """Keeps the variable, and what optimizers made for it, out of checkpoints and warm starts.
+
+        Neither a run without TPU nor one with other tables has it. Call it after model_fn.
+        """
+        names = tf.compat.v1.GraphKeys
+        for collection in (names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES):
+            variables = self._graph.get_collection_ref(collection)
+            own = [v for v in variables if NAME in v.op.name.split("/")]
+            variables[:] = [v for v in variables if NAME not in v.op.name.split("/")]
+            if collection == names.GLOBAL_VARIABLES:
+                for variable in own:
+                    self._graph.add_to_collection(names.LOCAL_VARIABLES, variable)
