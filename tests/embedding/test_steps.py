@@ -165,12 +165,16 @@ class Expected:
             reference.update(kind, options, self.tables[table], self.slots[table], of_rows, rate)
 
 
-def estimator_of(tmp_path, strategy, given, mode=tpu.InputPipelineConfig.PER_HOST_V1, loop=3):
+def estimator_of(tmp_path, where, given, mode=tpu.InputPipelineConfig.PER_HOST_V1, loop=3):
+    """An estimator on a strategy of TensorFlow, or on so many of JAX's devices."""
+    if isinstance(where, int):
+        fields, shards = {"runtime": "jax"}, where
+    else:
+        fields, shards = {"train_distribute": where, "eval_distribute": where}, None
     config = tpu.RunConfig(
         model_dir=str(tmp_path),
-        train_distribute=strategy,
-        eval_distribute=strategy,
-        tpu_config=tpu.TPUConfig(loop, per_host_input_for_training=mode),
+        tpu_config=tpu.TPUConfig(loop, num_shards=shards, per_host_input_for_training=mode),
+        **fields,
     )
     return tpu.TPUEstimator(
         model_fn,
@@ -202,6 +206,7 @@ def check_variables(estimator, expected, rtol=1e-5, atol=1e-6):
         check(f"kernel_{name}", kernel)
 
 
+@pytest.mark.parametrize("runtime", ["tensorflow", "jax"])
 @pytest.mark.parametrize(
     ("replicas", "mode"),
     [
@@ -210,14 +215,17 @@ def check_variables(estimator, expected, rtol=1e-5, atol=1e-6):
         (2, tpu.InputPipelineConfig.PER_HOST_V2),
     ],
 )
-def test_training_evaluation_and_prediction_are_those_of_numpy(tmp_path, strategy, replicas, mode):
+def test_training_evaluation_and_prediction_are_those_of_numpy(
+    tmp_path, strategy, runtime, replicas, mode
+):
     data, labels = made(4)
 
     def input_fn(params):
         return of_examples(data, labels, params["batch_size"])
 
     expected = Expected()
-    estimator = estimator_of(tmp_path, strategy(replicas), spec(), mode)
+    where = replicas if runtime == "jax" else strategy(replicas)
+    estimator = estimator_of(tmp_path, where, spec(), mode)
     estimator.train(input_fn, steps=1)
     batches = list(batches_of(data, labels))
     expected.step(*batches[0])
@@ -262,7 +270,8 @@ def test_multiplier_limit_and_rates_are_of_the_step(tmp_path, strategy):
     check_variables(estimator, expected)
 
 
-def test_the_last_batch_of_a_prediction_is_padded(tmp_path, strategy):
+@pytest.mark.parametrize("runtime", ["tensorflow", "jax"])
+def test_the_last_batch_of_a_prediction_is_padded(tmp_path, strategy, runtime):
     data, labels = made(2)
     short = {name: examples[:13] for name, examples in data.items()}
 
@@ -271,7 +280,8 @@ def test_the_last_batch_of_a_prediction_is_padded(tmp_path, strategy):
         return dataset.batch(params["batch_size"])
 
     for mode in (tpu.InputPipelineConfig.PER_HOST_V1, tpu.InputPipelineConfig.PER_HOST_V2):
-        found = list(estimator_of(tmp_path, strategy(2), spec(), mode).predict(input_fn))
+        where = 2 if runtime == "jax" else strategy(2)
+        found = list(estimator_of(tmp_path, where, spec(), mode).predict(input_fn))
         assert len(found) == 13
         activations, _ = Expected().forward(short)
         for name, wanted in activations.items():
