@@ -99,11 +99,12 @@ def ran(monkeypatch):
     """The dispatches that the runtime makes functions of."""
     found = []
 
-    def noted(module, mesh, most, loss, partition):
+    def noted(module, mesh, most, loss, partition, **of_processes):
         assert mesh.size == 4
+        assert not any(of_processes.values())  # this one is alone
         dispatch = Dispatch(module, most, loss, jax_mesh.cores(mesh), partition)
         found.append(without_numbers(dispatch))
-        return real(module, mesh, most, loss, partition)
+        return real(module, mesh, most, loss, partition, **of_processes)
 
     real = step.StepFunction
     monkeypatch.setattr(step, "StepFunction", noted)
