@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import os
 import pathlib
 import subprocess
+import types
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -63,6 +66,7 @@ def drive(
     out: pathlib.Path,
     runs: list[dict[str, Any]],
     logical_cpus: int = 1,
+    environment: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Records:
     """Does `runs` (fields of `driver.Run`) in one process of `python`.
 
@@ -73,6 +77,7 @@ def drive(
         out: Directory of the records; runs' model_dirs not given lie below it.
         runs: What to do.
         logical_cpus: How many devices the CPU is split into.
+        environment: Variables of the process, besides this one's.
     """
     out.mkdir(parents=True)
     for run in runs:
@@ -81,7 +86,9 @@ def drive(
     job.write_text(json.dumps({"logical_cpus": logical_cpus, "runs": runs}))
     command = [python, str(DRIVER), "--side", side, "--family", family]
     command += ["--job", str(job), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT, env={**os.environ, **environment}
+    )
     (out / "log").write_text(done.stdout + done.stderr)
     if done.returncode:
         raise RuntimeError(f"{side} {family}: exit {done.returncode}\n{done.stderr[-4000:]}")
