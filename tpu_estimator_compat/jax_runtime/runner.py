@@ -125,6 +125,8 @@ class JaxRunner:
             return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
             self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, steps)
+        elif steps > self._most:  # loops in seconds begin with short ones: compile once more
+            self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, None)
         return self._most
 
     def _next(self, iterator: Iterator, steps: int, step: JaxStep) -> Chunk:
