@@ -4,7 +4,6 @@ import configparser
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import time
@@ -168,27 +167,17 @@ def test_the_largest_temporaries_of_a_step_that_fits_have_names(compile_for):
 
 
 @pytest.mark.slow
-def test_a_step_that_is_too_large_once_its_buffers_are_placed(compile_for):
-    result = compile_for(modules.layers(2.5, 3))
+def test_a_step_that_is_a_little_too_large(compile_for):
+    result = compile_for(modules.layers(2.3, 3))
 
     assert result.error is Error.TOO_LARGE
     assert result.memory is None
     hbm = topologies.parse("v5e:1x1").hbm
     assert result.available == pytest.approx(hbm, abs=0.006 * 2**30)
     assert result.available < result.needed < 1.1 * result.available
-    # The compiler prints its largest temporaries, sizes to three digits; they are ours.
-    said = re.findall(
-        r'Size: ([\d.]+)G\n +Operator: op_name="(.*)"\n +Shape: (\S+)\n +Unpadded size: ([\d.]+)G',
-        result.message,
-    )
-    ours = [b for b in result.buffers if b.place is Place.TEMPORARY]
-    assert len(said) == len(ours) == 3
-    said.sort(key=lambda words: words[1])
-    ours.sort(key=lambda buffer: buffer.op_name)
-    for words, buffer in zip(said, ours, strict=True):
-        assert words[1:3] == (buffer.op_name, buffer.shape)
-        assert buffer.size == pytest.approx(float(words[0]) * 2**30, abs=0.01 * 2**30)
-        assert buffer.unpadded == pytest.approx(float(words[3]) * 2**30, abs=0.01 * 2**30)
+    temporaries = [b.op_name for b in result.buffers if b.place is Place.TEMPORARY]
+    assert temporaries[0] == "gradients/dense_1/MatMul"
+    assert sorted(temporaries[1:]) == [f"model/dense_{i}/MatMul" for i in range(3)]
     assert sum(b.size for b in result.buffers) == pytest.approx(result.needed, rel=0.01)
 
 

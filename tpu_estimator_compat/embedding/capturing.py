@@ -211,7 +211,7 @@ class CapturedTables:
         table = self._embedding.tables[config.table_id]
         found = lookup.occurrences(table.name, table.config, name, config, given.ids, given.weights)
         # TensorFlow's error says "{{node ...}} indices[i] = id is not in [0, rows)". That costs a
-        # step nothing; an assertion for each feature took a third of all lookups.
+        # step nothing; an assertion for each feature is seven operations in every step.
         error = f"Feature_{name}_has_ids_that_table_{table.name}_does_not_have"
         tensor = found.activation(self._tables[table.name], error)
         self._tensors[key(given.activation)] = (given.activation, tensor)
