@@ -100,6 +100,43 @@ def test_pretraining_on_two_replicas(folder, pretrained, clients):
     )
 
 
+def test_pretraining_on_jax(folder, pretrained, clients):
+    devices = 4
+    flags = {"use_tpu": True, "num_tpu_cores": devices, "init_checkpoint": pretrained}
+    output = "pretrained_on_jax"
+    options = ("--runtime=jax", f"--logical-cpus={devices}")
+    log = _pretrain(clients, folder, output, *options, num_train_steps=10, **flags)
+    assert f"Running train with JAX on {devices} cpu device(s)" in log
+    assert f"Running eval with JAX on {devices} cpu device(s)" in log
+    found = numbers(folder / output / "eval_results.txt")
+    before = numbers(folder / "pretrained" / "eval_results.txt")
+    assert found["global_step"] == 10
+    assert found["loss"] < 1.2 * before["loss"]
+    record("bert-tensorflow 1.0.4", "run_pretraining with use_tpu, on four devices of JAX")
+
+
+def test_classifier_on_jax(folder, pretrained, clients):
+    """The predictions of its checkpoint are those of TensorFlow's replicas."""
+    devices = 4
+    flags = {"use_tpu": True, "num_tpu_cores": devices, "init_checkpoint": pretrained}
+    output = "classifier_on_jax"
+    options = ("--runtime=jax", f"--logical-cpus={devices}")
+    _classify(clients, folder, output, *options, do_train=True, do_eval=True, **flags)
+    found = numbers(folder / output / "eval_results.txt")
+    assert found["global_step"] == 16
+    rows = []
+    for where in options, options[1:]:
+        _classify(clients, folder, output, *where, do_predict=True, **flags)
+        lines = (folder / output / "test_results.tsv").read_text().splitlines()
+        rows.append([[float(x) for x in line.split("\t")] for line in lines])
+    assert np.shape(rows) == (2, 20, 2)
+    np.testing.assert_allclose(*rows, rtol=1e-4)
+    record(
+        "bert-tensorflow 1.0.4",
+        "run_classifier with use_tpu, on four devices of JAX: train, evaluate, predict",
+    )
+
+
 def test_classifier(folder, pretrained, clients):
     flags = {"do_train": True, "do_eval": True, "do_predict": True, "init_checkpoint": pretrained}
     log = _classify(clients, folder, "classifier", **flags)
