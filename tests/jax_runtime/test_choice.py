@@ -113,3 +113,9 @@ assert "tpu_estimator_compat.runtime.jax_mesh" not in sys.modules
 def test_jax_is_imported_by_those_who_use_it():
     """TensorFlow itself imports it, where it is installed."""
     subprocess.run([sys.executable, "-c", WITHOUT_JAX], check=True, capture_output=True)
+
+
+def test_tensorflow_for_tpus_is_refused(monkeypatch):
+    monkeypatch.setattr("tpu_estimator_compat.environment.has_xla_for_cpu", lambda: False)
+    with pytest.raises(RuntimeError, match=r'runtime="jax" compiles with XLA for the CPU, which'):
+        topology_of(runtime="jax")

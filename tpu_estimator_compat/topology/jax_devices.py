@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.runtime import eager, jax_installation
 from tpu_estimator_compat.spec import ModeKeys
@@ -97,6 +98,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
 
     Raises:
       ImportError: JAX is not installed, or not as it was tried.
+      RuntimeError: it is tensorflow-tpu that is installed, which has no XLA for the CPU.
       ValueError: the configuration names a strategy of TensorFlow, or more replicas than there are.
     """
     for field in ("train_distribute", "eval_distribute"):
@@ -105,6 +107,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
                 f'RunConfig({field}=...) is a strategy of TensorFlow, and runtime="jax" runs on '
                 "JAX's devices. Drop one of the two."
             )
+    environment.require_xla_for_cpu('runtime="jax"')
     with eager.eager_mode():
         cpus = len(tf.config.list_logical_devices("CPU"))
     devices = jax_installation.devices(cpus, tpu_chips=tpu_system.attached_chips())
