@@ -151,7 +151,7 @@ def script(page: pathlib.Path) -> str:
 )
 def test_code_runs(page, tmp_path):
     """In an interpreter of its own, as a reader would run it, and with the effects it tells of."""
-    program = tmp_path / f"{page.stem}.py"
+    program = tmp_path / f"page_{page.stem}.py"  # no other module's name
     given = f"\nimport re\nPAGE = {str(page)!r}\n"
     program.write_text(script(page) + given + EFFECTS[page.name])
     done = subprocess.run(
