@@ -21,6 +21,7 @@ USED_IN = {
     "jax.extend.core:Primitive.def_abstract_eval": "jax_runtime/module.py",
     "jax.extend.core:Primitive.bind": "jax_runtime/module.py",
     "jax.extend.mlir.ir:Module.parse": "jax_runtime/module.py",
+    "jax.extend.mlir.passmanager:PassManager.parse": "jax_runtime/module.py",
     "jax.extend.mlir.dialects.func:CallOp": "jax_runtime/module.py",
     "jax.interpreters.mlir:aval_to_ir_types": "jax_runtime/module.py",
     "jax.interpreters.mlir:make_ir_context": "jax_runtime/module.py",

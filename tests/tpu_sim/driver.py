@@ -28,6 +28,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 from support.simulated_tpu import devices
 
+from tpu_estimator_compat.lowering import module_cache
 from tpu_sim import servers
 
 
@@ -52,8 +53,8 @@ def main(path: str) -> None:
             answer[name]["clusters"] = [_described(cluster) for cluster in made]
             for i, cluster in enumerate(made):
                 if cluster.module:
-                    path = pathlib.Path(request["answer"]).with_name(f"{name}.{i}.module")
-                    path.write_bytes(cluster.module)
+                    directory = pathlib.Path(request["answer"]).parent
+                    module_cache.store(directory, f"{name}.{i}", cluster.module)
         pathlib.Path(request["answer"]).write_text(json.dumps(answer))
     # In-process servers cannot be stopped, and would be waited for.
     os._exit(0)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tpu_estimator_compat.lowering import module_cache
+from tpu_estimator_compat.lowering.step_module import Dispatch
 from tpu_estimator_compat.preflight import compiler, topologies
 from tpu_estimator_compat.preflight.compiled import Error
 from tpu_sim import running
@@ -23,9 +25,8 @@ def test_the_programs_of_a_scenario_compile_for_a_tpu(tmp_path_factory, scenario
     for path in modules:
         replicas = clusters[int(path.name.split(".")[1])]["replicas"]
         # Scenarios have programs in common; each is compiled once.
-        found = compiler.compile(
-            path.read_bytes(), TOPOLOGY, replicas, cache_dir=directory / "compiled"
-        )
+        dispatch = Dispatch(module_cache.load(directory, path.stem))
+        found = compiler.compile(dispatch, TOPOLOGY, replicas, cache_dir=directory / "compiled")
         assert (found.error, found.message) == (Error.NONE, ""), path.name
         collectives |= found.collectives.keys()
     assert "all-reduce" in collectives or not modules

@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend import core
-from jax.extend.mlir import ir
+from jax.extend.mlir import ir, passmanager
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
 from tpu_estimator_compat.lowering.step_module import PREFIX, StepModule
+from tpu_estimator_compat.runtime.jax_mesh import REPLICA
 
 _ALIASES = "mhlo.input_output_alias"
 
@@ -71,7 +72,8 @@ class ParsedModule:
         Returns:
           The fetches, and all variables.
         """
-        results = _step.bind(*feeds, *variables, module=self)
+        replica = jax.lax.axis_index(REPLICA).astype(np.uint32)
+        results = _step.bind(*feeds, *variables, replica, module=self)
         after = list(variables)
         for result, variable in self.updates.items():
             after[variable] = results[result]
@@ -108,6 +110,8 @@ def _lower(ctx: Any, *arguments: ir.Value, module: ParsedModule) -> list[ir.Valu
     with context.module.context:
         called = ir.Module.parse(module.step.code)
         legalize(called, module.positions)
+        if not _takes_replica(called):
+            arguments = arguments[:-1]
         for attribute in list(called.operation.attributes):
             del called.operation.attributes[getattr(attribute, "name", attribute)]
         name = mlir.merge_mlir_modules(
@@ -178,6 +182,35 @@ def legalize(module: Any, positions: np.ndarray) -> None:
             target = ir.StringAttr(operation.attributes["call_target_name"]).value
             if target.startswith(PREFIX):
                 _replace_marker(operation, target.removeprefix(PREFIX), positions)
+
+
+def _takes_replica(module: Any) -> bool:
+    """Has `main` take the number of the replica that runs it, as its last argument, if it asks.
+
+    XLA's replicas are not JAX's, which are partitions: by itself each would be number 0.
+    """
+    if not _of_type(module.operation, "stablehlo.replica_id"):
+        return False
+    # Branches and loops call functions, which have no argument for it.
+    passmanager.PassManager.parse("builtin.module(inline)").run(module.operation)
+    [main] = [op for op in module.body.operations if op.sym_name.value == "main"]
+    asking = _of_type(main.operation, "stablehlo.replica_id")
+    type_ = asking[0].results[0].type
+    number = main.entry_block.add_argument(type_, ir.Location.unknown())
+    given = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    taken = ir.FunctionType.get([*given.inputs, type_], given.results)
+    main.attributes["function_type"] = ir.TypeAttr.get(taken)
+    if "arg_attrs" in main.attributes:
+        attributes = [*ir.ArrayAttr(main.attributes["arg_attrs"]), ir.DictAttr.get({})]
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+    for operation in asking:
+        operation.results[0].replace_all_uses_with(number)
+        operation.erase()
+    return True
+
+
+def _of_type(operation: ir.Operation, name: str) -> list[Any]:
+    return [op for op in _operations(operation) if op.name == name]
 
 
 def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.framework import kernels, ops
 from tensorflow.python.ops import resource_variable_ops
 
@@ -21,6 +23,7 @@ from support.simulated_tpu.rewrite import (
 )
 from tpu_estimator_compat.environment import has_xla_for_cpu
 from tpu_estimator_compat.lowering import xla_collectives
+from tpu_estimator_compat.lowering.step_module import Array, StepModule
 from tpu_estimator_compat.program import graph_def
 from tpu_estimator_compat.runtime.functions import register_functions
 
@@ -185,14 +188,30 @@ def compile(expansion: Expansion) -> None:
             )
             done = [x if isinstance(x, tf.Operation) else x.op for x in returned]
             with tf.control_dependencies(done):
-                return [tf.identity(x) for x in returned[: len(fetches)]]
+                # XLA leaves constants out of a module's results.
+                return [
+                    gen_xla_ops.xla_optimization_barrier([x])[0] for x in returned[: len(fetches)]
+                ]
 
         function = tf.function(step, autograph=False, jit_compile=True, input_signature=specs)
         try:
+            concrete = function.get_concrete_function()
             ir = function.experimental_get_compiler_ir(*specs)
-            cluster.module = ir(stage="stablehlo_serialized", platform_name="CPU")
+            code = bytes(ir(stage="stablehlo_serialized", platform_name="CPU"))
+            handles = {id(v.handle): name for name, v in variables.items()}
+            taken = [handles[id(handle)] for handle in concrete.captured_inputs]
+            cluster.module = StepModule(
+                code,
+                tuple(map(_array, specs)),
+                {name: _array(variables[name]) for name in taken},
+                tuple(t.name for t in fetches),
+            )
         except (ValueError, TypeError, tf.errors.OpError) as error:
             _problem(expansion, f"XLA: {type(error).__name__}: {str(error)[:1500]}")
+
+
+def _array(described: Any) -> Array:
+    return Array(tuple(described.shape.as_list()), np.dtype(described.dtype.as_numpy_dtype))
 
 
 def _variables(expansion: Expansion, feeds: dict[str, tf.Tensor]) -> dict[str, Any]:

@@ -32,6 +32,8 @@ _OF_THE_COMPUTATION = (
     "_pivot_for_cluster",
 )
 
+from tpu_estimator_compat.lowering.step_module import StepModule
+
 Environment = dict[str, Any]
 """Values by the names of the tensors that they stand for."""
 
@@ -47,7 +49,7 @@ class Cluster:
       problems: what a TPU would refuse.
       on_host: types of its ops that the host runs: those marked by `outside_compilation`, and those
         that TensorFlow moves there because cores have no kernel.
-      module: what XLA makes of one replica, as serialized StableHLO; None where it was not asked.
+      module: what XLA makes of one replica; None where it was not asked.
     """
 
     name: str
@@ -55,7 +57,7 @@ class Cluster:
     op_types: set[str]
     problems: list[str] = dataclasses.field(default_factory=list)
     on_host: set[str] = dataclasses.field(default_factory=set)
-    module: bytes | None = None
+    module: StepModule | None = None
 
 
 def cluster_of(op: tf.Operation) -> str | None:
