@@ -212,6 +212,7 @@ def refused(model_dir):
     lonely = attempt(lambda: make(model_dir, session_creation_timeout_secs=2))
     import jax
 
+    jax.config.update("jax_platforms", "cpu")  # libtpu, which preflight brings, may be in use
     jax.devices()
     return {"lonely": lonely, "late": attempt(lambda: make(model_dir))}
 
