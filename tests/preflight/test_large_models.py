@@ -51,7 +51,6 @@ def bert(
         "max_seq_length": 128,
         "max_predictions_per_seq": 20,
         "output_dir": "out",
-        "iterations_per_loop": 1,  # a loop of steps takes the compiler several times as long
         "use_tpu": use_tpu,
     }
     given = [f"--{name}={value}" for name, value in flags.items()]
