@@ -35,6 +35,8 @@ ORIGINAL = {
 NOT_COMPARED = {
     "_jit_compile",
     "jit_compile",
+    "_runtime",
+    "runtime",
     "_save_input_state",
     "save_input_state",
     "_distribute_coordinator_mode",
