@@ -54,6 +54,26 @@ def test_preflight(tmp_path, clients):
     assert tf.train.latest_checkpoint(str(tmp_path / "spam")).endswith("model.ckpt-200")
 
 
+def test_compare(tmp_path, clients, original):
+    """The page's reports say what the commands print, but for speeds."""
+    green, _, red, dirs = walk("compare.md", tmp_path, clients)
+    page = (GUIDE / "compare.md").read_text()
+    shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for text_of_page, printed in zip(shown, (green, red), strict=True):
+        assert verdicts(text_of_page) == verdicts(printed)
+    # Event files have the losses of those steps alone that were summarised: here the first.
+    assert "Compare: same over 1 step\n" in dirs
+    assert not (tmp_path / "old_model").exists()
+
+
+def verdicts(printed: str) -> list[str]:
+    """The first lines of a report, and the names and verdicts of its table."""
+    report = "Compare: " + printed.rpartition("Compare: ")[2]
+    head, _, rest = report.partition("largest")
+    table = rest.partition("\n\n")[0]
+    return [head.strip(), *(re.sub(r"\S+e[+-]\d+", "", line) for line in table.splitlines()[1:])]
+
+
 def lines_of(printed: str) -> list[str]:
     """The lines of the last report in what was printed, but for how long it took."""
     report = "Preflight: " + printed.rpartition("Preflight: ")[2].rstrip()

@@ -2,7 +2,7 @@
 
 A script for a process of its own, under either interpreter:
 
-    driver.py --side original|ours --family NAME --job JOB.json --out OUT_DIR
+    driver.py --side original|ours [--family NAME] --job JOB.json --out OUT_DIR
 
 The job is JSON: `logical_cpus` (ours: how many the CPU is split into, each a replica when
 `use_tpu` is true) and `runs`, a list of objects with the fields of `Run`. Each run makes one
@@ -50,6 +50,7 @@ class Run:
     Args:
         name: Key of the record.
         model_dir: Directory of the estimator; made if it does not exist.
+        family: Its model; None for the process's.
         start: Directory whose latest checkpoint is copied into model_dir first.
         train_steps: Steps to train; 0 trains none.
         record_losses: Whether a hook fetches the loss of every step.
@@ -57,10 +58,12 @@ class Run:
         evaluate_every_checkpoint: Evaluates each checkpoint kept, not only the latest.
         predict: Whether to predict.
         jit: Asks for XLA through session_config's global_jit_level.
+        num_shards: How many replicas; None for as many as there are logical CPUs.
     """
 
     name: str
     model_dir: str
+    family: str | None = None
     start: str | None = None
     train_steps: int = 0
     record_losses: bool = True
@@ -72,6 +75,7 @@ class Run:
     predict: bool = False
     use_tpu: bool = False
     jit: bool = False
+    num_shards: int | None = None
     train_batch_size: int | None = None
     eval_batch_size: int | None = None
     predict_batch_size: int | None = None
@@ -140,7 +144,9 @@ def make_estimator(namespace: types.ModuleType, model_fn: Any, family: Any, run:
         keep_checkpoint_max=run.keep_checkpoint_max,
         log_step_count_steps=20,
         session_config=session,
-        tpu_config=tpu.TPUConfig(iterations_per_loop=run.iterations_per_loop),
+        tpu_config=tpu.TPUConfig(
+            iterations_per_loop=run.iterations_per_loop, num_shards=run.num_shards
+        ),
     )
     return tpu.TPUEstimator(
         model_fn=model_fn,
@@ -258,7 +264,7 @@ def do_run(namespace: types.ModuleType, family: types.ModuleType, run: Run, out:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--side", choices=("original", "ours"), required=True)
-    parser.add_argument("--family", required=True)
+    parser.add_argument("--family")
     parser.add_argument("--job", required=True)
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
@@ -268,9 +274,10 @@ def main() -> None:
     split_cpu(job.get("logical_cpus", 1))
     namespace = families.legacy_namespace(args.side)
     sys.modules["legacy_namespace"] = namespace
-    family = families.load(args.family)
+    todo = [Run(**fields) for fields in job["runs"]]
     records = {
-        fields["name"]: do_run(namespace, family, Run(**fields), args.out) for fields in job["runs"]
+        run.name: do_run(namespace, families.load(run.family or args.family), run, args.out)
+        for run in todo
     }
     with open(os.path.join(args.out, "results.json"), "w") as file:
         json.dump(records, file, indent=1)

@@ -62,7 +62,7 @@ Records = dict[str, Record]
 def drive(
     python: str,
     side: str,
-    family: str,
+    family: str | None,
     out: pathlib.Path,
     runs: list[dict[str, Any]],
     logical_cpus: int = 1,
@@ -73,7 +73,7 @@ def drive(
     Args:
         python: Path of the interpreter.
         side: "original" or "ours".
-        family: Name of a module in `support.families`.
+        family: Name of a module in `support.families`; None where each run has its own.
         out: Directory of the records; runs' model_dirs not given lie below it.
         runs: What to do.
         logical_cpus: How many devices the CPU is split into.
@@ -84,14 +84,16 @@ def drive(
         run.setdefault("model_dir", str(out / run["name"]))
     job = out / "job.json"
     job.write_text(json.dumps({"logical_cpus": logical_cpus, "runs": runs}))
-    command = [python, str(DRIVER), "--side", side, "--family", family]
-    command += ["--job", str(job), "--out", str(out)]
+    command = [python, str(DRIVER), "--side", side, "--job", str(job), "--out", str(out)]
+    command += ["--family", family] if family else []
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT, env={**os.environ, **environment}
     )
     (out / "log").write_text(done.stdout + done.stderr)
     if done.returncode:
-        raise RuntimeError(f"{side} {family}: exit {done.returncode}\n{done.stderr[-4000:]}")
+        raise RuntimeError(
+            f"{side} {family or out.name}: exit {done.returncode}\n{done.stderr[-4000:]}"
+        )
     return read(out)
 
 

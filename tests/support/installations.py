@@ -21,7 +21,8 @@ import tempfile
 
 import pytest
 
-from support.environments import Unavailable, cache_directory, lock
+from tpu_estimator_compat.compare.environment import Unavailable, lock
+from tpu_estimator_compat.runtime import cache_files
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "migration_guide" / "install.md"
@@ -99,7 +100,7 @@ def find_or_make(name: str) -> Installation:
       Unavailable: the line failed; the message has the end of what it said.
     """
     version = "".join(map(str, sys.version_info[:2]))
-    home = cache_directory() / f"install-{name}-py{version}"
+    home = cache_files.root() / f"install-{name}-py{version}"
     wanted = "\n".join([lines()[name], *requirements("options", "install_requires"), *tools()])
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"

@@ -1,9 +1,8 @@
 """Parity environment: an interpreter that has the original, made once and kept between runs.
 
-`original` is a pytest fixture, visible to every test. The environment is a virtual one with
-`tensorflow-cpu==2.15.1`, which brings `tensorflow-estimator==2.15.0`, in the user's cache
-directory. Set TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON to an interpreter that has them to use that
-one instead.
+`original` is a pytest fixture, visible to every test. The environment is the one that the command
+`compare` makes for its users. Set TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON to an interpreter that has
+the original to use that one instead.
 """
 
 from __future__ import annotations
@@ -13,22 +12,15 @@ import hashlib
 import json
 import os
 import pathlib
-import shutil
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from support import probing
-from support.environments import Unavailable, cache_directory, lock
 from support.sharing import shared
+from tpu_estimator_compat.compare import environment
 
-TENSORFLOW = "2.15.1"
-REQUIREMENTS = (f"tensorflow-cpu=={TENSORFLOW}", "tensorflow-estimator==2.15.0")
 OVERRIDE = "TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON"
-PYTHONS = ((3, 11), (3, 10))
-"""Versions of Python that TensorFlow 2.15 has wheels for, the preferred one first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +57,7 @@ def require() -> str:
     """Path of an interpreter with the original; skips or fails as the fixture does."""
     try:
         return find_or_make()
-    except Unavailable as error:
+    except environment.Unavailable as error:
         reason = f"no environment with the original TPUEstimator: {error}"
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
@@ -73,66 +65,15 @@ def require() -> str:
 
 
 def find_or_make(cache: pathlib.Path | None = None) -> str:
-    """The interpreter that OVERRIDE names, else that of the cached environment.
+    """The interpreter that OVERRIDE names, else that of the environment that `compare` makes.
 
     Args:
         cache: Directory to keep environments in; the user's cache directory if None.
 
     Raises:
-        Unavailable: There is no fitting Python, or the packages cannot be installed.
+        environment.Unavailable: There is no fitting Python, or the packages cannot be installed.
     """
     override = os.environ.get(OVERRIDE)
     if override:
-        if not os.access(override, os.X_OK):
-            raise Unavailable(f"{OVERRIDE}={override} is not an executable.")
-        return override
-    base, version = find_python()
-    cache = cache or cache_directory()
-    home = cache / f"parity-tf{TENSORFLOW}-py{version[0]}.{version[1]}"
-    with lock(home.with_name(home.name + ".lock")):
-        marker = home / "finished"
-        if not marker.exists():
-            make(base, home)
-            marker.write_text("\n".join(REQUIREMENTS) + "\n")
-    return str(home / "bin" / "python")
-
-
-def find_python() -> tuple[str, tuple[int, int]]:
-    """A Python that TensorFlow 2.15 runs on: this one if it is, else one on PATH."""
-    if sys.version_info[:2] == PYTHONS[0]:
-        return sys.executable, PYTHONS[0]
-    for version in PYTHONS:
-        name = shutil.which(f"python{version[0]}.{version[1]}")
-        if name and python_version(name) == version:
-            return name, version
-    names = " or ".join(f"python{a}.{b}" for a, b in PYTHONS)
-    raise Unavailable(f"TensorFlow {TENSORFLOW} needs {names}, and none is on PATH.")
-
-
-def python_version(executable: str) -> tuple[int, int] | None:
-    """The version that an executable reports, None if it does not run (a shim)."""
-    code = "import sys; print(*sys.version_info[:2])"
-    try:
-        done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode:
-        return None
-    major, minor = done.stdout.split()
-    return int(major), int(minor)
-
-
-def make(python: str, home: pathlib.Path) -> None:
-    """Makes the environment afresh; what a broken-off attempt left is removed."""
-    shutil.rmtree(home, ignore_errors=True)
-    run([python, "-m", "venv", str(home)])
-    pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--only-binary=:all:", *REQUIREMENTS])
-
-
-def run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        # The last lines of pip's output carry the reason.
-        tail = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise Unavailable(f"`{' '.join(command[-4:])}` failed: {tail}")
+        return environment.check_interpreter(override, OVERRIDE)
+    return environment.find_or_make(environment.RELEASES["2.15"], cache=cache)

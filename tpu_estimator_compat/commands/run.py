@@ -131,7 +131,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
     except BaseException as error:
         _strip(error)
         sys.excepthook(type(error), error, error.__traceback__)
-        _hint(error, arguments.numpy_legacy)
+        _hint(error, arguments)
         return 1
     return 0
 
@@ -144,7 +144,15 @@ def _split_cpu(count: int) -> None:
     tf.config.set_logical_device_configuration(cpu, parts)
 
 
-def _hint(error: BaseException, numpy_legacy: bool) -> None:
+_OF_BEHAVIOR_2 = (
+    "Tensor is unhashable",
+    "not compatible with eager execution",
+    "not supported when eager execution is enabled",
+)
+"""In what TensorFlow says of code that ran as long as graphs and TF1's tensors were on."""
+
+
+def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
     """Says what may help, where that is known."""
     package = _young_package(error)
     if package is not None:
@@ -156,8 +164,14 @@ def _hint(error: BaseException, numpy_legacy: bool) -> None:
         )
     text = str(error)
     of_numpy = "module 'numpy' has no attribute" in text or "attribute 'tostring'" in text
-    if isinstance(error, AttributeError) and of_numpy and not numpy_legacy:
+    if isinstance(error, AttributeError) and of_numpy and not arguments.numpy_legacy:
         print("NumPy dropped this name; --numpy-legacy lets it work.", file=sys.stderr)
+    if arguments.behavior == "auto" and any(word in text for word in _OF_BEHAVIOR_2):
+        print(
+            "Nothing in the script says that it was written for TensorFlow 1, so it ran as with "
+            "TensorFlow 2. If it was, --behavior v1 runs it with graphs, as it did.",
+            file=sys.stderr,
+        )
 
 
 def _young_package(error: BaseException) -> str | None:

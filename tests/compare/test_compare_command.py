@@ -1,0 +1,118 @@
+"""The command: its exit status, what it prints, and what it refuses before anything is run."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from evidences import changed, evidence, judged
+
+from tpu_estimator_compat import __main__
+from tpu_estimator_compat.compare import comparing, environment, runs
+from tpu_estimator_compat.compare.page import page
+from tpu_estimator_compat.compare.report import Failure, Report, Side, Verdict
+from tpu_estimator_compat.compare.terminal import table
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("print('nothing')\n")
+    return str(path)
+
+
+def compare(*arguments: str) -> int:
+    return __main__.main(["compare", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--original-python", "/no/such/python"], "--original-python=/no/such/python is not an"),
+        (["--checkpoint", "/no/model.ckpt-1"], "there is no file /no/model.ckpt-1.index"),
+        (["--new-script", "/no/such.py"], "--new-script /no/such.py: there is no such file"),
+        (["--against", "gpu"], "Expected tf, jax, jit or replicas=N, got 'gpu'"),
+        (["--dirs"], "--dirs takes two folders"),
+        (["--html", "/no/such/page.html"], "No such file or directory: '/no/such/page.html'"),
+    ],
+)
+def test_refused(capsys, script, options, words):
+    assert compare(*options, script) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_no_such_script(capsys):
+    assert compare("/no/such/script.py") == 2
+    assert "/no/such/script.py" in capsys.readouterr().err
+
+
+def test_steps_must_be_positive(capsys, script):
+    with pytest.raises(SystemExit):
+        compare("--steps", "0", script)
+    assert "expected a positive number of steps, got '0'" in capsys.readouterr().err
+
+
+def test_environment_that_cannot_be_made(capsys, script, monkeypatch):
+    def unavailable(*_: object) -> str:
+        raise environment.Unavailable("TensorFlow 1.15.5 needs python3.7, and none is on PATH.")
+
+    monkeypatch.setattr(environment, "find_or_make", unavailable)
+    assert compare("--original", "1.15", script) == 2
+    assert "needs python3.7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_prints_the_report(capsys, script, monkeypatch, form):
+    report = judged(changed("variables", **{"dense/bias": evidence().start["dense/bias"]}))
+    monkeypatch.setattr(comparing, "with_original", lambda *_: report)
+    options = ["--json"] if form == "json" else []
+    assert compare("--original-python", sys.executable, *options, script) == 1
+    printed = capsys.readouterr().out
+    if form == "json":
+        assert Report.from_json(printed) == report
+        assert json.loads(printed)["verdict"] == "diverges"
+    else:
+        assert printed.startswith("Compare: diverges from step 3 on")
+        assert "variables     dense/bias" in printed
+
+
+def test_writes_a_page_besides(capsys, script, monkeypatch, tmp_path):
+    report = judged(evidence())
+    monkeypatch.setattr(comparing, "with_original", lambda *_: report)
+    written = tmp_path / "report.html"
+    assert compare("--original-python", sys.executable, "--html", str(written), script) == 0
+    assert capsys.readouterr().out == table(report) + "\n"
+    assert written.read_text() == page(report)
+
+
+def test_failures_are_shown_with_their_tracebacks():
+    old = Side("original", "/a", failure=Failure("script", "ImportError: no x", "Traceback\nno x"))
+    new = Side("new", "/b", failure=Failure("time", "it took more than 1 s (--time-limit)"))
+    shown = table(Report(Verdict.UNKNOWN, "could not be judged", old, new), 80)
+    assert "original: ImportError: no x\n  | Traceback\n  | no x" in shown
+    assert "new: it took more than 1 s" in shown
+
+
+def test_flags_that_name_folders_are_replaced(tmp_path):
+    given = ("--model_dir=/m", "--output_dir", "/m", "-job_dir=/j", "--data_dir=/d", "train")
+    assert runs.Script("x.py", given).arguments_in(tmp_path) == [
+        f"--model_dir={tmp_path}/model_dir-0",
+        f"--output_dir={tmp_path}/model_dir-0",
+        f"-job_dir={tmp_path}/model_dir-1",
+        "--data_dir=/d",
+        "train",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [
+        ("tf", runs.Setting("tensorflow")),
+        ("jax", runs.Setting("jax")),
+        ("jit", runs.Setting(jit=True)),
+        ("replicas=4", runs.Setting(replicas=4)),
+    ],
+)
+def test_settings(text, setting):
+    assert runs.Setting.parse(text) == setting

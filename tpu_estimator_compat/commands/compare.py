@@ -1,0 +1,242 @@
+"""Runs a script on the original and here, and says whether it is still the same training.
+
+Both sides begin with one checkpoint, the original's first, in model_dirs of their own. Losses,
+variables, evaluations, predictions, and what is written are compared. With `--dirs`, SCRIPT and the
+word after it are the model_dirs of an old and a new run instead, and nothing is run. The exit
+status is 0 if all is the same, or differs by no more than rounding; 1 if it differs; 2 if that
+cannot be told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from tpu_estimator_compat.commands.run import add_script_arguments, script_is_there
+from tpu_estimator_compat.compare import environment
+from tpu_estimator_compat.compare.report import Report
+
+NAME = "compare"
+_UNKNOWN = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument(
+        "--original",
+        choices=sorted(environment.RELEASES),
+        default="2.15",
+        help="the TensorFlow whose TPUEstimator is the original; default: 2.15. Its environment is "
+        "made once, in the cache directory",
+    )
+    parser.add_argument(
+        "--original-python",
+        metavar="PATH",
+        help="the interpreter of an environment of your own that has the original",
+    )
+    parser.add_argument(
+        "--original-package",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="what pip installs in the original's environment besides; may be repeated",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="SETTING",
+        help="instead of the original, run the script here with another setting: tf or jax, what "
+        "runs the steps under use_tpu=True; jit, compiled by XLA; replicas=N, with N logical CPUs",
+    )
+    parser.add_argument(
+        "--new-script",
+        metavar="PATH",
+        help="what is run here, where that is another file than the original runs, such as a "
+        "migrated one; it is given the same arguments",
+    )
+    parser.add_argument(
+        "--steps", type=_positive, default=50, metavar="N", help="training steps; default: 50"
+    )
+    parser.add_argument(
+        "--first-step",
+        action="store_true",
+        help="also compare activations and gradients of the first step, and name the first "
+        "operation that differs, with its line",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="PATH",
+        help="a checkpoint that both sides begin with; default: the original's first",
+    )
+    parser.add_argument(
+        "--own-folder",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="a flag of the script that names a folder it writes to, besides model_dir, output_dir "
+        "and job_dir: each side is given another; may be repeated",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=3600,
+        metavar="SECONDS",
+        help="for one run; default: 3600",
+    )
+    parser.add_argument(
+        "--keep", metavar="FOLDER", help="keep what the runs wrote in this new folder"
+    )
+    parser.add_argument(
+        "--dirs", action="store_true", help="compare two model_dirs that are there already"
+    )
+    parser.add_argument(
+        "--rtol",
+        type=float,
+        default=1e-4,
+        help="with --dirs: relative difference that counts as rounding; default: 1e-4",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write the report as a page with curves, too"
+    )
+    add_script_arguments(parser)
+
+
+def _positive(text: str) -> int:
+    """A number of steps; argparse shows the error's words."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a positive number of steps, got {text!r}")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the report; returns 0, 1 or 2 as the module says."""
+    try:
+        _check_page(arguments.html)
+        report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
+    except (environment.Unavailable, OSError, ValueError) as error:
+        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        return _UNKNOWN
+    if report is None:
+        return _UNKNOWN
+    from tpu_estimator_compat.compare.page import page
+    from tpu_estimator_compat.compare.terminal import table
+
+    print(report.to_json() if arguments.json else table(report))
+    if arguments.html:
+        pathlib.Path(arguments.html).write_text(page(report), encoding="utf-8")
+    return report.exit_code
+
+
+def _check_page(path: str | None) -> None:
+    """Sees that the page can be written before the runs take their minutes."""
+    if path is not None:
+        with open(path, "a", encoding="utf-8"):
+            pass
+
+
+def _of_dirs(arguments: argparse.Namespace) -> Report:
+    from tpu_estimator_compat.compare import comparing
+
+    if len(arguments.args) != 1:
+        given = " ".join([arguments.script, *arguments.args])
+        raise ValueError(f"--dirs takes two folders, the old and the new one; got: {given}")
+    return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
+
+
+def _of_script(arguments: argparse.Namespace) -> Report | None:
+    if not script_is_there(arguments, NAME):
+        return None
+    if arguments.checkpoint and not os.path.exists(f"{arguments.checkpoint}.index"):
+        raise ValueError(
+            f"--checkpoint {arguments.checkpoint}: there is no file {arguments.checkpoint}.index. "
+            "Give the path of a checkpoint without its last extension, such as DIR/model.ckpt-100."
+        )
+    if arguments.new_script and not os.path.isfile(arguments.new_script):
+        raise ValueError(f"--new-script {arguments.new_script}: there is no such file.")
+    from tpu_estimator_compat.compare import comparing, runs
+
+    setting = runs.Setting.parse(arguments.against) if arguments.against else None
+    python = None if setting else _original(arguments)
+
+    script = runs.Script(
+        arguments.script,
+        tuple(arguments.args),
+        arguments.module,
+        tuple(arguments.legacy_package),
+        arguments.numpy_legacy,
+        arguments.behavior,
+        (*runs.Script.own_folders, *arguments.own_folder),
+    )
+    progress = _Progress(arguments.steps)
+    with _folder(arguments.keep) as folder:
+        new_script = None
+        if arguments.new_script:
+            new_script = dataclasses.replace(script, name=arguments.new_script, module=False)
+        runner = runs.Runner(
+            script,
+            folder,
+            arguments.steps,
+            arguments.time_limit,
+            progress,
+            new_script,
+            arguments.first_step,
+        )
+        try:
+            if setting:
+                return comparing.against(runner, setting, arguments.against, arguments.checkpoint)
+            assert python is not None
+            return comparing.with_original(runner, python, arguments.checkpoint)
+        finally:
+            progress.clear()
+
+
+def _original(arguments: argparse.Namespace) -> str:
+    """The interpreter of the original's environment."""
+    if arguments.original_python:
+        return environment.check_interpreter(arguments.original_python, "--original-python")
+    print("The original's environment … (the first time, minutes)", file=sys.stderr)
+    release = environment.RELEASES[arguments.original]
+    return environment.find_or_make(release, arguments.original_package)
+
+
+@contextlib.contextmanager
+def _folder(keep: str | None) -> Iterator[pathlib.Path]:
+    """A new folder for the runs; it is removed afterwards, unless it is to be kept."""
+    if keep:
+        os.makedirs(keep)
+        yield pathlib.Path(keep).absolute()
+        return
+    made = tempfile.mkdtemp(prefix="compare_")
+    try:
+        yield pathlib.Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+class _Progress:
+    """One line on standard error that says how far which run is."""
+
+    def __init__(self, steps: int) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._steps = steps
+        self._last = ""
+
+    def __call__(self, name: str, steps: int) -> None:
+        if self._terminal:
+            line = f"{name}: step {steps} of {self._steps}"
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+        elif name != self._last:
+            print(f"{name} …", file=sys.stderr, flush=True)
+        self._last = name
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._terminal and self._last:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,5 @@
+"""What runs in the process of a side: the script, and what records it without being seen.
+
+All but `ours` import nothing of this package, and are Python 3.7: they also run in the
+environment of the original, which has neither this package nor a younger Python.
+"""

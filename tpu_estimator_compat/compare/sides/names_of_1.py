@@ -1,0 +1,63 @@
+"""`import tensorflow as tf` as scripts of TensorFlow 1 mean it, on a TensorFlow 2.
+
+What the original has is there under its old name; of `tf.contrib`, what TensorFlow 2 and tf_slim
+have. A script that needs more has to be compared on 1.15.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import Any
+
+import tensorflow as tf
+
+
+def install(everywhere: bool) -> None:
+    """Lets `tensorflow.contrib` be imported from now on.
+
+    Args:
+      everywhere: whether `import tensorflow` is to give TensorFlow 1's names, too.
+    """
+    v1 = tf.compat.v1
+    if hasattr(v1, "contrib"):  # it is TensorFlow 1
+        return
+    slim = _slim()  # it is to see the TensorFlow that it was written for
+    tpu = _module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
+    contrib = _module(
+        "tensorflow.contrib",
+        {
+            "cluster_resolver": tf.distribute.cluster_resolver,
+            "data": v1.data.experimental,
+            "tpu": tpu,
+            **slim,
+        },
+    )
+    v1.contrib = contrib
+    sys.modules["tensorflow.contrib"] = contrib
+    if everywhere:
+        sys.modules["tensorflow"] = v1
+    for name in ("tpu", "cluster_resolver", "data", *slim):
+        sys.modules[f"tensorflow.contrib.{name}"] = getattr(contrib, name)
+
+
+def _slim() -> dict[str, Any]:
+    """Namespaces of contrib that went to tf_slim; none where that is not installed."""
+    try:
+        slim = importlib.import_module("tf_slim")
+    except ImportError:
+        return {}
+    return {
+        "layers": slim.layers,
+        "metrics": slim.metrics,
+        "slim": slim,
+        "training": slim.training,
+    }
+
+
+def _module(name: str, *namespaces: Any) -> types.ModuleType:
+    made = types.ModuleType(name)
+    for namespace in namespaces:
+        vars(made).update({k: v for k, v in namespace.items() if not k.startswith("_")})
+    return made

@@ -1,0 +1,173 @@
+"""The same random numbers on both sides.
+
+TensorFlow numbers the random operations of a graph, and takes the number for a seed where the code
+gives none; and each draws from a stream of its own, which begins anew with each compilation of a
+step. What else is in a graph, and when a step is compiled, is not the same everywhere. So a seed
+follows from the place in the script (`seeds_by_place`), and the numbers of a training step from
+that seed and the global step (`draw_by_step`). Kernels of both sides draw the same numbers from the
+same seeds.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import sys
+import weakref
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import ops, random_seed
+
+_LIBRARIES = {
+    "absl",
+    "keras",
+    "numpy",
+    "tensorflow",
+    "tensorflow_core",
+    "tensorflow_estimator",
+    "tf_keras",
+    "tf_slim",
+    "tpu_estimator_compat",
+}
+_GENERATED = "__autograph_generated_file"
+_STATELESS = {
+    "RandomUniform": tf.random.stateless_uniform,
+    "RandomStandardNormal": tf.random.stateless_normal,
+    "TruncatedNormal": tf.random.stateless_truncated_normal,
+}
+_ALGORITHM = {"alg": "philox"} if hasattr(tf.random, "Algorithm") else {}
+"""The only one of TensorFlow 1; later ones may choose another on other devices."""
+
+_ASSIGNMENTS = {"Assign", "AssignAdd", "AssignVariableOp", "AssignAddVariableOp"}
+
+
+@contextlib.contextmanager
+def seeds_by_place() -> Iterator[None]:
+    """Within, random operations of graphs with a seed, and without one of their own, go by place.
+
+    The place is the innermost function that is no library's, and how many operations it has made in
+    the graph: a line that is put before them does not change it.
+    """
+    counts: Any = weakref.WeakKeyDictionary()
+    before = random_seed.get_seed
+
+    def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+        graph = ops.get_default_graph()
+        if op_seed is None and not tf.executing_eagerly() and graph.seed is not None:
+            function = users_function()
+            count = counts.setdefault(graph, collections.Counter())
+            count[function] += 1
+            op_seed = zlib.crc32(repr((function, count[function])).encode()) % (2**31 - 1)
+        return before(op_seed)  # type: ignore[no-any-return]
+
+    random_seed.get_seed = get_seed
+    try:
+        yield
+    finally:
+        random_seed.get_seed = before
+
+
+def users_function() -> str:
+    """Name of the innermost function on the stack that is no library's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        standard = file.startswith("<") or file in (__file__, contextlib.__file__)
+        if module not in _LIBRARIES and not standard and _GENERATED not in file:
+            return str(frame.f_code.co_name)
+        frame = frame.f_back
+    return ""
+
+
+def draw_by_step(targets: list[Any]) -> list[str]:
+    """Has random operations draw by the global step, and settles what reads it beside its update.
+
+    A read of the global step that nothing orders comes before the step is raised: else an original
+    that runs both at once computes one learning rate or the other.
+
+    Args:
+      targets: tensors and operations of a training step, in a graph that has not run yet.
+
+    Returns:
+      Names of the random operations that could not be replaced.
+    """
+    global_step = tf.train.get_global_step()
+    if global_step is None:
+        return []
+    needed = ancestors([getattr(target, "op", target) for target in targets])
+    # In the graph's order: sets have none, and both sides' graphs are to be the same.
+    drawing = sorted((op for op in needed if _is_random(op)), key=lambda op: int(op._id))
+    if drawing:
+        step = tf.cast(tf.convert_to_tensor(global_step), tf.int32)
+        for op in drawing:
+            if op.type in _STATELESS:
+                _replace(op, step)
+    _read_before_raised(global_step, needed)
+    return [op.name for op in drawing if op.type not in _STATELESS]
+
+
+def _is_random(op: Any) -> bool:
+    if "seed2" not in op.node_def.attr:
+        return False
+    # Functions of a dataset are not ours to change: their order is that of their elements.
+    return bool(op.outputs) and op.outputs[0].dtype not in (tf.variant, tf.resource)
+
+
+def _replace(op: Any, step: Any) -> None:
+    """Lets a stateless operation take the place of `op` for all who use it."""
+    seed = op.get_attr("seed") ^ op.get_attr("seed2")
+    old = op.outputs[0]
+    with tf.name_scope(None), tf.device(op.device or None):
+        new = _STATELESS[op.type](
+            op.inputs[0],
+            tf.stack([tf.constant(seed % (2**31 - 1), tf.int32), step]),
+            dtype=old.dtype,
+            name=op.name + "_by_step",
+            **_ALGORITHM,
+        )
+    for consumer in list(old.consumers()):
+        for i, given in enumerate(consumer.inputs):
+            if given is old:
+                consumer._update_input(i, new)
+
+
+def _read_before_raised(global_step: Any, needed: set[Any]) -> None:
+    handle = getattr(global_step, "handle", None)
+    if handle is None:
+        handle = global_step.op.outputs[0]  # a variable of TensorFlow 1's first kind
+    users = set(handle.consumers()) & needed
+    reads = {op for op in users if op.type in ("ReadVariableOp", "Identity")}
+    for op in (op for op in users if op.type in _ASSIGNMENTS):
+        before = reads - _descendants(op)
+        op._add_control_inputs([read for read in before if read not in op.control_inputs])
+
+
+def _inputs(op: Any) -> set[Any]:
+    return {tensor.op for tensor in op.inputs}
+
+
+def ancestors(roots: list[Any]) -> set[Any]:
+    """Operations that `roots` need, themselves included."""
+    found, left = set(), [op for op in roots if op is not None]
+    while left:
+        op = left.pop()
+        if op not in found:
+            found.add(op)
+            left += [*_inputs(op), *op.control_inputs]
+    return found
+
+
+def _descendants(root: Any) -> set[Any]:
+    """Operations that wait for `root`, itself included."""
+    found, left = set(), [root]
+    while left:
+        op = left.pop()
+        if op not in found:
+            found.add(op)
+            left += [user for tensor in op.outputs for user in tensor.consumers()]
+            left += list(op._control_outputs)
+    return found

@@ -1,0 +1,447 @@
+"""Records what a script's estimators do: losses, variables, results. The script sees none of it.
+
+It stands between the script and the public methods of the estimators, and adds a hook of its own.
+A model_dir is replaced by a directory in the run's folder, and training ends after a number of
+steps. What is recorded is in the folder afterwards:
+
+- `record.json`: what is no array, see `Recorder.finish`;
+- `losses.jsonl`: a line per training step, written as it ends: `[step, loss, checksums of input]`;
+- `input.npz`, `first_update.npz`, `activations.npz`, `predictions-N.npz`: arrays, with their names
+  in a `.json` beside;
+- `model_dir-N`, `start-N`: the N-th model_dir, and the checkpoint that its training began with;
+- `export-N`: what the N-th export wrote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+import random
+import resource
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+# Relative: on the original's side, this package has another name.
+from . import activations, randomness, records
+
+SEED = 1
+"""Of Python's and NumPy's chance, and of a config that has no `tf_random_seed`."""
+
+
+class Recorder:
+    """Records one run of a script.
+
+    Args:
+      job: `folder`: where records go; `first_step`: whether activations and gradients of the first
+        step are recorded; `steps`: at most so many training steps; `checkpoint`: the
+        path of a checkpoint to begin with, or the folder of a run, or None; `disturb`: None, or a
+        seed: all trainable variables are moved by one unit in the last place before each step, up
+        or down by chance; `config`: arguments of the script's RunConfig to
+        replace; `started`: when the process was started, seconds since the epoch.
+    """
+
+    def __init__(self, job: dict[str, Any]):
+        self.job = job
+        self.undrawn: list[str] = []
+        self.operations: list[dict[str, Any]] = []
+        self.folder = job["folder"]
+        self.calls: list[dict[str, Any]] = []
+        self.trainable: list[str] = []
+        self._step_ends: list[float] = []
+        self._model_dirs: dict[str, str] = {}
+        self._last_step: dict[str, int] = {}
+        self._exports = 0
+        self._specs: list[Any] = []
+        self._inputs: list[Any] = []
+        self._inside = threading.local()
+        self._losses = open(os.path.join(self.folder, "losses.jsonl"), "a")  # noqa: SIM115
+
+    def record(self, estimators: Any, run: Callable[[], None]) -> int:
+        """Runs the script, and writes `record.json` when it has ended, however that was.
+
+        Args:
+          estimators: the module `tf.estimator` of this side.
+          run: runs the script.
+
+        Returns:
+          The exit status: 1 if the script raised, or left with a status of its own.
+        """
+        random.seed(SEED)  # scripts that shuffle without a seed
+        np.random.seed(SEED)
+        error: BaseException | None = None
+        with self.watching(estimators), randomness.seeds_by_place():
+            try:
+                run()
+            except SystemExit as left:
+                error = left if left.code not in (None, 0) else None
+            except BaseException as raised:
+                error = raised
+        self.finish(error)
+        return 0 if error is None else 1
+
+    # What stands between the script and its estimators.
+
+    @contextlib.contextmanager
+    def watching(self, estimators: Any) -> Iterator[None]:
+        """Within, estimators are recorded.
+
+        Args:
+          estimators: the module `tf.estimator` of this side.
+        """
+        bases = [estimators.Estimator, estimators.tpu.TPUEstimator]
+        bases.append(getattr(estimators, "EstimatorV2", estimators.Estimator))
+        classes = {c for base in bases for c in base.__mro__ if c is not object}
+        methods = {
+            "__init__": self._init,
+            "train": self._train,
+            "evaluate": self._evaluate,
+            "predict": self._predict,
+            "export_saved_model": self._export,
+            "export_savedmodel": self._export,
+        }
+        before = [
+            (owner, name, owner.__dict__[name])
+            for owner in classes
+            for name in methods
+            if name in owner.__dict__
+        ]
+        self._run_config = estimators.RunConfig
+        try:
+            for owner, name, method in before:
+                setattr(owner, name, self._outermost(method, methods[name]))
+            yield
+        finally:
+            for owner, name, method in before:
+                setattr(owner, name, method)
+
+    def _outermost(self, method: Any, instead: Any) -> Any:
+        """`method`, but `instead` is called unless an estimator's own code is the caller."""
+
+        def call(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self._inside, "method", None) == method.__name__:
+                return method(estimator, *args, **kwargs)
+            given = inspect.signature(method).bind(estimator, *args, **kwargs)
+            return instead(method, given)
+
+        call.__name__, call.__doc__ = method.__name__, method.__doc__
+        call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+        return call
+
+    @contextlib.contextmanager
+    def _within(self, method: Any) -> Iterator[None]:
+        before = getattr(self._inside, "method", None)
+        self._inside.method = method.__name__
+        try:
+            yield
+        finally:
+            self._inside.method = before
+
+    def _call(self, method: Any, given: inspect.BoundArguments) -> Any:
+        with self._within(method):
+            return method(*given.args, **given.kwargs)
+
+    def _init(self, method: Any, given: inspect.BoundArguments) -> None:
+        arguments = _all_arguments(given)
+        config = arguments.get("config") or self._run_config()
+        wanted = arguments.get("model_dir") or config.model_dir or "(none)"
+        own = self._own_model_dir(str(wanted))
+        changes: dict[str, Any] = {"model_dir": own}
+        if config.tf_random_seed is None:
+            changes["tf_random_seed"] = SEED
+        if config.save_checkpoints_steps is None and config.save_checkpoints_secs is None:
+            changes["save_checkpoints_steps"] = max(self.job["steps"], 1)
+        if getattr(config, "tpu_config", None) is not None:
+            # With TPU rules, hooks have their turn after each loop.
+            changes["tpu_config"] = config.tpu_config._replace(iterations_per_loop=1)
+        changes.update(self.job["config"])
+        _give(given, "config", config.replace(**changes))
+        _give(given, "model_dir", own)
+        if "model_fn" in arguments:
+            _give(given, "model_fn", self._watched(arguments["model_fn"]))
+        self._call(method, given)
+
+    def _own_model_dir(self, wanted: str) -> str:
+        """The directory that takes the place of one of the script's."""
+        if wanted not in self._model_dirs:
+            own = os.path.abspath(wanted)
+            if os.path.dirname(own) != os.path.abspath(self.folder):  # it is not given by us
+                number = 0
+                while os.path.exists(os.path.join(self.folder, f"model_dir-{number}")):
+                    number += 1
+                own = os.path.join(self.folder, f"model_dir-{number}")
+            os.makedirs(own, exist_ok=True)
+            number = int(own.rpartition("-")[2])
+            start = self._start(number)
+            if start:
+                records.copy_checkpoint(start, own)
+            self._model_dirs[wanted] = own
+        return self._model_dirs[wanted]
+
+    def _start(self, number: int) -> str | None:
+        """The checkpoint that the N-th model_dir begins with; None for first values."""
+        given = self.job["checkpoint"]
+        if given and os.path.isdir(given):
+            given = tf.train.latest_checkpoint(os.path.join(given, f"start-{number}"))
+            return str(given) if given else None
+        return str(given) if given and number == 0 else None
+
+    def _watched(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
+        """`model_fn`, what it is given and returns remembered."""
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            spec = model_fn(*args, **kwargs)
+            if getattr(spec, "mode", None) == "train":
+                self.undrawn += randomness.draw_by_step([spec.loss, spec.train_op])
+            given = inspect.signature(model_fn).bind(*args, **kwargs).arguments
+            values = list(given.items())
+            features = values[0][1] if values else None
+            self._inputs.append((features, given.get("labels")))
+            self._specs.append(spec)
+            return spec
+
+        watched.__name__ = getattr(model_fn, "__name__", "model_fn")
+        watched.__signature__ = inspect.signature(model_fn)  # type: ignore[attr-defined]
+        return watched
+
+    def _train(self, method: Any, given: inspect.BoundArguments) -> Any:
+        arguments = given.arguments
+        estimator = next(iter(arguments.values()))
+        step = records.global_step_of(estimator.model_dir)
+        last = self._last_step.setdefault(estimator.model_dir, step + self.job["steps"])
+        if arguments.get("steps") is not None:
+            last = min(last, step + int(arguments["steps"]))
+        if arguments.get("max_steps") is not None:
+            last = min(last, int(arguments["max_steps"]))
+        if arguments.get("steps") is None or arguments.get("max_steps") is None:
+            given.arguments["steps"] = None
+            given.arguments["max_steps"] = last
+        hook = _Hook(self, estimator.model_dir)
+        given.arguments["hooks"] = [*(arguments.get("hooks") or []), hook]
+        return self._call(method, given)
+
+    def _evaluate(self, method: Any, given: inspect.BoundArguments) -> Any:
+        steps = given.arguments.get("steps")
+        if steps is not None:
+            given.arguments["steps"] = min(int(steps), self.job["steps"])
+        result = self._call(method, given)
+        values = {name: records.scalar(value) for name, value in result.items()}
+        self.calls.append({"kind": "evaluate", "results": values})
+        return result
+
+    def _predict(self, method: Any, given: inspect.BoundArguments) -> Any:
+        call = {"kind": "predict", "file": f"predictions-{len(self.calls)}", "examples": 0}
+        self.calls.append(call)
+        with self._within(method):
+            predictions = method(*given.args, **given.kwargs)
+
+        def all_of_them() -> Iterator[Any]:
+            seen: list[Any] = []
+            try:
+                while True:
+                    with self._within(method):
+                        try:
+                            prediction = next(predictions)
+                        except StopIteration:
+                            break
+                    seen.append(prediction)
+                    yield prediction
+            finally:
+                predictions.close()
+                call["examples"] = len(seen)
+                records.save_arrays(
+                    os.path.join(self.folder, str(call["file"])), records.stacked(seen)
+                )
+
+        return all_of_them()
+
+    def _export(self, method: Any, given: inspect.BoundArguments) -> Any:
+        folder = os.path.join(self.folder, f"export-{self._exports}")
+        self._exports += 1
+        given.arguments["export_dir_base"] = folder
+        return self._call(method, given)
+
+    # What the hook tells.
+
+    def graph_inputs(self) -> dict[str, Any]:
+        """Features and labels of the current graph by name, those that can be fetched."""
+        graph = tf.get_default_graph()
+        for features, labels in reversed(self._inputs):
+            named = {**_named("features", features), **_named("labels", labels)}
+            found = {n: t for n, t in named.items() if getattr(t, "graph", None) is graph}
+            if found:
+                return found
+        return {}
+
+    def activations(self) -> dict[str, Any]:
+        """Activations and gradients of the current graph's training, by operation."""
+        graph = tf.get_default_graph()
+        specs = [s for s in self._specs if getattr(s.loss, "graph", None) is graph]
+        if not specs:
+            return {}
+        found = activations.of_step(specs[-1].loss, specs[-1].train_op)
+        self.operations = [{"op": name, **facts} for name, _, facts in found]
+        return {name: tensor for name, tensor, _ in found}
+
+    def loss(self) -> Any:
+        """The loss of the current graph's training."""
+        graph = tf.get_default_graph()
+        for spec in reversed(self._specs):
+            loss = getattr(spec, "loss", None)
+            if getattr(loss, "graph", None) is graph:
+                return loss
+        found = graph.get_collection(tf.GraphKeys.LOSSES)
+        return found[-1] if found else None
+
+    def step_ended(self, step: int, loss: float | None, inputs: dict[str, Any]) -> None:
+        """Notes a training step: its loss, and a checksum for each tensor of its input."""
+        self._step_ends.append(time.time())
+        sums = {name: zlib.crc32(records.plain(value).tobytes()) for name, value in inputs.items()}
+        line = [step, loss if loss is None else repr(loss), sums]
+        self._losses.write(json.dumps(line) + "\n")
+        self._losses.flush()
+
+    def finish(self, error: BaseException | None) -> None:
+        """Writes `record.json`.
+
+        Args:
+          error: what the script raised; None if it came to its end.
+        """
+        self._losses.close()
+        started = self.job["started"]
+        first = self._step_ends[0] if self._step_ends else None
+        # The median, since some steps are compiled anew, or save a checkpoint.
+        typical = float(np.median(np.diff(self._step_ends))) if len(self._step_ends) > 1 else 0.0
+        record = {
+            "versions": versions(),
+            "calls": self.calls,
+            "trainable": self.trainable,
+            "streams": self.undrawn,
+            "operations": self.operations,
+            "start_up_seconds": None if first is None else first - started,
+            "steps_per_second": 1 / typical if typical else None,
+            "seconds": time.time() - started,
+            "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "error": records.described(error),
+        }
+        with open(os.path.join(self.folder, "record.json"), "w") as file:
+            json.dump(record, file, indent=1)
+
+
+class _Hook(tf.train.SessionRunHook):  # type: ignore[misc]
+    """Fetches the loss of every step, and what the first step starts from and leaves behind."""
+
+    def __init__(self, recorder: Recorder, model_dir: str):
+        self._recorder = recorder
+        self._model_dir = model_dir
+        self._first = True
+        self._start_kept = False
+        seed = recorder.job["disturb"]
+        self._chance = None if seed is None else np.random.RandomState(seed)
+
+    def begin(self) -> None:
+        self._loss = self._recorder.loss()
+        self._global_step = tf.train.get_global_step()
+        self._variables = {v.op.name: v for v in tf.global_variables()}
+        self._trainable = list(tf.trainable_variables())
+        # The first training's is what is compared; later ones begin where that ended.
+        self._first = not self._recorder.trainable
+        self._inputs = self._recorder.graph_inputs()
+        self._activations = {}
+        if self._first and self._recorder.job["first_step"]:
+            self._activations = self._recorder.activations()
+        self._recorder.trainable = [v.op.name for v in self._trainable]
+
+    def before_run(self, run_context: Any) -> Any:
+        if self._chance is not None:
+            disturb(self._trainable, run_context.session, self._chance)
+        # The same in every step: other fetches would be another function to make.
+        fetches = {"loss": self._loss} if self._loss is not None else {}
+        fetches["inputs"] = self._inputs
+        if self._first and self._activations:
+            fetches["activations"] = self._activations
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        loss = run_values.results.get("loss")
+        # Fetched together with the loss, it could be the value of before the step.
+        step = int(run_context.session.run(self._global_step))
+        # Replicas of one step may report a loss each.
+        loss = None if loss is None else float(np.mean(loss))
+        self._recorder.step_ended(step, loss, run_values.results["inputs"])
+        if self._first:
+            self._first = False
+            values = run_context.session.run(self._variables)
+            folder = self._recorder.folder
+            records.save_arrays(os.path.join(folder, "first_update"), values)
+            records.save_arrays(os.path.join(folder, "input"), run_values.results["inputs"])
+            found = run_values.results.get("activations", {})
+            records.save_arrays(os.path.join(folder, "activations"), found)
+        if not self._start_kept:
+            self._start_kept = records.keep_start(self._model_dir)
+
+    def end(self, session: Any) -> None:
+        if not self._start_kept:  # it was still being written
+            self._start_kept = records.keep_start(self._model_dir)
+
+
+def disturb(variables: list[Any], session: Any, chance: np.random.RandomState) -> None:
+    """Moves each element of the float variables to the next float, up or down by chance."""
+    for variable, value in zip(variables, session.run(variables)):  # noqa: B905
+        if value.dtype in (np.float32, np.float64):
+            ends = np.where(chance.randint(2, size=value.shape), np.inf, -np.inf)
+            moved = np.nextafter(value, ends.astype(value.dtype))
+            # One at zero would become a denormal number: rounding leaves it where it is.
+            # Not by its method `load`: of a variable of TF1's first kind that knows no initializer
+            # which a checkpoint gave.
+            assign = getattr(variable.initializer, "op", variable.initializer)
+            given = np.where(value == 0, value, moved).astype(value.dtype)
+            session.run(assign, {assign.inputs[1]: given})
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
+    import platform
+
+    found = {"python": platform.python_version(), "tensorflow": tf.__version__}
+    found["numpy"] = np.__version__
+    return found
+
+
+def _named(name: str, value: Any) -> dict[str, Any]:
+    """The dense tensors of a structure by names such as "features/image"."""
+    if isinstance(value, dict):
+        items = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, (list, tuple)):
+        items = [(str(i), item) for i, item in enumerate(value)]
+    else:
+        return {name: value} if isinstance(value, tf.Tensor) else {}
+    return {k: v for key, item in items for k, v in _named(name + "/" + key, item).items()}
+
+
+def _all_arguments(given: inspect.BoundArguments) -> dict[str, Any]:
+    """Arguments by name, those that went through `**kwargs` too."""
+    found = dict(given.arguments)
+    for name, parameter in given.signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            found.update(found.pop(name, {}))
+    return found
+
+
+def _give(given: inspect.BoundArguments, name: str, value: Any) -> None:
+    """Sets an argument where the function declares it; leaves it out where it does not."""
+    for key, parameter in given.signature.parameters.items():
+        if key == name:
+            given.arguments[name] = value
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD and name not in given.arguments:
+            rest = dict(given.arguments.get(key, {}))
+            if name in rest:
+                rest[name] = value
+                given.arguments[key] = rest

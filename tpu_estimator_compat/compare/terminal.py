@@ -1,0 +1,163 @@
+"""A report as text for a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+from typing import TypeVar
+
+from tpu_estimator_compat.compare.report import (
+    Agreement,
+    ArrayComparison,
+    CurveComparison,
+    Report,
+    Side,
+)
+from tpu_estimator_compat.preflight.rendering import numbers
+
+_Comparison = TypeVar("_Comparison", ArrayComparison, CurveComparison)
+
+_WIDEST = 100
+_ROWS = 8
+"""Rows of a table; the rest is counted."""
+
+
+def table(report: Report, width: int | None = None) -> str:
+    """The verdict, what differs first, each kind of thing that was compared, and what it cost.
+
+    Args:
+      report: what to show.
+      width: characters of a line; None means the terminal's, but 100 at most.
+    """
+    width = width or min(shutil.get_terminal_size().columns, _WIDEST)
+    parts = [
+        _wrapped(f"Compare: {_verdict(report)}", width),
+        _first(report, width),
+        _compared(report),
+        _failures(report),
+        _speed(report),
+    ]
+    if report.tolerance:
+        parts.append(["What is rounding", *_wrapped(report.tolerance.found, width, "  ")])
+    if report.notes:
+        parts.append(["Notes", *(x for n in report.notes for x in _wrapped(n, width, "  - "))])
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _verdict(report: Report) -> str:
+    """The summary, without what is said below it."""
+    if report.first_difference is None:
+        return report.summary
+    return report.summary.removesuffix(f": {report.first_difference.what}")
+
+
+def _first(report: Report, width: int) -> list[str]:
+    first = report.first_difference
+    if first is None:
+        return []
+    after = f" (step {first.step})" if first.step is not None else ""
+    lines = [f"What differs first: {first.stage.value}{after}"]
+    lines += _wrapped(first.what, width, "  ")
+    if first.source is not None:
+        lines += [f"  {first.source}", f"    {first.source.code}"]
+    return lines
+
+
+def _compared(report: Report) -> list[str]:
+    rows: list[tuple[str, ...]] = [("", "", "largest", "tolerance", "")]
+    curves = [*([report.loss] if report.loss else []), *report.scalars]
+    rows += [_of_curve(c) for c in _worst(curves)]
+    kinds = {
+        "input": report.input,
+        "first update": report.first_update,
+        "variables": report.variables,
+        "evaluation": report.evaluations,
+        "prediction": report.predictions,
+    }
+    for kind, arrays in kinds.items():
+        shown = _worst(arrays)
+        rows += [_of_array(kind, c) for c in shown]
+        if len(arrays) > len(shown):
+            left = len(arrays) - len(shown)
+            agree = all(c.agreement.agrees for c in arrays[len(shown) :])
+            rows.append((kind, f"{left} more", "", "", "agree" if agree else ""))
+    for names in report.names:
+        found = "equal" if names.agrees else "different"
+        rows.append(("names", names.what, "", "", f"{found} ({len(names.both)} in both)"))
+        rows += [("", f"  only old: {name}", "", "", "") for name in names.only_old[:_ROWS]]
+        rows += [("", f"  only new: {name}", "", "", "") for name in names.only_new[:_ROWS]]
+    return _columns(rows) if len(rows) > 1 else []
+
+
+def _worst(compared: Sequence[_Comparison]) -> list[_Comparison]:
+    """What differs, or else the first few: those with the largest differences."""
+    differing = [c for c in compared if not c.agreement.agrees]
+    return (differing or list(compared))[:_ROWS] if len(compared) > _ROWS else list(compared)
+
+
+def _of_curve(curve: CurveComparison) -> tuple[str, ...]:
+    said = curve.agreement.value
+    if curve.first_step is not None:
+        said += f" from step {curve.first_step} on"
+    tolerance = f"{max(curve.tolerance):.1e}" if curve.tolerance else ""
+    kind = "loss" if curve.name == "loss" else "scalar"
+    name = f"{len(curve.steps)} steps" if kind == "loss" else curve.name
+    return kind, name, f"{curve.largest:.1e}", tolerance, said
+
+
+def _of_array(kind: str, array: ArrayComparison) -> tuple[str, ...]:
+    if array.largest is None or array.tolerance is None:
+        return kind, array.name, "", "", f"{array.agreement.value} {array.note}".strip()
+    typical = array.agreement is Agreement.DIFFERENT and array.largest <= array.tolerance
+    said = array.agreement.value + (" (in the mean square)" if typical else "")
+    return kind, array.name, f"{array.largest:.1e}", f"{array.tolerance:.1e}", said
+
+
+def _failures(report: Report) -> list[str]:
+    lines = []
+    for side in (report.old, report.new):
+        if side.failure is not None:
+            lines += [f"{side.name}: {side.failure.message}"]
+            lines += [f"  | {line}" for line in side.failure.traceback.strip().splitlines()]
+    return lines
+
+
+def _speed(report: Report) -> list[str]:
+    sides = [side for side in (report.old, report.new) if side.speed is not None]
+    if not sides:
+        return []
+    rows = [("", *(side.name for side in sides))]
+    packages = sorted({name for side in sides for name in side.versions})
+    rows += [(name, *(side.versions.get(name, "-") for side in sides)) for name in packages]
+    rows.append(("steps per second *", *(_number(s, "steps_per_second", "") for s in sides)))
+    rows.append(("start-up", *(_number(s, "start_up_seconds", " s") for s in sides)))
+    rows.append(("in all", *(_number(s, "seconds", " s") for s in sides)))
+    rows.append(("peak memory", *(_memory(s) for s in sides)))
+    return [*_columns(rows), "* while each step was recorded; no part of the verdict"]
+
+
+def _number(side: Side, name: str, unit: str) -> str:
+    value = getattr(side.speed, name)
+    return "-" if value is None else f"{value:.1f}{unit}"
+
+
+def _memory(side: Side) -> str:
+    peak = side.speed.peak_memory if side.speed else None
+    return "-" if peak is None else numbers.size(peak)
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+
+
+def _wrapped(text: str, width: int, first: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
