@@ -7,7 +7,15 @@ import sys
 import pytest
 
 from tpu_estimator_compat.legacy import live_names
-from tpu_estimator_compat.legacy.dialect import Dialect, dialect, evidence_of_v1, meaning
+from tpu_estimator_compat.legacy.dialect import (
+    Dialect,
+    dialect,
+    evidence_of_v1,
+    makes_graphs,
+    meaning,
+    names_api,
+    told,
+)
 from tpu_estimator_compat.legacy.references import references
 
 
@@ -121,3 +129,53 @@ print(sorted(sys.modules))
     loaded = set(ast.literal_eval(done.stdout))
     assert "tpu_estimator_compat.legacy.dialect" in loaded
     assert loaded.isdisjoint({"tensorflow", "numpy", "keras", "libcst"})
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import tensorflow as tf\ntf.placeholder(tf.float32)", Dialect.V1),
+        ("from tensorflow.contrib import tpu", Dialect.V1),
+        ("import tensorflow as tf\ntf.random.set_seed(1)", Dialect.V2),
+        (
+            "import tensorflow as tf\nfrom tensorflow import contrib\ntf.random.set_seed(1)",
+            Dialect.V2,
+        ),
+        ("import tensorflow as tf\ntf.name_scope(None, 'x', [])", None),
+        ("import tensorflow.compat.v1 as tf\ntf.Session()", None),
+        ("import os", None),
+    ],
+)
+def test_what_a_module_tells(code, expected):
+    assert told(references(ast.parse(code))) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import tensorflow.compat.v1 as tf\ntf.Session()", True),
+        ("from tensorflow.compat.v1 import placeholder", True),
+        ("from tensorflow.compat.v1.train import Supervisor", True),
+        ("import tensorflow as tf\ntf.Session()", False),
+        ("import tensorflow.compat.v1 as tf\ntf.logging.info('')", False),
+        ("import tensorflow.compat.v1 as tf\ntf.disable_eager_execution()\ntf.Session()", False),
+        ("import tensorflow.compat.v1 as tf\ntf.Session()\nx.numpy()", False),
+    ],
+)
+def test_which_modules_make_graphs_of_compat_v1(code, expected):
+    tree = ast.parse(code)
+    assert makes_graphs(tree, references(tree)) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import tensorflow as tf", True),
+        ("from tensorflow import estimator", True),
+        ("import tensorflow.compat.v1 as tf\ntf.Session()", False),
+        ("from tensorflow.python.framework import ops", False),
+        ("import os", False),
+    ],
+)
+def test_which_modules_name_tensorflow_itself(code, expected):
+    assert names_api(references(ast.parse(code))) is expected

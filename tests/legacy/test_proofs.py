@@ -9,6 +9,7 @@ from proofs import (  # noqa: F401
     data,
     estimators,
     internals,
+    keras_python,
     layers,
     others,
     tensorflow_python,
@@ -86,3 +87,13 @@ def test_all_of_tf_contrib_is_served_or_refused():
     things = {name: found(name) for name in names}
     refused = [name for name, thing in things.items() if isinstance(thing, overlay.Refused)]
     assert len(names) - len(refused) > 600
+
+
+def test_what_a_namespace_refuses_is_refused_inside_of_it():
+    inside = "tf.contrib.rnn.python.ops.rnn_cell"
+    cell = overlay.member(found(inside), inside, "NASCell")
+    with pytest.raises(NotImplementedError) as raised:
+        cell(4)
+    assert ROWS["tf.contrib.rnn.NASCell"].advice in str(raised.value)
+    with pytest.raises(ImportError):
+        overlay.member(found(inside), inside, "NoSuchCell")

@@ -189,6 +189,64 @@ def test_graphs_for_a_script_of_tensorflow_1(run):
     assert done.returncode == 0, done.stderr
 
 
+OF_SESSIONS = """
+x = tf.placeholder(tf.float32)
+with tf.Session() as session:
+    print("found", session.run(2 * x, {x: 3}))
+"""
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tensorflow.compat.v1"])
+def test_graphs_for_a_script_whose_modules_alone_know_tensorflow(run, tmp_path, name):
+    (tmp_path / "plain.py").write_text("VALUE = 1\n")
+    (tmp_path / "model.py").write_text(f"import {name} as tf\n{OF_SESSIONS}")
+    done = run("import plain\n\ndef main():\n    import model\n\nmain()\n")
+    assert done.stdout == "found 6.0\n", done.stderr
+
+
+def test_eager_for_a_script_that_says_so_whatever_its_modules_are(run, tmp_path):
+    (tmp_path / "old.py").write_text("import tensorflow as tf\nuse = tf.Session\n")
+    done = run("""
+        import old
+        import tensorflow as tf
+        tf.random.set_seed(1)
+        assert tf.executing_eagerly()
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_modules_that_tell_nothing_mean_what_the_script_means(run, tmp_path):
+    (tmp_path / "helper.py").write_text("import tensorflow as tf\nscope = tf.name_scope\n")
+    old = run("import tensorflow as tf\nimport helper\ntf.Session\nprint(helper.scope)\n")
+    assert "name_scope_v1" in old.stdout, old.stderr
+    new = run("import tensorflow as tf\nimport helper\ntf.random.set_seed\nprint(helper.scope)\n")
+    assert "name_scope_v2" in new.stdout, new.stderr
+
+
+def test_a_script_that_tells_nothing_is_what_its_modules_are(run, tmp_path):
+    (tmp_path / "old.py").write_text("import tensorflow as tf\nuse = tf.Session\n")
+    done = run("import old\nimport tensorflow as tf\nprint(tf.executing_eagerly())\n")
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_graphs_for_a_script_of_compat_v1_that_makes_sessions(run):
+    done = run(f"import tensorflow.compat.v1 as tf\n{OF_SESSIONS}")
+    assert done.stdout == "found 6.0\n", done.stderr
+
+
+@pytest.mark.slow
+def test_a_script_that_does_not_show_its_age_is_told_of_behavior(run):
+    source = """
+        import tensorflow.compat.v1 as tf
+        print("found", type(tf.train.export_meta_graph("graph.meta")))
+        """
+    done = run(source)
+    assert "not supported when eager execution is enabled" in done.stderr
+    assert "--behavior v1 runs it with graphs" in done.stderr
+    done = run(source, options=("--behavior=v1",))
+    assert "found <class" in done.stdout
+
+
 @pytest.mark.slow
 def test_behavior_may_be_asked_for(run):
     source = "import tensorflow.compat.v1 as tf\nprint('eager', tf.executing_eagerly())\n"
@@ -374,3 +432,55 @@ def test_two_runs_and_two_threads_in_one_process(tmp_path):
     assert sorted(done.stdout.split()) == sorted(
         ["ran", "0", "ran", "1", "ran", "2", "ran", "last"]
     )
+
+
+def test_queues_layers_of_keras_and_the_shards_of_a_tpu_that_is_not_there(run, tmp_path):
+    """What scripts for TPUs of 2018 have in common: they train where there is none."""
+    (tmp_path / "lines.csv").write_text("".join(f"{i / 8},{i / 4}\n" for i in range(8)))
+    done = run("""
+        import tensorflow as tf
+        from tensorflow.contrib.cluster_resolver.python.training import TPUClusterResolver
+        from tensorflow.contrib.tpu.python.tpu import tpu_config, tpu_estimator, tpu_optimizer
+        from tensorflow.python import pywrap_tensorflow
+        from tensorflow.python.keras import backend as K
+        from tensorflow.python.keras.layers import BatchNormalization, Dense
+
+        tf.flags.DEFINE_integer("num_shards", 8, "TPU cores.")
+        FLAGS = tf.flags.FLAGS
+
+
+        def model_fn(features, labels, mode, params):
+            hidden = BatchNormalization()(Dense(4)(features), training=True)
+            loss = K.mean(K.square(Dense(1)(hidden) - labels))
+            optimizer = tpu_optimizer.CrossShardOptimizer(tf.train.AdamOptimizer(0.1))
+            train_op = optimizer.minimize(loss, tf.train.get_global_step())
+            return tpu_estimator.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+        def input_fn(params):
+            names = tf.train.string_input_producer(["lines.csv"])
+            _, line = tf.TextLineReader().read(names)
+            x, y = tf.decode_csv(line, [[0.0], [0.0]])
+            return tf.train.shuffle_batch([[x], [y]], params["batch_size"], 64, 8)
+
+
+        def main(_):
+            config = tpu_config.RunConfig(
+                cluster=TPUClusterResolver(""),
+                model_dir="model",
+                tpu_config=tpu_config.TPUConfig(2, num_shards=FLAGS.num_shards),
+            )
+            estimator = tpu_estimator.TPUEstimator(
+                model_fn, config=config, use_tpu=True, train_batch_size=8
+            )
+            estimator.train(input_fn, max_steps=4)
+            reader = pywrap_tensorflow.NewCheckpointReader(tf.train.latest_checkpoint("model"))
+            print(reader.get_tensor("global_step"))
+
+
+        if __name__ == "__main__":
+            tf.app.run()
+    """)
+    assert done.stdout.split() == ["4"], done.stderr
+    assert "num_shards is 8, but there is no TPU, and this machine has 1 replica" in done.stderr
+    assert "contains one or more QueueRunners" in done.stderr

@@ -23,6 +23,10 @@ DistributionStrategyExtended = tf.distribute.StrategyExtended
 ReductionToOneDeviceCrossDeviceOps = ReductionToOneDevice
 get_distribution_strategy = get_strategy
 has_distribution_strategy = has_strategy
+# Before TensorFlow 1.12 a replica was called a tower.
+AllReduceCrossTowerOps = AllReduceCrossDeviceOps
+get_tower_context = get_replica_context
+in_cross_tower_context = in_cross_replica_context
 
 
 class MirroredStrategy(tf.distribute.MirroredStrategy):
@@ -78,6 +82,9 @@ def get_cross_replica_context() -> tf.distribute.Strategy | None:
     return get_strategy() if in_cross_replica_context() else None
 
 
+get_cross_tower_context = get_cross_replica_context
+
+
 def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
     """Checks that code runs in a replica.
 
@@ -96,6 +103,7 @@ def initialize_tpu_system(cluster_resolver: Any = None) -> Any:
 
 __all__ = [
     "AllReduceCrossDeviceOps",
+    "AllReduceCrossTowerOps",
     "CollectiveAllReduceStrategy",
     "CrossDeviceOps",
     "DistributionStrategy",
@@ -106,13 +114,16 @@ __all__ = [
     "ReplicaContext",
     "TPUStrategy",
     "get_cross_replica_context",
+    "get_cross_tower_context",
     "get_distribution_strategy",
     "get_loss_reduction",
     "get_replica_context",
     "get_strategy",
+    "get_tower_context",
     "has_distribution_strategy",
     "has_strategy",
     "in_cross_replica_context",
+    "in_cross_tower_context",
     "initialize_tpu_system",
     "require_replica_context",
 ]

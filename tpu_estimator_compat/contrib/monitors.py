@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -243,6 +245,7 @@ class ValidationMonitor(EveryN):
       early_stopping_metric: what must get better.
       early_stopping_metric_minimize: whether less is better.
       name: of the evaluation.
+      check_interval_secs: the least time between two looks for a checkpoint; None for none.
 
     Raises:
       ValueError: neither `x` nor `input_fn` is given.
@@ -262,6 +265,7 @@ class ValidationMonitor(EveryN):
         early_stopping_metric: str = "loss",
         early_stopping_metric_minimize: bool = True,
         name: str | None = None,
+        check_interval_secs: float | None = 5,
     ):
         super().__init__(every_n_steps=every_n_steps, first_n_steps=-1)
         if x is None and input_fn is None:
@@ -274,6 +278,8 @@ class ValidationMonitor(EveryN):
         self.early_stopping_metric = early_stopping_metric
         self.early_stopping_metric_minimize = early_stopping_metric_minimize
         self.name = name
+        self.check_interval_secs = check_interval_secs
+        self._last_look = -math.inf
         self.early_stopped = False
         """Whether this monitor stopped the training."""
         self.best_step: int | None = None
@@ -286,6 +292,8 @@ class ValidationMonitor(EveryN):
         super().every_n_step_end(step, outputs)
         if self._estimator is None:
             raise ValueError("Missing call to set_estimator.")
+        if not self._looks():
+            return False
         path = tf.train.latest_checkpoint(self._estimator.model_dir)
         if path is None or path == self._latest_path:
             tf.logging.debug("Skipping evaluation at step %d: no new checkpoint.", step)
@@ -295,6 +303,14 @@ class ValidationMonitor(EveryN):
         shown = ", ".join(f"{name} = {value!s}" for name, value in results.items())
         tf.logging.info("Validation (step %d): %s", step, shown)
         return self.early_stopping_rounds is not None and self._is_enough(step, results)
+
+    def _looks(self) -> bool:
+        """Whether the last look for a checkpoint is long enough ago; then this is one."""
+        now, least = time.time(), self.check_interval_secs
+        if least is not None and now - self._last_look < least:
+            return False
+        self._last_look = now
+        return True
 
     def _evaluate(self) -> dict[str, Any]:
         if any(each is not None for each in (self.x, self.y, self.batch_size, self.metrics)):

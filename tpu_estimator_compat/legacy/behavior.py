@@ -8,22 +8,69 @@ from collections.abc import Iterator
 import tensorflow as tf
 from tensorflow.python import tf2
 
+from tpu_estimator_compat.legacy.bytecode import Compiled
 from tpu_estimator_compat.legacy.dialect import Dialect
 
 
-@contextlib.contextmanager
-def of(meaning: Dialect) -> Iterator[None]:
-    """The behavior that a script of this dialect was written for.
+class Behavior:
+    """The behavior that a script was written for, as long as it runs; until something tells, eager.
 
-    Args:
-      meaning: of its `tensorflow`.
+    The script tells, else the first of its modules that does. Modules that tell nothing of
+    themselves mean by `tensorflow` what fits.
     """
-    before = tf2.enabled()
-    _set(meaning is Dialect.V2)
-    try:
-        yield
-    finally:
-        _set(before)
+
+    def __init__(self) -> None:
+        self._told: Dialect | None = None
+        self._names_api = False
+        self._waiting = False
+
+    def __enter__(self) -> Behavior:
+        self._before = tf2.enabled()
+        _set(True)
+        return self
+
+    def __exit__(self, *unused_error: object) -> None:
+        self._waiting = False
+        _set(self._before)
+
+    def start(self, script: Compiled, asked: Dialect | None) -> Dialect:
+        """The script is about to run.
+
+        Args:
+          script: it.
+          asked: the behavior that was asked for; None for none.
+
+        Returns:
+          What it means by `tensorflow`.
+        """
+        self._names_api = script.names_api
+        self._told = asked or self._shown(script) or self._told
+        self._waiting = True
+        self._settle()
+        return script.dialect or self._told or Dialect.V2
+
+    def judge(self, module: Compiled) -> Dialect:
+        """One of its modules is about to run; some do before the script does.
+
+        Returns:
+          What it means by `tensorflow`.
+        """
+        self._told = self._told or self._shown(module)
+        self._settle()
+        return module.dialect or self._told or Dialect.V2
+
+    def _shown(self, module: Compiled) -> Dialect | None:
+        # A script that names `tensorflow` itself may well be of TensorFlow 2, and a module of it
+        # keep graphs that others have made.
+        graphs = module.makes_graphs and not self._names_api
+        return module.dialect or (Dialect.V1 if graphs and not module.names_api else None)
+
+    def _settle(self) -> None:
+        if not self._waiting or self._told is None:
+            return
+        self._waiting = False
+        if tf.executing_eagerly():  # else the script has switched by itself, or builds a graph
+            _set(self._told is Dialect.V2)
 
 
 def _set(second: bool) -> None:

@@ -15,6 +15,30 @@ from collections.abc import Iterable, Iterator
 
 from tpu_estimator_compat.legacy.references import Form, Reference, references
 
+_COMPAT_V1 = "tensorflow.compat.v1."
+_OF_GRAPHS = frozenset(
+    {
+        "InteractiveSession",
+        "Session",
+        "placeholder",
+        "placeholder_with_default",
+        "sparse_placeholder",
+        "train.MonitoredSession",
+        "train.MonitoredTrainingSession",
+        "train.Supervisor",
+        "train.import_meta_graph",
+    }
+)
+_SWITCHES = frozenset(
+    {
+        "disable_eager_execution",
+        "disable_v2_behavior",
+        "enable_eager_execution",
+        "enable_v2_behavior",
+        "executing_eagerly",
+    }
+)
+
 
 class Dialect(enum.Enum):
     """An API of TensorFlow."""
@@ -24,22 +48,27 @@ class Dialect(enum.Enum):
 
 
 def dialect(tree: ast.Module) -> Dialect:
-    """What the module means by `tensorflow`.
+    """What a module that is run by itself means by `tensorflow`; V2 if nothing tells.
 
     Args:
       tree: the module, as `ast.parse` gives it.
+    """
+    return told(references(tree)) or Dialect.V2
+
+
+def told(found: Iterable[Reference]) -> Dialect | None:
+    """What a module with these references tells that it means by `tensorflow`.
 
     Returns:
       V1 if it uses a name that only TensorFlow 1 has. Names that it only imports (`from
       tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one that only TensorFlow 2
-      has outweighs them. V2 if nothing tells.
+      has outweighs them. V2 if it uses one that only TensorFlow 2 has. None if nothing tells.
     """
-    return dialect_of(references(tree))
-
-
-def dialect_of(found: Iterable[Reference]) -> Dialect:
-    """The same for a module with these references."""
-    return Dialect.V2 if evidence_of_v1(found) is None else Dialect.V1
+    found = list(found)
+    if evidence_of_v1(found) is not None:
+        return Dialect.V1
+    only_v2 = any(is_only_in(Dialect.V2, name) for _, name in _of_bare_tensorflow(found))
+    return Dialect.V2 if only_v2 else None
 
 
 def evidence_of_v1(found: Iterable[Reference]) -> Reference | None:
@@ -56,6 +85,33 @@ def evidence_of_v1(found: Iterable[Reference]) -> Reference | None:
         elif is_only_in(Dialect.V2, name):
             only_v2 = True
     return None if only_v2 else first_import
+
+
+def names_api(found: Iterable[Reference]) -> bool:
+    """Whether a module names `tensorflow` itself, and not `compat` or its inside alone."""
+    return any(
+        reference.path.partition(".")[0] == "tensorflow"
+        and reference.path.split(".")[1:2] not in (["compat"], ["core"], ["python"])
+        and reference.form is not Form.STRING
+        for reference in found
+    )
+
+
+def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
+    """Whether a module makes placeholders or sessions of `tensorflow.compat.v1`.
+
+    Not one that switches eager execution, asks for it, or reads values of eager tensors.
+
+    Args:
+      tree: the module.
+      found: its references.
+    """
+    names = {meaning(r.path, Dialect.V1)[1] for r in found if r.path.startswith(_COMPAT_V1)}
+    if names.isdisjoint(_OF_GRAPHS) or not names.isdisjoint(_SWITCHES):
+        return False
+    return not any(
+        isinstance(node, ast.Attribute) and node.attr == "numpy" for node in ast.walk(tree)
+    )
 
 
 def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:

@@ -7,8 +7,8 @@ whatever the thread, and TensorFlow and Keras go on seeing each other as they ar
 
 from __future__ import annotations
 
-import ast
 import builtins
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -18,8 +18,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.legacy import namespaces, numpy_names, overlay, python2, python_names
-from tpu_estimator_compat.legacy.dialect import Dialect, dialect
+from tpu_estimator_compat.legacy import (
+    bytecode,
+    namespaces,
+    numpy_names,
+    overlay,
+    python_names,
+)
+from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
 _ROOTS = ("tensorflow", "tensorflow_estimator")
@@ -36,6 +42,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
       packages: names of installed packages that are.
       numpy: whether NumPy shows them the names that it dropped.
       python_path: folders of which some modules are legacy too; None for none.
+      judge: says what a legacy module, which is about to run, means by `tensorflow`.
     """
 
     def __init__(
@@ -44,11 +51,13 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         packages: Iterable[str] = (),
         numpy: bool = False,
         python_path: PythonPath | None = None,
+        judge: Callable[[bytecode.Compiled], Dialect] = lambda found: found.dialect or Dialect.V2,
     ):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
         self.numpy = numpy
         self.python_path = python_path or PythonPath("")
+        self.judge = judge
         self.loaded: set[str] = set()
         self._by_dialect = {d: self._builtins(d) for d in Dialect}
 
@@ -96,20 +105,9 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             return False
         return _below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin)
 
-    def prepare(self, namespace: dict[str, Any], tree: ast.Module) -> None:
-        """Gives the globals of a module, not yet run, the builtins that its source asks for."""
-        namespace["__builtins__"] = self._by_dialect[dialect(tree)]
-
-    def compiled(self, source: bytes | str, path: str) -> tuple[types.CodeType, ast.Module]:
-        """A module's code and syntax tree.
-
-        Raises:
-          SyntaxError: with a note, if the source is Python 2.
-        """
-        with python2.explained(source, path):
-            tree = ast.parse(source, path)
-        code = numpy_names.mended(tree) if self.numpy else tree
-        return compile(code, path, "exec", dont_inherit=True), tree
+    def prepare(self, namespace: dict[str, Any], meaning: Dialect) -> None:
+        """Gives the globals of a module, not yet run, the builtins of what it means."""
+        namespace["__builtins__"] = self._by_dialect[meaning]
 
     def _builtins(self, meaning: Dialect) -> dict[str, Any]:
         def legacy_import(
@@ -154,12 +152,28 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 
 def _below(path: str, folders: Iterable[str]) -> bool:
     """Whether a path is in one of the folders, and not among the packages installed there."""
-    real = os.path.realpath(path)
+    real = _real(path)
     for folder in folders:
-        rest = os.path.relpath(real, folder).split(os.sep)
-        if rest[0] != os.pardir and not {"site-packages", "dist-packages"}.intersection(rest):
-            return True
+        start = folder.rstrip(os.sep) + os.sep
+        if real == folder or real.startswith(start):
+            rest = real[len(start) :].split(os.sep)
+            if not {"site-packages", "dist-packages"}.intersection(rest):
+                return True
     return False
+
+
+def _real(path: str) -> str:
+    """The path without links; asked for each module of a folder, which is the same folder."""
+    folder, name = os.path.split(path)
+    if not os.path.isabs(folder) or not name or name in (os.curdir, os.pardir):
+        return os.path.realpath(path)
+    path = os.path.join(_real_folder(folder), name)
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+@functools.lru_cache(maxsize=1024)
+def _real_folder(absolute: str) -> str:
+    return os.path.realpath(absolute)
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -176,12 +190,12 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._imports = imports
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Runs the module; its own tree says which API it means, so no bytecode is kept."""
-        path = self.get_filename(module.__name__)
-        code, tree = self._imports.compiled(self.get_data(path), path)
-        self._imports.prepare(module.__dict__, tree)
+        """Runs the module with the builtins of the API that it means."""
+        assert module.__spec__ is not None  # it has just been made from that
+        found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
+        self._imports.prepare(module.__dict__, self._imports.judge(found))
         self._imports.loaded.add(module.__name__)
-        exec(code, module.__dict__)
+        exec(found.code, module.__dict__)
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:

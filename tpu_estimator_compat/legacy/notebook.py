@@ -27,7 +27,8 @@ def install(
     Args:
       legacy_packages: names of installed packages whose code is as old; not imported yet.
       api: what the calling module means by `tensorflow`: "v1" for TensorFlow 1, "v2" for 2.0 to
-        2.15. Modules that it imports are judged by the names that they use.
+        2.15. Modules that it imports are judged by the names that they use; those that tell
+        nothing mean the same.
       numpy_legacy: whether names that NumPy dropped work too, such as `np.float`.
 
     Raises:
@@ -44,8 +45,11 @@ def install(
         )
     uninstall()
     namespace = sys._getframe(1).f_globals
-    imports = LegacyImports([os.getcwd()], packages, numpy_legacy)
-    installed = _Installed(namespace, imports, meanings[api])
+    meaning = meanings[api]
+    imports = LegacyImports(
+        [os.getcwd()], packages, numpy_legacy, judge=lambda found: found.dialect or meaning
+    )
+    installed = _Installed(namespace, imports, meaning)
     _installed.append(installed)
     sys.meta_path.insert(0, imports)
     builtins.__import__ = installed

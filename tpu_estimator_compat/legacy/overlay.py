@@ -137,7 +137,8 @@ class Refused:
             f"does not provide it. {self._row.advice}"
         )
 
-    __call__ = __getitem__ = __iter__ = __enter__ = __exit__ = __mro_entries__ = _refuse
+    __call__ = __getitem__ = __setitem__ = __iter__ = _refuse
+    __enter__ = __exit__ = __mro_entries__ = _refuse
 
     def __instancecheck__(self, instance: Any) -> bool:
         return False  # nothing can be made of it
@@ -191,8 +192,20 @@ def member(parent: Any, path: str, name: str) -> Any:
     except AttributeError:
         found = _submodule(parent, name)
         if found is _MISSING:
+            found = _refused_in_public(table.canonical(f"{path}.{name}"))
+        if found is _MISSING:
             raise ImportError(_unknown(f"{path}.{name}"), name=path) from None
         return found
+
+
+def _refused_in_public(path: str) -> Any:
+    """For a name inside a namespace of `tf.contrib`, what refuses it in the namespace itself."""
+    parts = path.split(".")
+    row = table.load().get(".".join([*parts[:3], parts[-1]]))
+    if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or row is None:
+        return _MISSING
+    refused = row.status is Status.REFUSED
+    return Refused(dataclasses.replace(row, name=path)) if refused else _MISSING
 
 
 def _serve(row: DeadName) -> Any:

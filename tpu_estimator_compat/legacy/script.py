@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from absl import flags
 
-from tpu_estimator_compat.legacy import behavior as behaviors
-from tpu_estimator_compat.legacy import locating
-from tpu_estimator_compat.legacy.dialect import Dialect, dialect
+from tpu_estimator_compat.legacy import bytecode, locating
+from tpu_estimator_compat.legacy.behavior import Behavior
+from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
@@ -44,7 +44,7 @@ def run(
       module: as Python's `-m`.
       numpy_legacy: whether names that NumPy dropped (`np.float`, `x.tostring()`) work there.
       behavior: "v1" for graphs, as after `disable_v2_behavior()`; "v2" for eager execution; "auto"
-        for what the script means by `tensorflow`.
+        for what the script shows; where it shows nothing, the first of its modules that does.
 
     Raises:
       NoScriptError: there is no such script.
@@ -54,17 +54,17 @@ def run(
     name = os.fspath(name)
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
     packages = {*legacy_packages, *([name.partition(".")[0]] if module else [])}
-    imports = LegacyImports([folder], packages, numpy_legacy, PythonPath())
-    with _one_at_a_time, _owning(folder, imports):
+    chosen = Behavior()
+    imports = LegacyImports([folder], packages, numpy_legacy, PythonPath(), chosen.judge)
+    with _one_at_a_time, _owning(folder, imports), chosen:
         script = locating.module(name) if module else locating.file(name)
         with open(script.path, "rb") as file:
-            code, tree = imports.compiled(file.read(), script.path)
+            found = bytecode.compiled(file.read(), script.path, numpy=numpy_legacy)
         main = _main(script)
-        imports.prepare(main.__dict__, tree)
+        imports.prepare(main.__dict__, chosen.start(found, asked))
         sys.argv = [script.path, *arguments]
         sys.modules["__main__"] = main
-        with behaviors.of(asked or dialect(tree)):
-            exec(code, main.__dict__)
+        exec(found.code, main.__dict__)
 
 
 def _main(script: locating.Script) -> types.ModuleType:

@@ -104,7 +104,10 @@ def has_the_evaluator_hook(module, tmp_path):
     evaluates_in_memory(module.InMemoryEvaluatorHook, tmp_path)
 
 
-@proves(*deep("early_stopping"))
+@proves(
+    *deep("early_stopping"),
+    *below("tf.contrib.estimator.python.estimator", "early_stopping hooks"),
+)
 def has_early_stopping(module, tmp_path):
     stops_early(module.stop_if_higher_hook, tmp_path)
 

@@ -3,7 +3,10 @@
 import importlib
 
 import numpy as np
+import pytest
 import tensorflow.compat.v1 as tf
+import tf_keras
+from tf_keras.src.layers.rnn import legacy_cells
 
 from proofs import below, evaluate, graph, proves, variables_of
 
@@ -476,3 +479,71 @@ def learns_metrics(module):
         return module.contrastive_loss(tf.constant([1, 1]), embeddings, embeddings)
 
     assert evaluate(build) < 1e-5
+
+
+@proves("tf.python.layers.base.InputSpec")
+def specifies_input(spec):
+    class OfRank2(tf_keras.layers.Layer):
+        input_spec = spec(ndim=2)
+
+    with graph():
+        OfRank2()(tf.ones([2, 2]))
+        with pytest.raises(ValueError, match="expected ndim=2"):
+            OfRank2()(tf.ones([2]))
+
+
+IMPLEMENTATIONS = ("tf.python.ops.rnn_cell", "tf.python.ops.rnn_cell_impl")
+WRAPPERS = "DeviceWrapper DropoutWrapper ResidualWrapper"
+
+
+@proves(*(name for module in IMPLEMENTATIONS for name in below(module, WRAPPERS)))
+def wraps_a_cell(wrapper):
+    def build():
+        cell = legacy_cells.GRUCell(3)
+        wrapped = wrapper(cell, *(["/cpu:0"] if wrapper.__name__ == "DeviceWrapper" else []))
+        return wrapped(tf.ones([2, 3]), tf.zeros([2, 3]))[0]
+
+    assert evaluate(build).shape == (2, 3)
+
+
+@proves(*(f"{module}.assert_like_rnncell" for module in IMPLEMENTATIONS))
+def knows_a_cell(check):
+    check("cell", legacy_cells.GRUCell(3))
+    with pytest.raises(TypeError, match="not an RNNCell"):
+        check("cell", 3)
+
+
+CELLS = "tf.contrib.rnn"
+
+
+@proves(*below(CELLS, "LSTMBlockCell GRUBlockCellV2"))
+def is_a_cell(cell):
+    def build():
+        return tf.nn.dynamic_rnn(cell(3), tf.ones([2, 4, 5]), dtype=tf.float32)[0]
+
+    assert evaluate(build).shape == (2, 4, 3)
+
+
+@proves(f"{CELLS}.LSTMBlockFusedCell", *below(f"{CELLS}.python.ops", "fused_rnn_cell lstm_ops"))
+def runs_a_sequence(module):
+    fused = getattr(module, "LSTMBlockFusedCell", module)
+    assert evaluate(lambda: fused(3)(tf.ones([4, 2, 5]), dtype=tf.float32)[0]).shape == (4, 2, 3)
+
+
+@proves(*below(CELLS, "FusedRNNCellAdaptor TimeReversedFusedRNN"))
+def adapts_a_cell(adaptor):
+    def turned(inputs, **given):
+        return inputs, given
+
+    def build():
+        of_cell = adaptor.__name__ == "FusedRNNCellAdaptor"
+        whole = adaptor(legacy_cells.GRUCell(4) if of_cell else turned)
+        return whole(tf.zeros([2, 3, 4]), dtype=tf.float32)[0]
+
+    assert evaluate(build).shape == (2, 3, 4)
+
+
+@proves(f"{CELLS}.FusedRNNCell")
+def is_for_cells_of_ones_own(cell):
+    with pytest.raises(NotImplementedError):
+        cell()([tf.ones([1, 1])])

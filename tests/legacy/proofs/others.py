@@ -159,6 +159,11 @@ def predicts(from_saved_model, tmp_path):
     assert list(named.fetch_tensors) == ["w"]
 
 
+@proves(f"{CONTRIB}.predictor.predictor_factories")
+def has_factories(module, tmp_path):
+    predicts(module.from_saved_model, tmp_path)
+
+
 @proves(f"{CONTRIB}.predictor.from_estimator")
 def predicts_from_estimators(from_estimator, tmp_path):
     predictor = from_estimator(trained(tmp_path), receiver)
@@ -315,3 +320,160 @@ def moves_pixels(image):
     np.testing.assert_allclose(evaluate(build), [[1, 0, 0, 0, 1, 0, 0, 0]], atol=1e-6)
     with graph(), pytest.raises(TypeError, match="rank between 2 and 4"):
         image.rotate(tf.zeros([3]), 1.0)
+
+
+@proves(f"{CONTRIB}.compiler.xla.compile")
+def compiles_by_xla(compiler):
+    [result] = evaluate(lambda: compiler(lambda x: x + 1.0, [tf.constant([1.0])]))
+    assert result.tolist() == [2]
+
+
+DISTRIBUTIONS = f"{CONTRIB}.distributions"
+
+
+@proves(f"{DISTRIBUTIONS}.Normal", f"{DISTRIBUTIONS}.Laplace", f"{DISTRIBUTIONS}.Uniform")
+def is_of_location_and_scale(distribution):
+    assert evaluate(lambda: distribution([0.0], [1.0]).sample(3, seed=1)).shape == (3, 1)
+
+
+@proves(*below(DISTRIBUTIONS, "Exponential Bernoulli"))
+def is_of_one_parameter(distribution):
+    means = {"Exponential": 1 / 2, "Bernoulli": 1 / (1 + np.exp(-2))}  # of a rate; of a logit
+    mean = evaluate(lambda: distribution(2.0).mean())
+    np.testing.assert_allclose(mean, means[distribution.__name__], rtol=1e-6)
+
+
+@proves(*below(DISTRIBUTIONS, "Beta Gamma"))
+def is_of_two_parameters(distribution):
+    assert evaluate(lambda: distribution(2.0, 2.0).mean()) in (0.5, 1.0)
+
+
+@proves(f"{DISTRIBUTIONS}.StudentT")
+def has_tails(distribution):
+    assert evaluate(lambda: distribution(3.0, 1.0, 2.0).mean()) == 1
+
+
+@proves(*below(DISTRIBUTIONS, "Categorical Dirichlet"))
+def is_of_a_vector(distribution):
+    assert evaluate(lambda: distribution([1.0, 1.0]).entropy()) >= 0
+
+
+@proves(*below(DISTRIBUTIONS, "DirichletMultinomial Multinomial"))
+def counts_draws(distribution):
+    assert evaluate(lambda: distribution(4.0, [1.0, 1.0]).mean()).sum() == 4
+
+
+@proves(f"{DISTRIBUTIONS}.kl_divergence")
+def diverges(divergence):
+    def build():
+        return divergence(tf.distributions.Normal(0.0, 1.0), tf.distributions.Normal(1.0, 1.0))
+
+    assert evaluate(build) == 0.5
+
+
+@proves(*below(DISTRIBUTIONS, "Distribution RegisterKL ReparameterizationType"))
+def is_for_distributions_of_ones_own(thing):
+    assert thing is getattr(tf.distributions, thing.__name__)
+
+
+@proves(*below(DISTRIBUTIONS, "FULLY_REPARAMETERIZED NOT_REPARAMETERIZED"))
+def says_how_samples_are_made(kind):
+    assert isinstance(kind, tf.distributions.ReparameterizationType)
+
+
+SEQUENCES = f"{CONTRIB}.feature_column"
+
+
+@proves(f"{SEQUENCES}.sequence_numeric_column")
+def is_a_column(column):
+    assert column("a").name == "a"
+
+
+@proves(*below(SEQUENCES, "sequence_categorical_column_with_identity"))
+@proves(*below(SEQUENCES, "sequence_categorical_column_with_hash_bucket"))
+def is_a_column_of_buckets(column):
+    assert column("a", 5).num_buckets == 5
+
+
+@proves(f"{SEQUENCES}.sequence_categorical_column_with_vocabulary_list")
+def is_a_column_of_words(column):
+    assert column("a", ["x", "y"]).num_buckets == 2
+
+
+@proves(f"{SEQUENCES}.sequence_categorical_column_with_vocabulary_file")
+def is_a_column_of_a_file(column, tmp_path):
+    path = tmp_path / "words"
+    path.write_text("x\ny\n")
+    assert column("a", str(path)).num_buckets == 2
+
+
+@proves(f"{CONTRIB}.lite")
+def converts_to_lite(lite):
+    assert lite.TFLiteConverter.from_session
+
+
+@proves(f"{CONTRIB}.nn.nth_element")
+def finds_the_nth(nth_element):
+    assert evaluate(lambda: nth_element([3.0, 1.0, 2.0], 1)) == 2
+
+
+@proves(f"{CONTRIB}.tensorboard.plugins.projector")
+def configures_the_projector(projector):
+    config = projector.ProjectorConfig()
+    config.embeddings.add().tensor_name = "words"
+    assert config.embeddings[0].tensor_name == "words"
+
+
+@proves(
+    *below(f"{CONTRIB}.learn.datasets", ". base mnist"),
+    *below(f"{CONTRIB}.learn.python.learn.datasets", ". base mnist"),
+    "tf.examples.tutorials.mnist.input_data",
+)
+def reads_tables(module, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("1,2,a\n3,4,5\n")
+    assert module.load_csv_with_header(str(path), np.int32, np.float32).target.tolist() == [5]
+    assert module.read_data_sets(str(tmp_path), fake_data=True).train.num_examples == 10000
+
+
+LEARN = f"{CONTRIB}.learn"
+
+
+@proves(f"{LEARN}.Experiment")
+def is_an_experiment(experiment, tmp_path):
+    def input_fn():
+        return tf2.data.Dataset.from_tensors(({"x": [1.0]}, [1.0]))
+
+    assert experiment(trained(tmp_path), input_fn, input_fn).test()["global_step"] == 2
+
+
+@proves(f"{LEARN}.learn_runner", *below(f"{LEARN}.python.learn", "learn_runner experiment"))
+def runs_an_experiment(module, tmp_path):
+    def experiment_fn(output_dir):
+        return module.Experiment(trained(output_dir), list, list, train_steps=1)
+
+    assert module.run(experiment_fn, str(tmp_path), schedule="train").model_dir == str(tmp_path)
+
+
+@proves(
+    *below(LEARN, "ExportStrategy make_export_strategy"),
+    *below(f"{LEARN}.python.learn", "export_strategy utils.saved_model_export_utils"),
+)
+def exports(module):
+    strategy = getattr(module, "make_export_strategy", module)
+    made = strategy("mine", list) if strategy.__name__ == "ExportStrategy" else strategy(list)
+    assert made.name in ("mine", "Servo")
+
+
+@proves("tf.contrib.tfprof.model_analyzer")
+def analyses_models(module, tmp_path):
+    path = tmp_path / "found"
+    options = {**module.TRAINABLE_VARS_PARAMS_STAT_OPTIONS, "output": f"file:outfile={path}"}
+    with graph() as new:
+        tf.get_variable("weights", [3, 4], initializer=tf.zeros_initializer())
+        found = module.print_model_analysis(new, tfprof_options=options)
+        tf.matmul(tf.ones([2, 3]), tf.ones([3, 4]))
+        costs = module.print_model_analysis(new, tfprof_options=module.FLOAT_OPS_OPTIONS)
+    assert found.total_parameters == 12
+    assert costs.total_float_ops == 2 * 2 * 3 * 4
+    assert "weights (3x4, 12/12 params)" in path.read_text()

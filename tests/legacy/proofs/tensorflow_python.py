@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import control_flow_ops
 
 from proofs import below, evaluate, graph, proves, variables_of
 
@@ -129,7 +130,10 @@ def registers(register):
     assert evaluate(lambda: tf.convert_to_tensor(Box())) == 7
 
 
-@proves("tf.python.framework.graph_util_impl.convert_variables_to_constants")
+@proves(
+    "tf.python.framework.graph_util.convert_variables_to_constants",
+    "tf.python.framework.graph_util_impl.convert_variables_to_constants",
+)
 def freezes(convert):
     with graph() as new, tf.Session() as session:
         tf.identity(tf.Variable(5.0), "out")
@@ -140,7 +144,12 @@ def freezes(convert):
         assert session.run("out:0") == 5.0
 
 
-@proves("tf.python.util.nest.is_sequence", "tf.python.data.util.nest.is_sequence")
+@proves(
+    "tf.contrib.framework.nest.is_sequence",
+    "tf.python.data.util.nest.is_sequence",
+    "tf.python.util.nest.is_sequence",
+    "tf.python.util.nest.is_sequence_or_composite",
+)
 def tells_sequences(is_sequence):
     assert is_sequence((1, 2))
     assert not is_sequence(1)
@@ -298,3 +307,85 @@ def is_keras_2(keras):
         "dense/kernel",
         "dense/bias",
     ]
+
+
+@proves(
+    "tf.pywrap_tensorflow.NewCheckpointReader", "tf.python.pywrap_tensorflow.NewCheckpointReader"
+)
+def reads_checkpoints(reader, tmp_path):
+    with graph() as new, tf.Session(graph=new) as session:
+        tf.get_variable("v", initializer=[1.0, 2.0])
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "model.ckpt"))
+    assert reader(path).get_variable_to_shape_map() == {"v": [2]}
+    assert reader(path).get_tensor("v").tolist() == [1, 2]
+
+
+@proves(*below("tf.python.training", "training_ops gen_training_ops"))
+def has_the_updates_of_optimizers(module):
+    with graph() as new, tf.Session(graph=new) as session:
+        variable = tf.get_variable("v", initializer=[1.0, 2.0], use_resource=True)
+        update = module.resource_apply_gradient_descent(variable.handle, 0.5, [2.0, 2.0])
+        session.run(tf.global_variables_initializer())
+        session.run(update)
+        assert session.run(variable).tolist() == [0, 1]
+
+
+COLUMNS = "tf.python.feature_column"
+
+
+@proves(*below(COLUMNS, "dense_features dense_features_v2"))
+def has_dense_features(module):
+    reads_columns(module.DenseFeatures)
+
+
+@proves(*below(COLUMNS, "feature_column_lib.DenseFeatures feature_column_v2.DenseFeatures"))
+def reads_columns(dense_features):
+    layer = dense_features([tf.feature_column.numeric_column("x", shape=[2])])
+    assert evaluate(lambda: layer({"x": tf.ones([3, 2])})).tolist() == [[1.0, 1.0]] * 3
+
+
+@proves(
+    *below(COLUMNS, "feature_column_lib.SequenceFeatures sequence_feature_column.SequenceFeatures")
+)
+def reads_sequences(sequence_features):
+    layer = sequence_features([tf.feature_column.sequence_numeric_column("x")])
+    x = tf.SparseTensorValue([[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0], [2, 2])
+    values, lengths = evaluate(lambda: layer({"x": tf.SparseTensor.from_value(x)}))
+    assert values.tolist() == [[[1.0], [2.0]], [[3.0], [0.0]]]
+    assert lengths.tolist() == [2, 1]
+
+
+@proves(f"{COLUMNS}.feature_column_v2.FeatureColumn")
+def is_the_base_of_columns(column):
+    assert isinstance(tf.feature_column.numeric_column("x"), column)
+
+
+EXPERIMENTAL = "tf.python.data.experimental.ops"
+
+
+@proves(
+    *below(
+        EXPERIMENTAL,
+        "distribute_options.DistributeOptions optimization_options.OptimizationOptions "
+        "threading_options.ThreadingOptions",
+    )
+)
+def is_part_of_options(kind):
+    options = tf.data.Options()
+    parts = [
+        options.experimental_distribute,
+        options.experimental_optimization,
+        options.threading,
+    ]
+    assert any(type(part) is kind for part in parts)
+
+
+@proves("tf.python.framework.tensor_util.shape_tensor")
+def makes_shapes(shape_tensor):
+    assert evaluate(lambda: shape_tensor([2, tf.constant(3)])).tolist() == [2, 3]
+
+
+@proves("tf.python.tpu.tpu.TPUReplicateContext")
+def is_a_context(context):
+    assert issubclass(context, control_flow_ops.XLAControlFlowContext)

@@ -384,7 +384,7 @@ def resolves(resolver_class, tmp_path):
 
 
 @proves(RESOLVERS)
-@proves(*below(f"{RESOLVERS}.python.training", "cluster_resolver tpu_cluster_resolver"))
+@proves(*below(f"{RESOLVERS}.python.training", ". cluster_resolver tpu_cluster_resolver"))
 def has_resolvers(module):
     spec = tf2.train.ClusterSpec({"worker": ["a:1"]})
     assert module.SimpleClusterResolver(spec).cluster_spec() == spec
@@ -409,6 +409,8 @@ def has_strategies(module):
     with pytest.raises(ValueError, match="cannot specify both"):
         module.MirroredStrategy(num_gpus=0, num_gpus_per_worker=0)
     assert module.OneDeviceStrategy("/cpu:0").num_replicas_in_sync == 1
+    assert module.get_tower_context is module.get_replica_context
+    assert module.get_cross_tower_context() is None
     strategy = module.TPUStrategy(topology.LocalResolver(), steps_per_run=5)
     assert strategy.steps_per_run == 5
     assert strategy.cluster_resolver is None

@@ -1,0 +1,342 @@
+"""`tf.contrib.learn.datasets`, and `input_data` of `tf.examples`: MNIST, and CSV files."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import shutil
+import tempfile
+import urllib.request
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import get_seed, logging
+
+DEFAULT_SOURCE_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+_IMAGES, _LABELS = 2051, 2049  # the first four bytes of MNIST's files
+
+
+class Dataset(NamedTuple):
+    """A table.
+
+    Attributes:
+      data: array [examples, features].
+      target: array [examples].
+    """
+
+    data: Any
+    target: Any
+
+
+class Datasets(NamedTuple):
+    """A collection that is split: each part a `DataSet` or a `Dataset`."""
+
+    train: Any
+    validation: Any
+    test: Any
+
+
+class DataSet:
+    """Images and their labels, dealt in batches.
+
+    Args:
+      images: uint8 [examples, rows, columns, 1].
+      labels: [examples] or, one hot, [examples, classes].
+      fake_data: whether `next_batch` gives ones as images and zeros as labels.
+      one_hot: whether those are one hot of ten classes.
+      dtype: float32 for pixels in [0, 1], uint8 for those that are given.
+      reshape: whether images become [examples, rows * columns].
+      seed: of NumPy's generator, which is set by this; None for that of the graph, if it has one.
+
+    Raises:
+      TypeError: another dtype.
+      ValueError: images and labels differ in number, or images to be reshaped have more channels.
+    """
+
+    def __init__(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        fake_data: bool = False,
+        one_hot: bool = False,
+        dtype: Any = tf.float32,
+        reshape: bool = True,
+        seed: int | None = None,
+    ):
+        of_graph, of_op = get_seed(seed)
+        np.random.seed(of_graph if seed is None else of_op)
+        dtype = tf.as_dtype(dtype).base_dtype
+        if dtype not in (tf.uint8, tf.float32):
+            raise TypeError(f"Invalid image dtype {dtype!r}, expected uint8 or float32")
+        self._fake, self._one_hot = fake_data, one_hot
+        self._num_examples = 10000 if fake_data else len(images)
+        if not fake_data:
+            if len(images) != len(labels):
+                raise ValueError(
+                    f"images.shape: {images.shape} labels.shape: {labels.shape}: their first "
+                    "dimensions must be the same."
+                )
+            if reshape:
+                if images.shape[3] != 1:
+                    raise ValueError(f"Images of one channel can be reshaped, got {images.shape}.")
+                images = images.reshape(len(images), images.shape[1] * images.shape[2])
+            if dtype == tf.float32:
+                images = images.astype(np.float32) * np.float32(1.0 / 255.0)
+        self._images, self._labels = images, labels
+        self._epochs_completed = 0
+        self._position = 0
+
+    @property
+    def images(self) -> np.ndarray:
+        """All images, in the order of the last epoch."""
+        return self._images
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels of `images`."""
+        return self._labels
+
+    @property
+    def num_examples(self) -> int:
+        """How many there are."""
+        return self._num_examples
+
+    @property
+    def epochs_completed(self) -> int:
+        """How often `next_batch` has begun anew."""
+        return self._epochs_completed
+
+    def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> Any:
+        """The next images and labels; those of two epochs where one ends.
+
+        Args:
+          batch_size: how many.
+          fake_data: whether to give ones and zeros.
+          shuffle: whether each epoch has an order of its own.
+        """
+        if fake_data:
+            label = [1] + [0] * 9 if self._one_hot else 0
+            return [[1] * 784] * batch_size, [label] * batch_size
+        if self._epochs_completed == 0 and self._position == 0 and shuffle:
+            self._shuffle()
+        start, end = self._position, self._position + batch_size
+        if end <= self._num_examples:
+            self._position = end
+            return self._images[start:end], self._labels[start:end]
+        self._epochs_completed += 1
+        images, labels = self._images[start:], self._labels[start:]
+        if shuffle:
+            self._shuffle()
+        self._position = batch_size - len(images)
+        return (
+            np.concatenate((images, self._images[: self._position])),
+            np.concatenate((labels, self._labels[: self._position])),
+        )
+
+    def _shuffle(self) -> None:
+        order = np.arange(self._num_examples)
+        np.random.shuffle(order)  # NumPy's own generator, as it always was: scripts seed it
+        self._images, self._labels = self._images[order], self._labels[order]
+
+
+def read_data_sets(
+    train_dir: str,
+    fake_data: bool = False,
+    one_hot: bool = False,
+    dtype: Any = tf.float32,
+    reshape: bool = True,
+    validation_size: int = 5000,
+    seed: int | None = None,
+    source_url: str = DEFAULT_SOURCE_URL,
+) -> Datasets:
+    """MNIST from its four files, which are downloaded where they are not there.
+
+    Args:
+      train_dir: folder of `train-images-idx3-ubyte.gz` and the others.
+      fake_data: as in `DataSet`.
+      one_hot: whether labels are one hot, float64 [examples, 10]; otherwise uint8 [examples].
+      dtype: as in `DataSet`.
+      reshape: as in `DataSet`.
+      validation_size: how many of the first images for training become those for validation.
+      seed: as in `DataSet`.
+      source_url: where to download from.
+
+    Raises:
+      ValueError: a file is not of that kind, or there are fewer images than for validation.
+    """
+    if fake_data:
+        nothing = np.zeros([0])
+
+        def fake() -> DataSet:
+            return DataSet(nothing, nothing, True, one_hot, dtype, seed=seed)
+
+        return Datasets(fake(), fake(), fake())
+
+    def read(name: str, extract: Callable[[BinaryIO], np.ndarray]) -> np.ndarray:
+        path = maybe_download(name, train_dir, (source_url or DEFAULT_SOURCE_URL) + name)
+        with tf.io.gfile.GFile(path, "rb") as file:
+            return extract(file)
+
+    def labels_of(file: BinaryIO) -> np.ndarray:
+        return extract_labels(file, one_hot)
+
+    images = read("train-images-idx3-ubyte.gz", extract_images)
+    labels = read("train-labels-idx1-ubyte.gz", labels_of)
+    test_images = read("t10k-images-idx3-ubyte.gz", extract_images)
+    test_labels = read("t10k-labels-idx1-ubyte.gz", labels_of)
+    size = validation_size
+    if not 0 <= size <= len(images):
+        raise ValueError(
+            f"Validation size should be between 0 and {len(images)}. Received: {size}."
+        )
+    parts = (
+        (images[size:], labels[size:]),
+        (images[:size], labels[:size]),
+        (test_images, test_labels),
+    )
+    return Datasets(*(DataSet(*p, dtype=dtype, reshape=reshape, seed=seed) for p in parts))
+
+
+def load_mnist(train_dir: str = "MNIST-data") -> Datasets:
+    """MNIST as `read_data_sets` has it by default."""
+    return read_data_sets(train_dir)
+
+
+def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = False) -> Datasets:
+    """The collection of a name, of which "mnist" is there.
+
+    Args:
+      name: "mnist".
+      size: of another collection; ignored.
+      test_with_fake_data: of another collection; ignored.
+
+    Raises:
+      ValueError: another name.
+    """
+    del size, test_with_fake_data
+    if name != "mnist":
+        raise ValueError(
+            f'Name of dataset is not found: {name}. "mnist" is provided; take the package '
+            "tensorflow-datasets for others."
+        )
+    return load_mnist()
+
+
+def extract_images(f: BinaryIO) -> np.ndarray:
+    """The images of a gzipped file of MNIST, uint8 [examples, rows, columns, 1].
+
+    Raises:
+      ValueError: the file does not begin as images do.
+    """
+    with gzip.GzipFile(fileobj=f) as stream:
+        _check_magic(stream, _IMAGES, f)
+        count, rows, columns = _read32(stream, 3)
+        data = np.frombuffer(stream.read(rows * columns * count), np.uint8)
+        return data.reshape(count, rows, columns, 1)
+
+
+def extract_labels(f: BinaryIO, one_hot: bool = False, num_classes: int = 10) -> np.ndarray:
+    """The labels of a gzipped file of MNIST, uint8 [examples]; or one hot.
+
+    Raises:
+      ValueError: the file does not begin as labels do.
+    """
+    with gzip.GzipFile(fileobj=f) as stream:
+        _check_magic(stream, _LABELS, f)
+        [count] = _read32(stream, 1)
+        labels = np.frombuffer(stream.read(count), np.uint8)
+    return dense_to_one_hot(labels, num_classes) if one_hot else labels
+
+
+def dense_to_one_hot(labels_dense: np.ndarray, num_classes: int) -> np.ndarray:
+    """Class numbers [examples] as float64 [examples, num_classes]."""
+    return np.eye(num_classes)[labels_dense.ravel()]
+
+
+def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
+    """The path of a file in a folder; it is downloaded if it is not there.
+
+    Args:
+      filename: name in the folder.
+      work_directory: the folder, which is made if it is not there.
+      source_url: of the file.
+
+    Raises:
+      OSError: it cannot be downloaded.
+    """
+    tf.io.gfile.makedirs(work_directory)
+    path = os.path.join(work_directory, filename)
+    if not tf.io.gfile.exists(path):
+        with tempfile.NamedTemporaryFile() as copy, urllib.request.urlopen(source_url) as answer:
+            shutil.copyfileobj(answer, copy)
+            copy.flush()
+            tf.io.gfile.copy(copy.name, path)
+        size = tf.io.gfile.stat(path).length
+        logging.info("Successfully downloaded %s %d bytes.", filename, size)
+    return path
+
+
+def load_csv_with_header(
+    filename: str, target_dtype: Any, features_dtype: Any, target_column: int = -1
+) -> Dataset:
+    """A table from a CSV file whose first line says how many examples and features there are.
+
+    Args:
+      filename: of the file.
+      target_dtype: NumPy type of the target.
+      features_dtype: NumPy type of the features.
+      target_column: which column is the target.
+    """
+    with tf.io.gfile.GFile(filename) as file:
+        rows = list(csv.reader(file))
+    count, features = int(rows[0][0]), int(rows[0][1])
+    data, target = _columns(rows[1:], target_dtype, features_dtype, target_column)
+    return Dataset(data.reshape(count, features), target)
+
+
+def load_csv_without_header(
+    filename: str, target_dtype: Any, features_dtype: Any, target_column: int = -1
+) -> Dataset:
+    """As `load_csv_with_header`, of a file whose first line is an example."""
+    with tf.io.gfile.GFile(filename) as file:
+        rows = list(csv.reader(file))
+    return Dataset(*_columns(rows, target_dtype, features_dtype, target_column))
+
+
+def _columns(
+    rows: list[list[str]], target_dtype: Any, features_dtype: Any, target_column: int
+) -> tuple[np.ndarray, np.ndarray]:
+    targets = [row.pop(target_column) for row in rows]
+    data = np.array([np.asarray(row, dtype=features_dtype) for row in rows])
+    return data, np.array(targets, dtype=target_dtype)
+
+
+def _read32(stream: gzip.GzipFile, count: int) -> list[int]:
+    return [int(value) for value in np.frombuffer(stream.read(4 * count), ">u4")]
+
+
+def _check_magic(stream: gzip.GzipFile, expected: int, f: BinaryIO) -> None:
+    [magic] = _read32(stream, 1)
+    if magic != expected:
+        name = getattr(f, "name", f)
+        raise ValueError(f"Invalid magic number {magic} in MNIST file {name}: expected {expected}")
+
+
+__all__ = [
+    "DEFAULT_SOURCE_URL",
+    "DataSet",
+    "Dataset",
+    "Datasets",
+    "dense_to_one_hot",
+    "extract_images",
+    "extract_labels",
+    "load_csv_with_header",
+    "load_csv_without_header",
+    "load_dataset",
+    "load_mnist",
+    "maybe_download",
+    "read_data_sets",
+]

@@ -1,0 +1,96 @@
+"""`tf.contrib.learn.ExportStrategy`: how an `Experiment` exports its estimator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.estimator import Estimator
+from tpu_estimator_compat.estimator.exporters import delete_old
+
+
+class ExportStrategy(NamedTuple):
+    """How an estimator is exported.
+
+    Attributes:
+      name: of the folder below `model_dir/export`.
+      export_fn: `(estimator, export_path)`, which may also take `checkpoint_path`, and with it
+        `eval_result`, and `strip_default_attrs`; returns the path of the export.
+      strip_default_attrs: what `export_fn` is given as such.
+    """
+
+    name: str
+    export_fn: Callable[..., Any]
+    strip_default_attrs: bool | None = None
+
+    def export(
+        self, estimator: Any, export_path: Any, checkpoint_path: Any = None, eval_result: Any = None
+    ) -> Any:
+        """Calls `export_fn` with what it takes; returns what it does.
+
+        Raises:
+          ValueError: it takes `eval_result`, but no `checkpoint_path`.
+        """
+        takes = inspect.signature(self.export_fn).parameters
+        if "eval_result" in takes and "checkpoint_path" not in takes:
+            raise ValueError("An export_fn accepting eval_result must also accept checkpoint_path.")
+        offered = {
+            "checkpoint_path": checkpoint_path,
+            "eval_result": eval_result,
+            "strip_default_attrs": self.strip_default_attrs,
+        }
+        given = {name: value for name, value in offered.items() if name in takes}
+        return self.export_fn(estimator, export_path, **given)
+
+
+def make_export_strategy(
+    serving_input_fn: Callable[[], Any],
+    default_output_alternative_key: None = None,
+    assets_extra: dict[str, str] | None = None,
+    as_text: bool = False,
+    exports_to_keep: int | None = 5,
+    strip_default_attrs: bool | None = None,
+) -> ExportStrategy:
+    """A strategy that writes SavedModels.
+
+    Args:
+      serving_input_fn: as `export_savedmodel` takes it.
+      default_output_alternative_key: None: estimators of `tf.contrib.learn` took it.
+      assets_extra: as `export_savedmodel` takes it.
+      as_text: as `export_savedmodel` takes it.
+      exports_to_keep: how many of the newest; None, or 0, for all.
+      strip_default_attrs: as `export_savedmodel` takes it.
+
+    Raises:
+      ValueError: `default_output_alternative_key` is given.
+    """
+    if default_output_alternative_key is not None:
+        raise ValueError(
+            "default_output_alternative_key is not supported in core Estimator. Given: "
+            f"{default_output_alternative_key}"
+        )
+
+    def export_fn(
+        estimator: Estimator,
+        export_dir_base: str,
+        checkpoint_path: str | None = None,
+        strip_default_attrs: bool | None = False,
+    ) -> Any:
+        path = estimator.export_savedmodel(
+            export_dir_base,
+            serving_input_fn,
+            assets_extra=assets_extra,
+            as_text=as_text,
+            checkpoint_path=checkpoint_path,
+            strip_default_attrs=bool(strip_default_attrs),
+        )
+        delete_old(tf.compat.as_str(export_dir_base), exports_to_keep or None)
+        return path
+
+    return ExportStrategy("Servo", export_fn, strip_default_attrs)
+
+
+__all__ = ["ExportStrategy", "make_export_strategy"]

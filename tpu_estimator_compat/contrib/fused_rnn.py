@@ -1,0 +1,285 @@
+"""Cells of `tf.contrib.rnn` that had kernels of their own, and those that run a whole sequence.
+
+Their kernels are gone; operations of the graph compute the same, and XLA fuses them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tf_keras.src.layers.rnn.legacy_cells import GRUCell, LSTMCell, LSTMStateTuple, RNNCell
+from tf_keras.src.legacy_tf_layers.base import Layer
+
+
+class LSTMBlockCell(LSTMCell):
+    """An LSTM cell: `tf.nn.rnn_cell.LSTMCell` by other arguments, with its variables' names.
+
+    Args:
+      num_units: depth of its state.
+      forget_bias: what is added to the forget gate.
+      cell_clip: the largest absolute value of the cell's state; None, or one below 0, for any.
+      use_peephole: whether gates see the cell's state.
+      dtype: of the variables.
+      reuse: whether variables are those that are there.
+      name: of the layer.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: float | None = None,
+        use_peephole: bool = False,
+        dtype: Any = None,
+        reuse: bool | None = None,
+        name: str = "lstm_cell",
+    ):
+        super().__init__(
+            num_units,
+            use_peepholes=use_peephole,
+            cell_clip=_limit(cell_clip),
+            forget_bias=forget_bias,
+            reuse=reuse,
+            name=name,
+            dtype=dtype,
+        )
+
+
+class GRUBlockCellV2(GRUCell):
+    """A GRU cell: `tf.nn.rnn_cell.GRUCell` by other arguments, with its variables' names.
+
+    Args:
+      num_units: depth of its state.
+      cell_size: an older name of it.
+      reuse: whether variables are those that are there.
+      name: of the layer.
+
+    Raises:
+      ValueError: neither depth is given, or both.
+    """
+
+    def __init__(
+        self,
+        num_units: int | None = None,
+        cell_size: int | None = None,
+        reuse: bool | None = None,
+        name: str = "gru_cell",
+    ):
+        if (num_units is None) == (cell_size is None):
+            raise ValueError(
+                f"Exactly one of num_units or cell_size must be provided, got {num_units} and "
+                f"{cell_size}."
+            )
+        super().__init__(num_units or cell_size, reuse=reuse, name=name)
+
+
+class LSTMBlockFusedCell(Layer):
+    """An LSTM over a whole sequence.
+
+    Args:
+      num_units: depth of its output.
+      forget_bias: what is added to the forget gate.
+      cell_clip: the largest absolute value of the cell's state; None, or one below 0, for any.
+      use_peephole: whether gates see the cell's state.
+      reuse: whether variables are those that are there.
+      dtype: of the variables.
+      name: of the layer.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: float | None = None,
+        use_peephole: bool = False,
+        reuse: bool | None = None,
+        dtype: Any = None,
+        name: str = "lstm_fused_cell",
+    ):
+        super().__init__(_reuse=reuse, name=name, dtype=dtype)
+        self.num_units = num_units
+        self._forget_bias = forget_bias
+        self._cell_clip = _limit(cell_clip)
+        self._use_peephole = use_peephole
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables: kernel [depth + units, 4 units], bias, and diagonals of peepholes.
+
+        Raises:
+          ValueError: the depth of the input is not known.
+        """
+        of_list = isinstance(input_shape, list)
+        depth = tf.TensorShape(input_shape[0] if of_list else input_shape).as_list()[-1]
+        if depth is None:
+            raise ValueError(f"Expecting inputs_shape[2] to be set: {input_shape}")
+        units = self.num_units
+        self._kernel = self.add_weight("kernel", [depth + units, 4 * units])
+        self._bias = self.add_weight("bias", [4 * units], initializer=tf.zeros_initializer())
+        names = ("w_i_diag", "w_f_diag", "w_o_diag") if self._use_peephole else ()
+        self._diagonals = [self.add_weight(name, [units]) for name in names]
+        self.built = True
+
+    def call(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        dtype: Any = None,
+        sequence_length: Any = None,
+    ) -> tuple[Any, LSTMStateTuple]:
+        """Runs over the sequence.
+
+        Args:
+          inputs: [time, batch, depth], or a list of `time` tensors [batch, depth].
+          initial_state: cell's state and output, each [batch, units]; None for zeros.
+          dtype: of those zeros.
+          sequence_length: integers [batch]: outputs are zero, and the state stays, from there on.
+
+        Returns:
+          The outputs, in the form of `inputs`; the last state, an `LSTMStateTuple`.
+
+        Raises:
+          ValueError: neither `initial_state` nor `dtype` is given.
+        """
+        if initial_state is None and dtype is None:
+            raise ValueError("Either initial_state or dtype needs to be specified")
+        state = None if initial_state is None else LSTMStateTuple(*initial_state)
+        runs = FusedRNNCellAdaptor(_Step(self.num_units, self._step), use_dynamic_rnn=True)
+        return runs(inputs, state, dtype, sequence_length)
+
+    def _step(self, inputs: tf.Tensor, state: LSTMStateTuple) -> LSTMStateTuple:
+        """One step, https://arxiv.org/abs/1409.2329."""
+        cell, output = state
+        gates = tf.nn.bias_add(tf.matmul(tf.concat([inputs, output], 1), self._kernel), self._bias)
+        write, new, keep, show = tf.split(gates, 4, axis=1)
+        keep += self._forget_bias
+        if self._use_peephole:
+            write += cell * self._diagonals[0]
+            keep += cell * self._diagonals[1]
+        cell = tf.sigmoid(keep) * cell + tf.sigmoid(write) * tf.tanh(new)
+        if self._cell_clip is not None:
+            cell = tf.clip_by_value(cell, -self._cell_clip, self._cell_clip)
+        if self._use_peephole:
+            show += cell * self._diagonals[2]
+        return LSTMStateTuple(cell, tf.sigmoid(show) * tf.tanh(cell))
+
+
+class _Step(RNNCell):
+    """A function of input and state as a cell, without variables of its own."""
+
+    def __init__(self, units: int, function: Any):
+        super().__init__()
+        self._units, self._function = units, function
+
+    @property
+    def state_size(self) -> LSTMStateTuple:
+        return LSTMStateTuple(self._units, self._units)
+
+    @property
+    def output_size(self) -> int:
+        return self._units
+
+    def call(self, inputs: tf.Tensor, state: LSTMStateTuple) -> tuple[tf.Tensor, LSTMStateTuple]:
+        state = self._function(inputs, state)
+        return state.h, state
+
+
+class FusedRNNCell:
+    """What runs over a whole sequence; see `LSTMBlockFusedCell.call` for arguments and results."""
+
+    def __call__(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        dtype: Any = None,
+        sequence_length: Any = None,
+        scope: Any = None,
+    ) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+
+class FusedRNNCellAdaptor(FusedRNNCell):
+    """Runs a cell over a whole sequence.
+
+    Args:
+      cell: a `tf.nn.rnn_cell.RNNCell`.
+      use_dynamic_rnn: whether in a loop of the graph; otherwise it is unrolled.
+    """
+
+    def __init__(self, cell: RNNCell, use_dynamic_rnn: bool = False):
+        self._cell, self._use_dynamic_rnn = cell, use_dynamic_rnn
+
+    def __call__(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        dtype: Any = None,
+        sequence_length: Any = None,
+        scope: Any = None,
+    ) -> tuple[Any, Any]:
+        """See `FusedRNNCell`."""
+        listed = isinstance(inputs, list)
+        given = {
+            "sequence_length": sequence_length,
+            "initial_state": initial_state,
+            "dtype": dtype,
+            "scope": scope,
+        }
+        if self._use_dynamic_rnn:
+            whole = tf.stack(inputs) if listed else inputs
+            outputs, state = tf.nn.dynamic_rnn(self._cell, whole, time_major=True, **given)
+            return (tf.unstack(outputs) if listed else outputs), state
+        parts = inputs if listed else tf.unstack(inputs)
+        outputs, state = tf.nn.static_rnn(self._cell, parts, **given)
+        return (outputs if listed else tf.stack(outputs)), state
+
+
+class TimeReversedFusedRNN(FusedRNNCell):
+    """Runs over a sequence from its end.
+
+    Args:
+      cell: a `FusedRNNCell`, or an `LSTMBlockFusedCell`.
+    """
+
+    def __init__(self, cell: Any):
+        self._cell = cell
+
+    def __call__(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        dtype: Any = None,
+        sequence_length: Any = None,
+        scope: Any = None,
+    ) -> tuple[Any, Any]:
+        """See `FusedRNNCell`."""
+        outputs, state = self._cell(
+            _reversed(inputs, sequence_length),
+            initial_state=initial_state,
+            dtype=dtype,
+            sequence_length=sequence_length,
+            scope=scope,
+        )
+        return _reversed(outputs, sequence_length), state
+
+
+def _reversed(sequence: Any, lengths: Any) -> Any:
+    if isinstance(sequence, list):
+        return sequence[::-1]
+    if lengths is None:
+        return tf.reverse(sequence, [0])
+    return tf.reverse_sequence(sequence, lengths, seq_axis=0, batch_axis=1)
+
+
+def _limit(cell_clip: float | None) -> float | None:
+    return cell_clip if cell_clip is not None and cell_clip > 0 else None
+
+
+__all__ = [
+    "FusedRNNCell",
+    "FusedRNNCellAdaptor",
+    "GRUBlockCellV2",
+    "LSTMBlockCell",
+    "LSTMBlockFusedCell",
+    "TimeReversedFusedRNN",
+]

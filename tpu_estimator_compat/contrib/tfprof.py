@@ -1,0 +1,39 @@
+"""`tf.contrib.tfprof.model_analyzer`: what a graph holds and costs, in terms of `tf.profiler`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+Profiler = tf.profiler.Profiler
+advise = tf.profiler.advise
+
+_Options = tf.profiler.ProfileOptionBuilder
+
+# Scripts change these before they pass them.
+TRAINABLE_VARS_PARAMS_STAT_OPTIONS: dict[str, Any] = _Options.trainable_variables_parameter()
+FLOAT_OPS_OPTIONS: dict[str, Any] = _Options.float_operation()
+PRINT_ALL_TIMING_MEMORY: dict[str, Any] = _Options.time_and_memory()
+
+
+def print_model_analysis(
+    graph: tf.Graph,
+    run_meta: tf.RunMetadata | None = None,
+    op_log: Any = None,
+    tfprof_cmd: str = "scope",
+    tfprof_options: dict[str, Any] | None = None,
+) -> Any:
+    """`tf.profiler.profile` by its old arguments: prints, and returns, what was measured.
+
+    Args:
+      graph: what is looked at.
+      run_meta: of a run of it, for times and memory; None to go by the graph alone.
+      op_log: more about its operations, an `OpLogProto`.
+      tfprof_cmd: the view: "scope", "graph", "op" or "code".
+      tfprof_options: such as `TRAINABLE_VARS_PARAMS_STAT_OPTIONS`; None for all that is known.
+
+    Returns:
+      The tree of what was found: a `GraphNodeProto`, or of "op" and "code" a `MultiGraphNodeProto`.
+    """
+    return tf.profiler.profile(graph, run_meta, op_log, tfprof_cmd, tfprof_options or 0)
