@@ -1,6 +1,7 @@
 """TPU embedding columns: on tables as off TPU, and both as in the original."""
 
 import pathlib
+import shutil
 
 import columns_probe
 import numpy as np
@@ -13,6 +14,23 @@ import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
 
 PROBE = pathlib.Path(columns_probe.__file__)
+OF_TABLES = {  # what the model's optimizers are to tables, by columns_probe.OPTIMIZERS
+    "sgd": embedding.StochasticGradientDescentParameters(0.2),
+    "adagrad": embedding.AdagradParameters(0.2),
+    "momentum": embedding.MomentumParameters(0.2, 0.9),
+    "nesterov": embedding.MomentumParameters(0.2, 0.9, use_nesterov=True),
+    "ftrl": embedding.FtrlParameters(
+        0.2, l1_regularization_strength=0.01, l2_regularization_strength=0.02
+    ),
+    "rmsprop": embedding.RMSPropParameters(0.02, 0.9, 0.5, 1e-3),
+    "adam": embedding.AdamParameters(0.02),
+}
+OTHERWISE = {  # on tables
+    "adam",  # corrects no bias, and leaves rows alone that no id looks up
+    "rmsprop",  # begins with squares of zero, and not of one
+}
+
+IN_THE_ORIGINAL = ("sgd", "adagrad", "momentum", "ftrl", "adam")
 
 
 def estimator_of(folder, use_tpu, optimizer, strategy=None, **more):
@@ -28,9 +46,7 @@ def estimator_of(folder, use_tpu, optimizer, strategy=None, **more):
         train_batch_size=columns_probe.BATCH,
         eval_batch_size=columns_probe.BATCH,
         predict_batch_size=columns_probe.BATCH,
-        embedding_config_spec=embedding.EmbeddingConfigSpec(
-            columns, columns_probe.optimizer_of_tables(embedding, optimizer)
-        ),
+        embedding_config_spec=embedding.EmbeddingConfigSpec(columns, OF_TABLES[optimizer]),
         **more,
     )
 
@@ -41,7 +57,7 @@ def check_same(found, wanted):
         np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
+@pytest.mark.parametrize("optimizer", sorted(set(OF_TABLES) - OTHERWISE))
 def test_tables_and_ordinary_columns_are_the_same_model(tmp_path, strategy, optimizer):
     found = {}
     for use_tpu in (True, False):
@@ -76,15 +92,16 @@ def test_a_run_goes_on_from_the_other_kind(tmp_path, strategy):
 @pytest.mark.parity
 def test_the_original_and_tables_read_each_others_checkpoints(tmp_path, original):
     """Numbers, names and checkpoints of 2.15 off TPU; then each goes on where the other stopped."""
-    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs = tmp_path / "theirs"
     off_tpu = estimator_of(tmp_path / "off", False, "adagrad")
     off_tpu.train(columns_probe.input_fn, steps=2)
-    estimator_of(ours, True, "adagrad").train(columns_probe.input_fn, steps=2)
-    given = [
-        {"model_dir": str(theirs), "steps": 2, "optimizer": "adagrad"},
-        {"model_dir": str(ours), "steps": 2, "optimizer": "adagrad"},
-    ]
-    first, went_on = original.run(PROBE, given=given)
+    given = [{"model_dir": str(theirs), "steps": 2, "optimizer": "adagrad"}]
+    for optimizer in IN_THE_ORIGINAL:
+        ours = tmp_path / optimizer
+        estimator_of(ours, True, optimizer).train(columns_probe.input_fn, steps=2)
+        shutil.copytree(ours, tmp_path / f"{optimizer}_off")
+        given.append({"model_dir": str(ours), "steps": 2, "optimizer": optimizer})
+    first, *others = original.run(PROBE, given=given)
     check_same(columns_probe.values_in(str(tmp_path / "off")), first["values"])
 
     on_theirs = estimator_of(theirs, True, "adagrad")
@@ -92,9 +109,15 @@ def test_the_original_and_tables_read_each_others_checkpoints(tmp_path, original
     assert evaluated["loss"] == pytest.approx(first["results"]["loss"], rel=1e-5)
     assert evaluated["out"] == pytest.approx(first["results"]["out"], rel=1e-4)
     on_theirs.train(columns_probe.input_fn, steps=2)
-    check_same(columns_probe.values_in(str(theirs)), went_on["values"])
-    evaluated = estimator_of(ours, True, "adagrad").evaluate(columns_probe.input_fn, steps=4)
-    assert evaluated["loss"] == pytest.approx(went_on["results"]["loss"], rel=1e-5)
+    went_on = dict(zip(IN_THE_ORIGINAL, others, strict=True))
+    check_same(columns_probe.values_in(str(theirs)), went_on["adagrad"]["values"])
+    for optimizer, found in went_on.items():
+        off_tpu = estimator_of(tmp_path / f"{optimizer}_off", False, optimizer)
+        off_tpu.train(columns_probe.input_fn, steps=2)
+        check_same(columns_probe.values_in(off_tpu.model_dir), found["values"])
+        on_tables = estimator_of(tmp_path / optimizer, True, optimizer)
+        evaluated = on_tables.evaluate(columns_probe.input_fn, steps=4)
+        assert evaluated["loss"] == pytest.approx(found["results"]["loss"], rel=1e-5)
 
 
 def model_of_sequences(columns, kernel_shape):
@@ -161,6 +184,40 @@ def test_a_warm_start_reaches_tables(tmp_path, strategy):
     assert np.abs(first - now).max() < 0.2  # one step away, not another start
     fresh = np.random.RandomState(1).normal(size=first.shape)
     assert np.abs(fresh - now).max() > 0.3
+
+
+@pytest.mark.parametrize("names", [{"/": "/"}, None], ids=["all", "by name"])
+def test_init_from_checkpoint_in_model_fn_reaches_tables(tmp_path, strategy, names):
+    old = estimator_of(tmp_path / "old", False, "adagrad")
+    old.train(columns_probe.input_fn, steps=2)
+    tables = [n for n in old.get_variable_names() if n.endswith(("_weights", "_embedding"))]
+    columns = columns_probe.tpu_columns()
+    model_fn = columns_probe.model_with(
+        columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
+    )
+
+    def from_checkpoint(features, labels, mode, params):
+        spec = model_fn(features, labels, mode, {**params, "optimizer": "sgd"})
+        assert not {v.op.name for v in tf.trainable_variables()} & set(tables)
+        tf.train.init_from_checkpoint(str(tmp_path / "old"), names or {n: n for n in tables})
+        return spec
+
+    new = tpu.TPUEstimator(
+        from_checkpoint,
+        str(tmp_path / "new"),
+        tpu.RunConfig(train_distribute=strategy(2)),
+        {},
+        train_batch_size=columns_probe.BATCH,
+        embedding_config_spec=embedding.EmbeddingConfigSpec(
+            columns, embedding.StochasticGradientDescentParameters(1e-9)
+        ),
+    )
+    new.train(columns_probe.input_fn, steps=1)
+    assert len(tables) == 3
+    for name in tables:
+        np.testing.assert_allclose(
+            new.get_variable_value(name), old.get_variable_value(name), rtol=1e-6, err_msg=name
+        )
 
 
 def model_of_sums(column):

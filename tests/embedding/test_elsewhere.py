@@ -1,6 +1,7 @@
-"""Tables in exports, in `keras_model()`, and with hooks that look at the step."""
+"""Tables in exports, in `keras_model()` and other Keras models, and with hooks."""
 
 import columns_probe
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf2
@@ -8,7 +9,7 @@ import tensorflow.compat.v1 as tf
 import tf_keras
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat import embedding
+from tpu_estimator_compat import embedding, weight_map
 from tpu_estimator_compat import estimator as estimators
 
 BATCH, ROWS = 8, 6
@@ -120,6 +121,47 @@ def test_hooks_see_tables_and_steps(tmp_path, strategy):
     assert np.abs(hook.rows[2] - hook.rows[1]).max() > 0.01
 
 
+def new_model(activation_of):
+    """The model written anew; `activation_of` takes ids of shape [batch] to what is looked up."""
+    inputs = {
+        "ids": keras.Input([], BATCH, dtype="int64", name="ids"),
+        "x": keras.Input([3], BATCH, name="x"),
+    }
+    summed = keras.layers.Add()([activation_of(inputs["ids"]), inputs["x"]])
+    return keras.Model(inputs, keras.layers.Dense(1, use_bias=False, name="last")(summed))
+
+
+def check_maps(tmp_path, strategy, model, mapping):
+    """Weights of a training with tables make a new model predict the same."""
+    estimator = estimator_of(tmp_path, strategy(2))
+    estimator.train(input_fn, steps=2)
+    values = weight_map.read_variables(str(tmp_path))
+    assert weight_map.propose(values, model) == mapping
+    assert set(weight_map.assign(values, model, mapping)) == {
+        "beta1_power",
+        "beta2_power",
+        "global_step",
+    }
+    wanted = [prediction["out"] for prediction in estimator.predict(input_fn)]
+    found = np.concatenate([model(features)[:, 0] for features, _ in batches(BATCH)])
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_a_table_is_taken_to_an_embedding_layer(tmp_path, strategy):
+    model = new_model(keras.layers.Embedding(ROWS, 3, name="table"))
+    mapping = {"table": "table/embeddings", "kernel": "last/kernel"}
+    check_maps(tmp_path, strategy, model, mapping)
+
+
+def test_a_table_is_taken_to_a_distributed_embedding(tmp_path, strategy):
+    layers = pytest.importorskip("keras_rs").layers
+    config = layers.TableConfig("table", ROWS, 3)
+    feature = layers.FeatureConfig("ids", config, (BATCH,), (BATCH, 3))
+    model = new_model(layers.DistributedEmbedding(feature, name="tables"))
+    mapping = {"table": "tables/table/embeddings", "kernel": "last/kernel"}
+    check_maps(tmp_path, strategy, model, mapping)
+
+
 def test_an_export_serves_raw_ids(tmp_path, strategy):
     columns = columns_probe.tpu_columns()
     estimator = tpu.TPUEstimator(
@@ -168,3 +210,32 @@ def serialized(features):
             (kind.float_list if value.dtype == np.float32 else kind.int64_list).value.extend(given)
         examples.append(example.SerializeToString())
     return examples
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_keras_model_predicts_what_sparse_ids_and_weights_say(tmp_path, strategy, replicas):
+    columns = columns_probe.tpu_columns()
+    estimator = tpu.TPUEstimator(
+        columns_probe.model_with(
+            columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
+        ),
+        str(tmp_path),
+        tpu.RunConfig(train_distribute=strategy(replicas)),
+        params={"optimizer": "adagrad"},
+        train_batch_size=columns_probe.BATCH,
+        predict_batch_size=columns_probe.BATCH,
+        embedding_config_spec=embedding.EmbeddingConfigSpec(
+            columns, embedding.AdagradParameters(0.2)
+        ),
+    )
+    estimator.train(columns_probe.input_fn, steps=2)
+    count = 3 * columns_probe.BATCH - 3  # the last batch is short
+
+    def examples(params=None):
+        features, _ = columns_probe.data()
+        return tf2.data.Dataset.from_tensor_slices(features).take(count).batch(8)
+
+    wanted = [prediction["out"] for prediction in estimator.predict(examples)]
+    found = estimator.keras_model().predict(examples(), verbose=0)
+    # The sums are of values near 1.
+    np.testing.assert_allclose(found["out"], wanted, rtol=1e-5, atol=1e-6)

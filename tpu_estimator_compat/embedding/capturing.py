@@ -1,9 +1,10 @@
 """Tables in a captured graph: activations for model_fn, lookups before a step, updates after it.
 
 model_fn is called between `enter` and `leave`. `enter` takes ids out of the features and puts
-placeholders of activations in their places; `leave` makes the variables, which feature columns name
-only once model_fn has used them, and the lookups that the placeholders stand for. `updates` builds
-the host's share of a training step.
+placeholders of activations in their places; `leave` makes the lookups that they stand for. A table
+is a variable as soon as its name is known, that of a feature column once model_fn uses the column:
+`tf.train.init_from_checkpoint` in model_fn finds it. `updates` builds the host's share of a
+training step.
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.tpu import feature_column as tpu_columns
 from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2
 
-from tpu_estimator_compat.embedding import lookup, optimizers
+from tpu_estimator_compat.embedding import lookup, optimizers, sharding
 from tpu_estimator_compat.embedding.interception import Interception
 from tpu_estimator_compat.embedding.lookup import Ids, Occurrences
 from tpu_estimator_compat.embedding.resolution import Embedding, Table
+from tpu_estimator_compat.program import shards
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.program.shards import Shard
 from tpu_estimator_compat.program.step_plan import Lookups
+from tpu_estimator_compat.runtime.workers import Workers
 from tpu_estimator_compat.spec import ModeKeys
+
+_WHILE_MODEL_FN = "embedding_tables"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,14 +56,23 @@ class CapturedTables:
       embedding: the tables and their features.
       mode: a `ModeKeys` value.
       batch_size: rows of the features of one replica, where shapes must be static; else None.
+      group: the machines that train together, each of which is to have a shard of every table;
+        None where this one is to have the tables whole.
 
     Raises:
       ValueError: a table that is to be trained has no optimizer.
     """
 
-    def __init__(self, embedding: Embedding, mode: str, batch_size: int | None):
+    def __init__(
+        self,
+        embedding: Embedding,
+        mode: str,
+        batch_size: int | None,
+        group: Workers | None = None,
+    ):
         self._embedding = embedding
         self._trains = mode == ModeKeys.TRAIN and bool(embedding.tables)
+        self._group = group if self._trains else None
         self._batch_size = batch_size
         if self._trains:
             embedding.check_optimizers()
@@ -65,14 +80,19 @@ class CapturedTables:
         self._found: dict[str, Occurrences] = {}
         self._tables: dict[str, tf.Variable] = {}
         self._slots: dict[str, list[tf.Variable]] = {}
+        self._shards: dict[str, Shard] = {}
         self._tensors: dict[Key, tuple[tf.Tensor, tf.Tensor]] = {}
+        self._partial: set[Key] = set()
         self._interception: Interception | None = None
 
     @property
     def lookups(self) -> Lookups:
-        """What the host looks up before a step."""
+        """What the host looks up before a step; where tables are sharded, after `updates`."""
         results = [t for found in self._found.values() for t in _results(found)]
-        return Lookups(self._tensors, results if self._trains else ())
+        sharded = [v for v in self.variables if v._get_save_slice_info() is not None]
+        return Lookups(
+            self._tensors, results if self._trains else (), sharded, frozenset(self._partial)
+        )
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -100,6 +120,13 @@ class CapturedTables:
                 f"ids of {sorted(self._embedding.features)}. Got {features!r}."
             )
         features = copy.copy(features)
+        used = _UsedColumns(self._name_columns_table)
+        tf.compat.v1.get_default_graph().get_collection_ref(tpu_columns._TPU_FC_TO_SCOPE)[:] = [
+            used
+        ]
+        for table in self._embedding.tables.values():
+            if table.column_key is None:
+                self._make_table(table, table.name)
         with tf.name_scope("tpu_embedding"):
             for name in self._embedding.tables:
                 for feature in self._embedding.tables[name].features:
@@ -151,60 +178,77 @@ class CapturedTables:
         return placeholder
 
     def leave(self) -> None:
-        """Makes variables and lookups; model_fn has been called.
+        """Makes slots and lookups; model_fn has been called.
 
         Raises:
           RuntimeError: model_fn has not used the feature columns of a table.
         """
         if self._interception is not None:
             self._interception.hide()
-        names = self._variable_names()
+        graph, names = tf.compat.v1.get_default_graph(), tf.compat.v1.GraphKeys
+        del graph.get_collection_ref(tpu_columns._TPU_FC_TO_SCOPE)[:]  # no MetaGraph can hold it
         for name, table in self._embedding.tables.items():
-            self._make_variables(table, names[name])
-        with tf.name_scope("tpu_embedding_lookup"):
-            for name, given in self._inputs.items():
-                self._look_up(name, given)
-
-    def _variable_names(self) -> dict[str, str]:
-        """The tables' variables: as an ordinary column would name them, or as the tables."""
-        graph = tf.compat.v1.get_default_graph()
-        scopes = graph.get_collection_ref(tpu_columns._TPU_FC_TO_SCOPE)
-        used = scopes[0] if scopes else {}
-        names = {}
-        for name, table in self._embedding.tables.items():
-            if table.column_key is None:
-                names[name] = name
-            elif table.column_key in used:
-                scope, variable = used[table.column_key]
-                names[name] = f"{scope}/{variable}" if scope else variable
-            else:
+            if name not in self._tables:
                 raise RuntimeError(
                     f"model_fn did not use the feature column of the table {name}, which gives its "
                     "variable a name. Make sure that the feature columns passed to TPUEstimator's "
                     "embedding_config_spec are used in model_fn, or leave this one out."
                 )
-        del scopes[:]  # a collection that no MetaGraph can hold
-        return names
+            # Those of an ordinary column are trainable, too: warm starts go by that.
+            graph.add_to_collections(
+                [names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES], self._tables[name]
+            )
+            self._make_slots(table)
+        with tf.name_scope("tpu_embedding_lookup"):
+            for name, given in self._inputs.items():
+                self._look_up(name, given)
 
-    def _make_variables(self, table: Table, variable_name: str) -> None:
+    def _name_columns_table(self, column_key: str, scope: str, name: str) -> None:
+        """Called when model_fn first uses a column, which then knows its variable's name."""
+        for table in self._embedding.tables.values():
+            if table.column_key == column_key:
+                self._make_table(table, f"{scope}/{name}" if scope else name)
+
+    def _make_table(self, table: Table, variable_name: str) -> None:
+        """Makes a table's variable, which is in no collection while model_fn runs.
+
+        Its optimizer, averages and regularisers are for the variables that they find there.
+        """
         shape = [table.config.vocabulary_size, table.config.dimension]
-        # Those of an ordinary column are trainable, too: warm starts go by that.
-        self._tables[table.name] = _variable(
-            variable_name, shape, table.config.initializer, trainable=True
-        )
+        initializer, shard = table.config.initializer, self._shard(table, variable_name)
+        if shard is not None:
+            self._shards[table.name] = shard
+            shape, initializer = shard.own_shape, sharding.initializer(initializer, shard)
+        no_scope = tf.compat.v1.VariableScope(reuse=False, name="")
+        with tf.compat.v1.variable_scope(no_scope, auxiliary_name_scope=False):
+            variable = _variable(variable_name, shape, initializer, collections=[_WHILE_MODEL_FN])
+        if shard is not None:
+            shards.make_slice(variable, shard)
+        self._tables[table.name] = variable
+        # Where get_variable puts whatever is trainable.
+        del tf.compat.v1.get_collection_ref(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)[-1]
+
+    def _shard(self, table: Table, variable_name: str) -> Shard | None:
+        """The rows of a table that are this machine's; None for all, where there are but few."""
+        rows, group = table.config.vocabulary_size, self._group
+        if group is None or rows < group.count:
+            return None
+        shape = [rows, table.config.dimension]
+        return Shard.of_machine(variable_name, shape, group.count, group.index)
+
+    def _make_slots(self, table: Table) -> None:
         if not self._trains:
             return
         assert table.parameters is not None  # checked when this was made
-        optimizer = optimizers.OPTIMIZERS[type(table.parameters)]
-        self._slots[table.name] = [
-            _variable(
-                f"{variable_name}/{slot.suffix}",
-                shape,
-                _filled_with(slot.initial(table.parameters)),
-                trainable=False,
-            )
-            for slot in optimizer.slots
-        ]
+        variable, shard = self._tables[table.name], self._shards.get(table.name)
+        slots = []
+        for slot in optimizers.OPTIMIZERS[type(table.parameters)].slots:
+            name = f"{variable.op.name}/{slot.suffix}"
+            initializer = _filled_with(slot.initial(table.parameters))
+            slots.append(_variable(name, variable.shape, initializer, trainable=False))
+            if shard is not None:
+                shards.make_slice(slots[-1], dataclasses.replace(shard, name=name))
+        self._slots[table.name] = slots
 
     def _look_up(self, name: str, given: _Input) -> None:
         config = self._embedding.features[name]
@@ -213,12 +257,18 @@ class CapturedTables:
         # TensorFlow's error says "{{node ...}} indices[i] = id is not in [0, rows)". That costs a
         # step nothing; an assertion for each feature is seven operations in every step.
         error = f"Feature_{name}_has_ids_that_table_{table.name}_does_not_have"
-        tensor = found.activation(self._tables[table.name], error)
-        self._tensors[key(given.activation)] = (given.activation, tensor)
-        self._found[name] = found
+        if table.name in self._shards:  # whose rows are looked up when all machines' ids are known
+            message = f"Feature {name} has ids that table {table.name} does not have."
+            self._found[name] = found.checked(table.config.vocabulary_size, error, message)
+            return
+        rows = found.rows(self._tables[table.name], error)
+        self._tensors[key(given.activation)] = (given.activation, found.activation(rows))
+        self._found[name] = found.after(rows)
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
         """Builds what updates the tables when the replicas have made a step.
+
+        Of tables that are sharded it builds the lookups, too: they are those of all replicas.
 
         Args:
           host: makes the placeholders of the host's share.
@@ -232,10 +282,28 @@ class CapturedTables:
         gradients = self._gradients(step)
         rates = _Rates(step, host)
         with tf.name_scope("tpu_embedding_update"):
+            found = {name: _of_all_replicas(self._found[name], host) for name in self._inputs}
+            for name, occurrences in found.items():
+                table = self._embedding.features[name].table_id
+                if table in self._shards:
+                    found[name] = occurrences.held_by(self._shards[table])
+                    self._look_up_own(name, found[name], self._tables[table], host.replicas)
             return [
-                self._update(table, gradients, rates.of(table), host)
+                self._update(table, found, gradients, rates.of(table), host)
                 for table in self._embedding.tables.values()
             ]
+
+    def _look_up_own(self, name: str, held: Occurrences, table: tf.Variable, replicas: int) -> None:
+        """A feature's activations in all replicas, as far as they are made of this machine's rows.
+
+        Their sum over machines is what the replicas are fed.
+        """
+        activation = self._inputs[name].activation
+        batch, *others = activation.shape.as_list()
+        held = dataclasses.replace(held, shape=[replicas * batch, *others])
+        rows = held.rows(table, "rows_of_this_machine")
+        self._tensors[key(activation)] = (activation, held.activation(rows))
+        self._partial.add(key(activation))
 
     def _gradients(self, step: tf.Variable) -> dict[str, tf.Tensor]:
         """By feature the gradient of a replica's loss, multiplied as the spec wants it."""
@@ -260,6 +328,7 @@ class CapturedTables:
     def _update(
         self,
         table: Table,
+        found: Mapping[str, Occurrences],
         gradients: Mapping[str, tf.Tensor],
         rate: tf.Tensor,
         host: HostPlaceholders,
@@ -267,11 +336,10 @@ class CapturedTables:
         """Sums the gradients of each row over features, examples and replicas, and applies them."""
         ids, of_rows = [], []
         for name in table.features:
-            found = _of_all_replicas(self._found[name], host)
             gradient = host.over_replicas(gradients[name])
             gradient = tf.reshape(gradient, [-1, table.config.dimension])
-            ids.append(found.ids)
-            of_rows.append(lookup.row_gradients(gradient, found))
+            ids.append(found[name].ids)
+            of_rows.append(lookup.row_gradients(gradient, found[name]))
         unique, index = tf.unique(_joined(ids))
         summed = tf.math.unsorted_segment_sum(_joined(of_rows), index, tf.size(unique))
         if (limit := self._embedding.clipping_limit) is not None:
@@ -281,6 +349,22 @@ class CapturedTables:
         return optimizers.apply(
             table.parameters, optimizers.Rows(variable, slots, unique, summed, rate)
         )
+
+
+class _UsedColumns(dict[str, tuple[str, str]]):
+    """What TPU columns note in the graph when they are used: by key the scope and the name.
+
+    Args:
+      noted: called with key, scope and name.
+    """
+
+    def __init__(self, noted: Callable[[str, str, str], None]):
+        super().__init__()
+        self._noted = noted
+
+    def __setitem__(self, key: str, scope_and_name: tuple[str, str]) -> None:
+        super().__setitem__(key, scope_and_name)
+        self._noted(key, *scope_and_name)
 
 
 class _Rates:
@@ -312,9 +396,9 @@ def _filled_with(value: float) -> Callable[..., tf.Tensor]:
     return initializer
 
 
-def _variable(name: str, shape: list[int], initializer: Any, *, trainable: bool) -> tf.Variable:
+def _variable(name: str, shape: Any, initializer: Any, **options: Any) -> tf.Variable:
     return tf.compat.v1.get_variable(
-        name, shape, tf.float32, initializer, trainable=trainable, use_resource=True
+        name, shape, tf.float32, initializer, use_resource=True, **options
     )
 
 

@@ -27,11 +27,11 @@ class Interception:
     def __init__(self) -> None:
         self.gradients: dict[str, tf.Tensor] = {}
         self._graph = tf.compat.v1.get_default_graph()
-        # It is no global variable: checkpoints do not know it.
-        self._dummy = tf.compat.v1.get_variable(
-            NAME,
-            [1],
-            initializer=tf.compat.v1.zeros_initializer(),
+        # It is no global variable: checkpoints do not know it. Nor is it one of get_variable, which
+        # init_from_checkpoint would look for.
+        self._dummy = tf.compat.v1.Variable(
+            tf.zeros([1]),
+            name=NAME,
             use_resource=True,
             trainable=True,
             collections=[_COLLECTION, tf.compat.v1.GraphKeys.LOCAL_VARIABLES],

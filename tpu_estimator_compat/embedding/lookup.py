@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig
+from tpu_estimator_compat.program.shards import Shard
 
 Ids = Any  # a tensor or a SparseTensor of integers
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")  # of operations
@@ -43,20 +44,58 @@ class Occurrences:
     size: tf.Tensor | None = None
     count: tf.Tensor | None = None
 
-    def activation(self, table: tf.Variable, name: str) -> tf.Tensor:
-        """What the table holds for the ids: float32 of `shape`; zeros for a row without ids.
+    def rows(self, table: tf.Variable, name: str) -> tf.Tensor:
+        """What the table holds for each id: float32 of shape [n, dimension].
 
         Args:
           table: the table.
-          name: of the operation that fails for an id that the table does not have.
+          name: of the operation, which fails for an id that the table does not have.
         """
-        found = tf.raw_ops.ResourceGather(
+        return tf.raw_ops.ResourceGather(
             resource=table.handle,
             indices=self.ids,
             dtype=tf.float32,
             validate_indices=True,
             name=_NOT_IN_NAMES.sub("_", name),
         )
+
+    def checked(self, rows: int, name: str, message: str) -> Occurrences:
+        """The same where every id is that of one of `rows` rows.
+
+        Args:
+          rows: of the table.
+          name: of the operation, which fails where not, as in `rows`.
+          message: what its error says.
+        """
+        known = tf.logical_and(self.ids >= 0, self.ids < rows)
+        check = tf.raw_ops.Assert(
+            condition=tf.reduce_all(known),
+            data=[message, f"They are not in [0, {rows}):", tf.boolean_mask(self.ids, ~known)],
+            name=_NOT_IN_NAMES.sub("_", name),
+        )
+        with tf.control_dependencies([check]):
+            return dataclasses.replace(self, ids=tf.identity(self.ids))
+
+    def held_by(self, shard: Shard) -> Occurrences:
+        """Those whose row a shard has; their ids count from its first row."""
+        held = tf.logical_and(self.ids >= shard.first, self.ids < shard.first + shard.rows)
+        places = tf.where(held)[:, 0]
+        outputs, weights = self.outputs, self.weights
+        return dataclasses.replace(
+            self,
+            ids=tf.gather(self.ids, places) - shard.first,
+            outputs=places if outputs is None else tf.gather(outputs, places),
+            weights=None if weights is None else tf.gather(weights, places),
+        )
+
+    def after(self, rows: tf.Tensor) -> Occurrences:
+        """The same once `rows` are there: nothing else fails for an id of no table first."""
+        with tf.control_dependencies([rows]):
+            return dataclasses.replace(self, ids=tf.identity(self.ids))
+
+    def activation(self, rows: tf.Tensor) -> tf.Tensor:
+        """What model_fn is given: float32 of `shape`; zeros for an example without ids."""
+        found = rows
         if self.outputs is not None:
             if self.weights is not None:
                 found *= self.weights[:, tf.newaxis]

@@ -1,8 +1,7 @@
 """The optimizers of tables: how a step's gradients change the rows that it looked up.
 
-An optimizer is a row of `OPTIMIZERS`: its slots, and a function that builds the update. Where
-TensorFlow has a kernel that changes some rows of a variable in place, that is the update. The
-formulas are those that `tensorflow/core/protobuf/tpu/optimization_parameters.proto` refers to.
+An optimizer is a row of `OPTIMIZERS`: its slots, and a formula. The formulas are those that
+`tensorflow/core/protobuf/tpu/optimization_parameters.proto` refers to.
 """
 
 from __future__ import annotations
@@ -34,15 +33,17 @@ class Rows:
     gradients: tf.Tensor
     learning_rate: tf.Tensor
 
-    @property
-    def kernel_arguments(self) -> dict[str, tf.Tensor]:
-        """What every sparse kernel of TensorFlow takes."""
-        return {
-            "var": self.table.handle,
-            "lr": self.learning_rate,
-            "grad": self.gradients,
-            "indices": self.ids,
-        }
+    def of(self, variable: tf.Variable) -> tf.Tensor:
+        """What the table or a slot holds for the rows: float32 of shape [n, dimension]."""
+        return tf.raw_ops.ResourceGather(
+            resource=variable.handle, indices=self.ids, dtype=tf.float32, validate_indices=False
+        )
+
+    def put(self, variable: tf.Variable, values: tf.Tensor) -> tf.Operation:
+        """Puts values of the rows into the table or a slot."""
+        return tf.raw_ops.ResourceScatterUpdate(
+            resource=variable.handle, indices=self.ids, updates=values
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,21 +59,31 @@ class Slot:
     initial: Callable[[Any], float] = lambda parameters: 0.0
 
 
+Updated = tuple[tf.Tensor, list[tf.Tensor]]  # weights and slots
+Formula = Callable[[Any, tf.Tensor, list[tf.Tensor], tf.Tensor, tf.Tensor], Updated]
+"""Takes the parameters, then weights, slots and gradients, each of shape [n, dimension], and the
+learning rate; returns new weights and slots."""
+
+
 @dataclasses.dataclass(frozen=True)
 class TableOptimizer:
     """One optimizer.
 
     Attributes:
       slots: its variables.
-      update: takes the parameters and the rows; builds the update, returns its operations.
+      formula: what becomes of rows.
     """
 
     slots: Sequence[Slot]
-    update: Callable[[Any, Rows], list[tf.Operation]]
+    formula: Formula
 
 
 def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
     """Builds the update of rows: weight decay, the optimizer, limits of weights, in this order.
+
+    The rows are read, computed with, and put back. TensorFlow's kernels that update rows in place,
+    such as ResourceSparseApplyAdagrad, took twice as long: they compute row by row. Every variable
+    is written once, by what was read of it, which is all the order that is needed.
 
     Weights decay as in TensorFlow 1's `DecoupledWeightDecayExtension`: before the update, by a part
     of what they are (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101).
@@ -86,12 +97,14 @@ def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
     """
     if isinstance(parameters, p.AdamParameters) and not parameters.lazy_adam:
         rows = _all_rows(rows)
-    rows = dataclasses.replace(rows, gradients=_limited_gradients(parameters, rows.gradients))
-    with tf.control_dependencies(_decay(parameters, rows)):
-        rows = dataclasses.replace(rows, gradients=tf.identity(rows.gradients))
-        updates = OPTIMIZERS[type(parameters)].update(parameters, rows)
-    with tf.control_dependencies(updates):
-        return tf.group(*updates, *_limit_weights(parameters, rows))
+    slots, rate = [rows.of(slot) for slot in rows.slots], rows.learning_rate
+    gradients = _limited(rows.gradients, parameters.clip_gradient_min, parameters.clip_gradient_max)
+    weights = _decayed(parameters, rows.of(rows.table), rate)
+    formula = OPTIMIZERS[type(parameters)].formula
+    weights, slots = formula(parameters, weights, slots, gradients, rate)
+    weights = _limited(weights, parameters.clip_weight_min, parameters.clip_weight_max)
+    updates = [rows.put(slot, new) for slot, new in zip(rows.slots, slots, strict=True)]
+    return tf.group(rows.put(rows.table, weights), *updates)
 
 
 def _all_rows(rows: Rows) -> Rows:
@@ -103,10 +116,6 @@ def _all_rows(rows: Rows) -> Rows:
     return dataclasses.replace(rows, ids=ids, gradients=gradients)
 
 
-def _limited_gradients(parameters: p.OptimizationParameters, gradients: tf.Tensor) -> tf.Tensor:
-    return _limited(gradients, parameters.clip_gradient_min, parameters.clip_gradient_max)
-
-
 def _limited(values: tf.Tensor, least: float | None, most: float | None) -> tf.Tensor:
     if least is not None:
         values = tf.maximum(values, least)
@@ -115,162 +124,137 @@ def _limited(values: tf.Tensor, least: float | None, most: float | None) -> tf.T
     return values
 
 
-def _decay(parameters: p.OptimizationParameters, rows: Rows) -> list[tf.Operation]:
+def _decayed(
+    parameters: p.OptimizationParameters, weights: tf.Tensor, learning_rate: tf.Tensor
+) -> tf.Tensor:
     if not parameters.weight_decay_factor:
-        return []
+        return weights
     part = tf.constant(parameters.weight_decay_factor, tf.float32)
     if parameters.multiply_weight_decay_factor_by_learning_rate:
-        part *= rows.learning_rate
-    values = part * _gathered(rows.table, rows.ids)
-    return [_subtract(rows.table, rows.ids, values)]
+        part *= learning_rate
+    return weights - part * weights
 
 
-def _limit_weights(parameters: p.OptimizationParameters, rows: Rows) -> list[tf.Operation]:
-    least, most = parameters.clip_weight_min, parameters.clip_weight_max
-    if least is None and most is None:
-        return []
-    # Not the tensor that was read before the update: control dependencies hold for new reads.
-    values = _limited(_gathered(rows.table, rows.ids), least, most)
-    return [_put(rows.table, rows.ids, values)]
-
-
-def _gathered(variable: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-    return tf.raw_ops.ResourceGather(
-        resource=variable.handle, indices=ids, dtype=tf.float32, validate_indices=False
-    )
-
-
-def _put(variable: tf.Variable, ids: tf.Tensor, values: tf.Tensor) -> tf.Operation:
-    return tf.raw_ops.ResourceScatterUpdate(resource=variable.handle, indices=ids, updates=values)
-
-
-def _subtract(variable: tf.Variable, ids: tf.Tensor, values: tf.Tensor) -> tf.Operation:
-    return tf.raw_ops.ResourceScatterSub(resource=variable.handle, indices=ids, updates=values)
-
-
-def _descend(parameters: p.StochasticGradientDescentParameters, rows: Rows) -> list[tf.Operation]:
+def _descend(
+    parameters: p.StochasticGradientDescentParameters,
+    w: tf.Tensor,
+    slots: list[tf.Tensor],
+    g: tf.Tensor,
+    rate: tf.Tensor,
+) -> Updated:
     """w -= lr g"""
+    del parameters, slots
+    return w - rate * g, []
+
+
+def _adagrad(
+    parameters: p.AdagradParameters,
+    w: tf.Tensor,
+    slots: list[tf.Tensor],
+    g: tf.Tensor,
+    rate: tf.Tensor,
+) -> Updated:
+    """a += g^2; w -= lr g / sqrt(a). Duchi et al., 2011, https://jmlr.org/papers/v12/duchi11a.html"""
     del parameters
-    return [_subtract(rows.table, rows.ids, rows.learning_rate * rows.gradients)]
+    a = slots[0] + tf.square(g)
+    return w - rate * g * tf.math.rsqrt(a), [a]
 
 
-def _adagrad(parameters: p.AdagradParameters, rows: Rows) -> list[tf.Operation]:
-    """a += g^2; w -= lr g / sqrt(a). Duchi et al., 2011, https://jmlr.org/papers/v12/duchi11a.html
-
-    The kernel is that of `tf.compat.v1.train.AdagradOptimizer`.
-    """
-    del parameters
-    [accumulator] = rows.slots
-    return [
-        tf.raw_ops.ResourceSparseApplyAdagrad(accum=accumulator.handle, **rows.kernel_arguments)
-    ]
-
-
-def _proximal_adagrad(p_: p.ProximalAdagradParameters, rows: Rows) -> list[tf.Operation]:
+def _proximal_adagrad(
+    parameters: p.ProximalAdagradParameters,
+    w: tf.Tensor,
+    slots: list[tf.Tensor],
+    g: tf.Tensor,
+    rate: tf.Tensor,
+) -> Updated:
     """a += g^2; r = lr / sqrt(a); x = w - r g; w = sign(x) max(|x| - r l1, 0) / (1 + r l2).
 
-    The kernel is that of `tf.compat.v1.train.ProximalAdagradOptimizer`; Duchi & Singer, 2009,
-    https://jmlr.org/papers/v10/duchi09a.html
+    Duchi & Singer, 2009, https://jmlr.org/papers/v10/duchi09a.html
     """
-    [accumulator] = rows.slots
-    return [
-        tf.raw_ops.ResourceSparseApplyProximalAdagrad(
-            accum=accumulator.handle,
-            l1=p_.l1_regularization_strength,
-            l2=p_.l2_regularization_strength,
-            **rows.kernel_arguments,
-        )
-    ]
+    l1, l2 = parameters.l1_regularization_strength, parameters.l2_regularization_strength
+    a = slots[0] + tf.square(g)
+    rate *= tf.math.rsqrt(a)
+    x = w - rate * g
+    return tf.sign(x) * tf.maximum(tf.abs(x) - rate * l1, 0.0) / (1.0 + rate * l2), [a]
 
 
-def _momentum(parameters: p.MomentumParameters, rows: Rows) -> list[tf.Operation]:
+def _momentum(
+    parameters: p.MomentumParameters,
+    w: tf.Tensor,
+    slots: list[tf.Tensor],
+    g: tf.Tensor,
+    rate: tf.Tensor,
+) -> Updated:
     """a = momentum a + g; w -= lr a, or lr (g + momentum a) with Nesterov's.
 
-    The kernel is that of `tf.compat.v1.train.MomentumOptimizer`; Sutskever et al., 2013,
-    https://proceedings.mlr.press/v28/sutskever13.html
+    Sutskever et al., 2013, https://proceedings.mlr.press/v28/sutskever13.html
     """
-    [accumulator] = rows.slots
-    return [
-        tf.raw_ops.ResourceSparseApplyMomentum(
-            accum=accumulator.handle,
-            momentum=parameters.momentum,
-            use_nesterov=parameters.use_nesterov,
-            **rows.kernel_arguments,
-        )
-    ]
+    a = parameters.momentum * slots[0] + g
+    step = g + parameters.momentum * a if parameters.use_nesterov else a
+    return w - rate * step, [a]
 
 
-def _rms_prop(parameters: p.RMSPropParameters, rows: Rows) -> list[tf.Operation]:
+def _rms_prop(
+    parameters: p.RMSPropParameters,
+    w: tf.Tensor,
+    slots: list[tf.Tensor],
+    g: tf.Tensor,
+    rate: tf.Tensor,
+) -> Updated:
     """s = rho s + (1 - rho) g^2; d = momentum d + lr g / sqrt(s + epsilon); w -= d.
 
-    The kernel is that of `tf.compat.v1.train.RMSPropOptimizer`.
+    Tieleman & Hinton, 2012, as in `tf.compat.v1.train.RMSPropOptimizer`.
     """
-    mean_square, direction = rows.slots
-    return [
-        tf.raw_ops.ResourceSparseApplyRMSProp(
-            ms=mean_square.handle,
-            mom=direction.handle,
-            rho=parameters.rho,
-            momentum=parameters.momentum,
-            epsilon=parameters.epsilon,
-            **rows.kernel_arguments,
-        )
-    ]
+    s = parameters.rho * slots[0] + (1 - parameters.rho) * tf.square(g)
+    d = parameters.momentum * slots[1] + rate * g * tf.math.rsqrt(s + parameters.epsilon)
+    return w - d, [s, d]
 
 
-def _ftrl(parameters: p.FtrlParameters, rows: Rows) -> list[tf.Operation]:
+def _ftrl(
+    parameters: p.FtrlParameters,
+    w: tf.Tensor,
+    slots: list[tf.Tensor],
+    g: tf.Tensor,
+    rate: tf.Tensor,
+) -> Updated:
     """McMahan et al., 2013, https://research.google.com/pubs/archive/41159.pdf, algorithm 1.
 
     With q the power of the learning rate: b = a + g^2; z += g - (b^-q - a^-q) w / lr; a = b;
     w = -(z - clip(z, -l1, l1)) / ((beta + a^-q) / lr + 2 l2). `multiply_linear_by_learning_rate`
     holds z lr in place of z.
     """
-    accumulator, linear = rows.slots
-    before = _gathered(accumulator, rows.ids)
-    weights, z = _gathered(rows.table, rows.ids), _gathered(linear, rows.ids)
-    after = before + tf.square(rows.gradients)
+    before, z = slots
+    after = before + tf.square(g)
     power = -parameters.learning_rate_power
     root, change = after**power, after**power - before**power
     l1, l2 = parameters.l1_regularization_strength, parameters.l2_regularization_strength
-    rate = rows.learning_rate
     if parameters.multiply_linear_by_learning_rate:
-        z += rate * rows.gradients - change * weights
+        z += rate * g - change * w
         limit, divisor = l1 * rate, parameters.beta + root + 2 * l2 * rate
     else:
-        z += rows.gradients - change * weights / rate
+        z += g - change * w / rate
         limit, divisor = tf.constant(l1, tf.float32), (parameters.beta + root) / rate + 2 * l2
-    weights = (tf.clip_by_value(z, -limit, limit) - z) / divisor
-    with tf.control_dependencies([weights]):  # all is read before anything is written
-        return [
-            _put(rows.table, rows.ids, weights),
-            _put(accumulator, rows.ids, after),
-            _put(linear, rows.ids, z),
-        ]
+    return (tf.clip_by_value(z, -limit, limit) - z) / divisor, [after, z]
 
 
-def _adam(parameters: p.AdamParameters, rows: Rows) -> list[tf.Operation]:
+def _adam(
+    parameters: p.AdamParameters,
+    w: tf.Tensor,
+    slots: list[tf.Tensor],
+    g: tf.Tensor,
+    rate: tf.Tensor,
+) -> Updated:
     """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr m / sqrt(v + epsilon^2).
 
     Kingma & Ba, 2015, https://arxiv.org/abs/1412.6980, without the correction of bias, as on TPU.
     The divisor is `sqrt(v) + epsilon` without `sum_inside_sqrt`.
     """
-    mean, mean_square = rows.slots
-    g, b1, b2 = rows.gradients, parameters.beta1, parameters.beta2
-    m = b1 * _gathered(mean, rows.ids) + (1 - b1) * g
-    v = b2 * _gathered(mean_square, rows.ids) + (1 - b2) * tf.square(g)
-    step = rows.learning_rate * m / _adam_divisor(parameters, v)
-    with tf.control_dependencies([step]):
-        return [
-            _subtract(rows.table, rows.ids, step),
-            _put(mean, rows.ids, m),
-            _put(mean_square, rows.ids, v),
-        ]
-
-
-def _adam_divisor(parameters: p.AdamParameters, v: tf.Tensor) -> tf.Tensor:
-    if parameters.sum_inside_sqrt:
-        return tf.sqrt(v + parameters.epsilon**2)
-    return tf.sqrt(v) + parameters.epsilon
+    b1, b2, epsilon = parameters.beta1, parameters.beta2, parameters.epsilon
+    m = b1 * slots[0] + (1 - b1) * g
+    v = b2 * slots[1] + (1 - b2) * tf.square(g)
+    inside = parameters.sum_inside_sqrt
+    divisor = tf.sqrt(v + epsilon**2) if inside else tf.sqrt(v) + epsilon
+    return w - rate * m / divisor, [m, v]
 
 
 _ACCUMULATOR: Callable[[Any], float] = lambda parameters: parameters.initial_accumulator  # noqa: E731

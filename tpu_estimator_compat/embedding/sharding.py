@@ -1,0 +1,61 @@
+"""First values of a machine's rows of a table, by the initializer of the whole table."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.random_seed import DEFAULT_GRAPH_SEED
+from tensorflow.python.ops import init_ops
+from tensorflow.python.ops.variable_scope import _PartitionInfo
+
+from tpu_estimator_compat.program.shards import Shard
+
+Initializer = Callable[..., Any]
+
+
+def initializer(given: Any, shard: Shard) -> Initializer:
+    """An initializer of a shard, for `tf.compat.v1.get_variable`.
+
+    As for partitioned variables in TensorFlow 1, one that takes `partition_info` is called with
+    the shape of these rows, and is told where they are. Any other makes all rows, of which these
+    are taken: as much memory as the whole table takes, for that moment.
+
+    Args:
+      given: the table's, or a class of initializers.
+      shard: the rows.
+    """
+    made: Any = given() if inspect.isclass(given) else given
+    # A constant of many values is one of the whole table, whatever else it takes.
+    whole = isinstance(made, init_ops.Constant) and np.ndim(made.value) > 0
+
+    def of_rows(shape: Any, dtype: Any = tf.float32, partition_info: Any = None) -> tf.Tensor:
+        del partition_info  # the variable is no partition of another in this graph
+        if whole or "partition_info" not in inspect.signature(made).parameters:
+            values = tf.convert_to_tensor(made(list(shard.shape), dtype=dtype), dtype)
+        else:
+            info = _PartitionInfo(list(shard.shape), shard.slice_info.var_offset)
+            with _seed_of(shard):
+                values = tf.convert_to_tensor(made(shape, dtype=dtype, partition_info=info), dtype)
+        if tuple(values.shape.as_list()) == shard.shape != tuple(shape):
+            return values[shard.first : shard.first + shard.rows]
+        return values
+
+    return of_rows
+
+
+@contextlib.contextmanager
+def _seed_of(shard: Shard) -> Iterator[None]:
+    """Random numbers of these rows: machines whose graphs have one seed would draw the same."""
+    graph = tf.compat.v1.get_default_graph()
+    before = graph.seed
+    if shard.first:
+        graph.seed = (DEFAULT_GRAPH_SEED if before is None else before) + shard.first
+    try:
+        yield
+    finally:
+        graph.seed = before
