@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.program import graph_def, graph_ops
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.runtime import eager
 
 
 def test_only_what_is_fetched_runs(graph, session):
@@ -26,6 +27,24 @@ def test_uninitialized_variables_say_so(graph, session):
         session.run(variable)
     session.run(variable.initializer)
     assert session.run(report).tolist() == []
+
+
+def test_large_variables_that_are_filled_alike_have_buffers_of_their_own(graph, session):
+    """The first update of one that shared its buffer would copy it."""
+    shape = [1024, 2600]  # TensorFlow folds up to 10 MiB into constants, of which there is one
+    for i in range(3):
+        tf.get_variable(f"zeros_{i}", shape, initializer=tf.zeros_initializer())
+    for i in range(2):
+        tf.get_variable(f"ones_{i}", shape, initializer=tf.ones_initializer())
+    variables = tf.global_variables()
+    session.run(tf.global_variables_initializer())
+    with eager.eager_mode():
+        handles = [session.store[v.op.name].handle for v in variables]
+        values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=tf.float32) for h in handles]
+        arrays = [np.asarray(memoryview(value)) for value in values]
+    assert [array.min() for array in arrays] == [0, 0, 0, 1, 1]
+    assert [array.max() for array in arrays] == [0, 0, 0, 1, 1]
+    assert len({array.ctypes.data for array in arrays}) == len(variables)
 
 
 def test_initial_values_that_depend_on_each_other(graph, session):

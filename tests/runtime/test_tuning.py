@@ -6,6 +6,7 @@ from tpu_estimator_compat.runtime.tuning import (
     DEFAULT,
     SINGLE_THREADED,
     Call,
+    CollectTuner,
     ExecutorChoice,
     HostCallTuner,
     LoopTuner,
@@ -98,6 +99,15 @@ class TestPieces:
         tuner = LoopTuner(Tuning(), may_choose=False)
         tuner.record_piece(0, 0.5)
         assert tuner.next(100).steps == 2
+
+    def test_a_loop_that_other_machines_run_too_is_one_call(self):
+        tuner = LoopTuner(Tuning(), may_choose=True, whole=True)
+        for seconds in (0.0, 1e-6, 1e3):
+            for steps in (1, 1000):
+                call = tuner.next(steps)
+                assert (call.steps, call.executor, call.single) == (steps, DEFAULT, False)
+                tuner.record_call(call, steps, seconds)
+                tuner.record_piece(steps, seconds)
 
     def test_numbers_are_the_caller_s(self):
         machine = Machine(0.01, may_choose=False, first_piece=4, piece=0.1)
@@ -316,3 +326,23 @@ class TestPredictions:
             batches.append(tuner.batches)
             tuner.record(seconds)
         assert batches == [1, 2, 2, 4, 5]
+
+    @pytest.mark.parametrize(("may_choose", "ops"), [(False, 1), (True, 301)])
+    def test_steps_for_one_executor_or_of_many_ops_stay_on_the_default(self, may_choose, ops):
+        assert CollectTuner(Tuning(few_ops=300), may_choose, ops).executor == DEFAULT
+
+    def test_small_steps_stay_on_one_thread_while_they_are_quick(self):
+        tuner = CollectTuner(Tuning(few_ops=300, slow_step=2e-3), True, 300)
+        executors = []
+        # The first compiles; one may meet the end of the data alone.
+        for batches, seconds in (
+            (1, 9.0),
+            (2, 3e-3),
+            (32, 0.06),
+            (0, 1e-3),
+            (32, 0.07),
+            (32, 1e-3),
+        ):
+            executors.append(tuner.executor)
+            tuner.record(batches, seconds)
+        assert executors == [SINGLE_THREADED] * 5 + [DEFAULT]

@@ -197,9 +197,13 @@ def test_different_graphs_are_refused(tmp_path):
 
 
 def test_a_chief_that_cannot_start(tmp_path):
-    found = run(tmp_path, 2, "chief_cannot_start", model_dir=str(tmp_path / "model"))
-    assert found[0]["error"] == "ValueError: no first values"
-    assert "machine 0 of 2 failed" in found[1]["error"]
+    with Cluster(tmp_path, 2) as cluster:
+        cluster.start("chief_cannot_start", model_dir=str(tmp_path / "model"))
+        chief, worker = cluster.results()
+        assert chief["error"] == "ValueError: no first values"
+        assert "machine 0 of 2 failed" in worker["error"]
+        # The worker has nobody to tell: it would wait for a minute.
+        assert "timed out" not in cluster.processes[1].log
 
 
 @pytest.mark.parametrize("stop_early", [False, True])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 from tensorflow.python.tpu import tpu_function
 
 from tpu_estimator_compat.program import graph_building, outside_compilation
@@ -96,10 +97,28 @@ def capture(
         element, feeds = placeholders(element_spec)
         exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
         marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
-        gradients = graph_building.gradients_for_xla() if compiled else contextlib.nullcontext()
-        with exchange(replicas), marks, gradients:
+        xla = graph_building.for_xla() if compiled else contextlib.nullcontext()
+        with exchange(replicas), marks, xla:
             spec = call(element)
+        _leave_out_inner_summaries(graph)
     return CapturedGraph(graph, element_spec, feeds, spec)
+
+
+def _leave_out_inner_summaries(graph: tf.Graph) -> None:
+    """Takes summaries of loops and branches out of the graph's collection.
+
+    They have a value there only, so that nothing can write them, and `Scaffold` cannot merge them.
+    """
+    summaries = graph.get_collection_ref(tf.compat.v1.GraphKeys.SUMMARIES)
+    inner = [summary for summary in summaries if summary.graph is not graph]
+    if not inner:
+        return
+    summaries[:] = [summary for summary in summaries if summary.graph is graph]
+    logging.warning(
+        "Summaries in a tf.while_loop or tf.cond are not written: %s. They have no value outside. "
+        "Return what they show from the loop or branch, and summarize that.",
+        ", ".join(summary.op.name for summary in inner),
+    )
 
 
 def as_operation(target: Any) -> tf.Operation:

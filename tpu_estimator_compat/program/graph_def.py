@@ -9,16 +9,30 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import op_def_registry
 
 GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
 Rewrites = Mapping[str, Callable[[NodeDef], None]]
 
 _SEED_STRIDE = 1_000_003  # seeds of ops that were made one after the other differ by a few
+_SMALL_CONSTANT = 1024  # bytes; what TF1 made again and again are shapes, axes and scalars
+_WITHOUT_STATE = frozenset(
+    {"Assert", "Print", "PrintV2", "Timestamp"}
+    | {"Case", "If", "StatefulPartitionedCall", "While"}  # the nodes in their functions are asked
+    | {"Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints"}
+    | {"MatchingFiles", "ReadFile", "WriteFile"}
+)
+"""Types of ops with effects, or with values that change, but no state of their own."""
+
+_NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
+_FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
+_OF_CONSTANTS = frozenset({"dtype", "value", "_output_shapes", "_class"})
 
 
 class _NodeDefs:
@@ -92,6 +106,7 @@ def subgraph_def(
             # A session had writers of its own. Here all graphs share a runtime, and a second
             # writer of the same name would write to the files of the first.
             node.attr["shared_name"].s += b"_%d" % source.serial
+    _keep_values_apart(result.node)
     functions = _reachable_functions(result.node, source.library)
     for function in functions:
         result.library.function.add().CopyFrom(function)
@@ -101,6 +116,55 @@ def subgraph_def(
     _rewrite(result.node, rewrites)
     _rewrite_functions(result, rewrites, "" if replica is None else f"_{replica}")
     return result
+
+
+def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:
+    """Has large variables that are filled alike, such as slots, not share one buffer.
+
+    TensorFlow makes ops with the same inputs and attributes once, and a variable takes the buffer
+    that it is assigned. Variables that share one are copied by their first updates, and until the
+    last has its own, there may be one buffer more than there are variables. What is smaller than
+    10 MiB TensorFlow folds into constants, whatever their attributes; that is little to copy.
+    """
+    by_name = {node.name: node for node in nodes}
+    for node in by_name.values():
+        if node.op == "AssignVariableOp":
+            value = by_name.get(node.input[1].split(":")[0])
+            if value is not None and value.op in _FILLING:
+                value.attr["_variable"].s = node.input[0].encode()
+
+
+def repeated_constants(
+    graph: tf.Graph, ops: Iterable[tf.Operation], kept: Collection[str]
+) -> dict[str, str]:
+    """Small constants whose value an earlier one has, by name, with the earlier one's.
+
+    A training step that TF1 made has thousands. Grappler would find them, too, but only after all
+    of them are imported, placed, and had their shapes inferred, for every replica.
+
+    Args:
+      graph: the captured graph.
+      ops: operations of `graph`, in the order in which they are to be created.
+      kept: names of operations that have to stay.
+
+    Returns:
+      Names of constants, and of the constant to take instead; as `subgraph_def` takes them.
+    """
+    nodes = _nodes_of(graph).nodes
+    first: dict[bytes, str] = {}
+    repeated: dict[str, str] = {}
+    for op in ops:
+        if op.type != "Const" or op.control_inputs or op.name in kept:
+            continue
+        node = nodes[op.name]
+        # A mark, such as that of outside compilation, says more about a constant than its value.
+        if node.ByteSize() > _SMALL_CONSTANT or not _OF_CONSTANTS.issuperset(node.attr):
+            continue
+        value = node.attr["value"].tensor.SerializeToString(deterministic=True)
+        earlier = first.setdefault(value, op.name)
+        if earlier != op.name:
+            repeated[op.name] = earlier
+    return repeated
 
 
 def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
@@ -157,12 +221,15 @@ def set_inputs(node: NodeDef, inputs: list[str]) -> None:
 def _function_names(node_defs: Iterable[NodeDef]) -> Iterable[str]:
     for node in node_defs:
         yield node.op
-        for attr in node.attr.values():
-            kind = attr.WhichOneof("value")
-            if kind == "func":
-                yield attr.func.name
-            elif kind == "list":
-                yield from (func.name for func in attr.list.func)
+        yield from (func.name for func in called_by(node))
+
+
+def called_by(node: NodeDef) -> Iterator[Any]:
+    """The functions that attributes of a node name, as `NameAttrList`s, by attribute."""
+    kinds = {name: attr.WhichOneof("value") for name, attr in node.attr.items()}
+    for name in sorted(name for name, kind in kinds.items() if kind in ("func", "list")):
+        attr = node.attr[name]
+        yield from [attr.func] if kinds[name] == "func" else attr.list.func
 
 
 def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDef) -> list[NodeDef]:
@@ -200,6 +267,7 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
     if not changed:
         return
     suffix = "_".join(["", *sorted(rewrites)]) + mark
+    renamed = {name: name + suffix for name in changed}
     for function in functions.values():
         ids = {
             f"{node.name}:id:0": f"{node.name}:output:0"
@@ -212,22 +280,86 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
         for node in function.node_def:
             if ids:
                 set_inputs(node, [ids.get(name, name) for name in node.input])
-            _rename_functions(node, changed, suffix)
+            _rename_functions(node, renamed)
         if function.signature.name in changed:
             function.signature.name += suffix
     for node in graph_def.node:
-        _rename_functions(node, changed, suffix)
+        _rename_functions(node, renamed)
 
 
-def _rename_functions(node: NodeDef, names: set[str], suffix: str) -> None:
-    if node.op in names:
-        node.op += suffix
-    for attr in node.attr.values():
-        kind = attr.WhichOneof("value")
-        called = [attr.func] if kind == "func" else attr.list.func if kind == "list" else ()
-        for func in called:
-            if func.name in names:
-                func.name += suffix
+def _rename_functions(node: NodeDef, names: Mapping[str, str]) -> None:
+    node.op = names.get(node.op, node.op)
+    for func in called_by(node):
+        func.name = names.get(func.name, func.name)
+
+
+def keeps_state(graph_def: GraphDef, but: Callable[[NodeDef], bool] = lambda node: False) -> bool:
+    """Whether a kernel of `graph_def` may have a state in itself, and not in a resource.
+
+    Random ops without seeds do not count: their streams may begin anywhere.
+
+    Args:
+      graph_def: what is asked about, with its library.
+      but: of its own nodes, those that do not count.
+    """
+    nodes = [node for node in graph_def.node if not but(node)]
+    nodes += [node for function in graph_def.library.function for node in function.node_def]
+    return any(map(_keeps_state, nodes))
+
+
+def _keeps_state(node: NodeDef) -> bool:
+    if "token" in node.attr:  # a function of Python, known to the graph that it was made in
+        return True
+    if not _is_stateful(node.op) or node.op in _WITHOUT_STATE:
+        return False
+    if "seed2" in node.attr:
+        return bool(node.attr["seed"].i or node.attr["seed2"].i)
+    return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_stateful(kind: str) -> bool:
+    """Whether ops of a type have a state, and are not given the resource that has it."""
+    definition = op_def_registry.get(kind)
+    if definition is None:  # a call of a function: its nodes are asked
+        return False
+    given = any(argument.type == types_pb2.DT_RESOURCE for argument in definition.input_arg)
+    return definition.is_stateful and not given
+
+
+def canonical(graph_def: GraphDef) -> bytes:
+    """`graph_def` as bytes, the same for the same code captured at another time in this process.
+
+    TensorFlow numbers functions, and gradients that Python defines, over all graphs.
+    """
+    if not graph_def.library.function and not any(map(_is_numbered, graph_def.node)):
+        return graph_def.SerializeToString(deterministic=True)
+    result = tf.compat.v1.GraphDef()
+    result.CopyFrom(graph_def)
+    functions = {f.signature.name: f for f in result.library.function}
+    numbers: dict[str, str] = {}
+    stack = [name for name in _function_names(result.node) if name in functions][::-1]
+    while stack:
+        name = stack.pop()
+        if name not in numbers:
+            numbers[name] = f"function_{len(numbers)}"
+            called = _function_names(functions[name].node_def)
+            stack += [other for other in called if other in functions][::-1]
+    for node in [*result.node, *(n for f in functions.values() for n in f.node_def)]:
+        _rename_functions(node, numbers)
+        for attr in _NUMBERED:
+            node.attr.pop(attr, None)
+    for name, function in functions.items():
+        function.signature.name = numbers.get(name, name)
+        for attr in _NUMBERED:
+            function.attr.pop(attr, None)
+    result.library.function.sort(key=lambda function: function.signature.name)
+    del result.library.gradient[:]  # nobody takes any
+    return result.SerializeToString(deterministic=True)
+
+
+def _is_numbered(node: NodeDef) -> bool:
+    return any(attr in node.attr for attr in _NUMBERED)
 
 
 def op_types(graph: tf.Graph) -> set[str]:

@@ -59,6 +59,11 @@ class HostCallQueue:
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._queue = tf.queue.FIFOQueue(capacity, [t.dtype for t in program.feeds])
 
+    @property
+    def handle(self) -> tf.Tensor:
+        """The handle of TensorFlow's queue."""
+        return self._queue.queue_ref
+
     def uses(self, variable: str) -> bool:
         """Whether calls read or write the variable of this name."""
         return variable in self._variables

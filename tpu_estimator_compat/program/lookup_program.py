@@ -19,7 +19,7 @@ class LookupProgram:
 
     Args:
       plan: it has lookups.
-      feeds: those of its `replica_feeds` that the replicas' share takes.
+      feeds: those of its `replica_feeds` that the replicas' share takes; none is partial.
       results: those of its results that the host's share takes.
 
     Attributes:

@@ -9,10 +9,12 @@ optimizers never meet a strategy, and the only communication is what the graph a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import tensorflow as tf
+from tensorflow.python.framework import tensor_shape
 
 from tpu_estimator_compat.program import collectives, graph_def, graph_ops, simplify, stages
 from tpu_estimator_compat.program.graph_ops import Key, key
@@ -128,6 +130,39 @@ class ReplicaProgram:
             for index in range(len(self.stages))
         ]
 
+    def signature(
+        self, amended: Callable[[graph_def.NodeDef], bool] = lambda node: False
+    ) -> Hashable | None:
+        """What this has in common with programs that compute the same, of one replica or the host.
+
+        Args:
+          amended: whether a node, not one in a function, is given its state by an amendment.
+
+        Returns:
+          None where a kernel has a state in itself, such as the stream of a seeded random op: the
+          runtime's function would go on where another call has left it.
+        """
+        if self.replicas > 1 or self.native_collectives:
+            return None
+        graph_defs = [self._graph_def(index) for index in range(len(self.stages))]
+        if any(graph_def.keeps_state(each, but=amended) for each in graph_defs):
+            return None
+        digest = hashlib.sha256()
+        for definition in map(graph_def.canonical, graph_defs):
+            digest.update(b"%d " % len(definition) + definition)
+        names = [
+            *map(_names, (self.feeds, self.fetches)),
+            [(op.name, op.type, _signature_of_variable(op)) for op in self.handles],
+            [[op.name for op in wanted] for wanted in self._wanted],
+            [sorted((name, t.name) for name, t in feeds.items()) for feeds in self._awaited],
+            [
+                (_names(stage.inputs), _names(stage.outputs), [op.name for op in stage.collectives])
+                for stage in self.stages
+            ],
+        ]
+        digest.update(repr(names).encode())
+        return digest.digest()
+
     def _graph_def(self, index: int) -> tf.compat.v1.GraphDef:
         replica = None if self.native_collectives else _replica_id(self.replicas)
         cached = self._graph_defs.get((index, replica))
@@ -142,10 +177,12 @@ class ReplicaProgram:
                 ops,
                 replica=replica,
                 rewrites=self._rewrites,
-                instead=simplify.repeated_reads(ops, kept),
+                instead={
+                    **simplify.repeated_reads(ops, kept),
+                    **graph_def.repeated_constants(self.graph, ops, kept),
+                },
                 awaited=self._awaited[index],
             )
-            functions.register_functions(cached)
             self._graph_defs[index, replica] = cached
         return cached
 
@@ -195,7 +232,7 @@ class ReplicaProgram:
         added: Mapping[str, tf.Tensor] = {}
         if amendment is not None:
             graph_def, added = amendment.amended(graph_def)
-            functions.register_functions(graph_def)
+        functions.register_functions(graph_def)
         input_map = {t.name: environment[key(t)] for t in stage.inputs}
         for name, feed in self._awaited[index].items():
             input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
@@ -243,6 +280,16 @@ def _must_run(targets: Sequence[tf.Operation]) -> None:
     if stateless and manager is not None:
         with tf.control_dependencies(stateless):
             manager.run_independently(tf.no_op())
+
+
+def _names(tensors: Sequence[tf.Tensor]) -> list[str]:
+    return [tensor.name for tensor in tensors]
+
+
+def _signature_of_variable(op: tf.Operation) -> tuple[str, ...]:
+    if not graph_ops.is_variable_handle(op):
+        return ()
+    return str(op.get_attr("dtype")), str(tensor_shape.TensorShape(op.get_attr("shape")))
 
 
 def _replica_id(replicas: int) -> int:

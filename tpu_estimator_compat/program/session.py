@@ -7,7 +7,7 @@ tf.function once, and calls that. Variables are the store's; nothing else is kep
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,13 @@ from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY
 from tensorflow.python.util import compat
 
 from tpu_estimator_compat.program import graph_ops
-from tpu_estimator_compat.program.capture import as_operation
 from tpu_estimator_compat.program.fetches import FetchHandlers
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
 from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime.traces import Contents
 
 Names = tuple[str, ...]
 _NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."
@@ -34,6 +34,7 @@ _NO_TRACE = (
     "Profile with tf.profiler.experimental.start(logdir) and stop() around train()."
 )
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
+_HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
 
 
 class HostFunction:
@@ -73,7 +74,10 @@ class HostFunction:
         self._filename = _filename_feed(program)
         self._reads_all = reads_all or self._filename is not None
         self._read = {op.name for op in program.handles} - {op.name for op in self._written}
-        self._function = functions.function(lambda *values: program(values, store.host_handle))
+        self._dtypes = [t.dtype for t in program.feeds]
+        self._function = _function_of(
+            lambda *values: program(values, store.host_handle), program, store
+        )
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The fetches as a TF1 session returned them."""
@@ -81,13 +85,20 @@ class HostFunction:
             return [as_numpy(r) for r in self.tensors(values)]
         wanted = compat.as_str_any(np.asarray(values[self._filename]).item())
         with _explained(wanted), appearing_at_once(wanted) as prefix:
-            values = list(values)
-            values[self._filename] = np.asarray(prefix, object)
-            results = [as_numpy(r) for r in self.tensors(values)]
-        written = compat.as_bytes(prefix)
+            with self._completed(prefix) as own:
+                values = list(values)
+                values[self._filename] = np.asarray(own, object)
+                results = [as_numpy(r) for r in self.tensors(values)]
+        written = compat.as_bytes(own)
         return [
             compat.as_bytes(wanted) if isinstance(r, bytes) and r == written else r for r in results
         ]
+
+    def _completed(self, prefix: str) -> contextlib.AbstractContextManager[str]:
+        """Gives a place for what this machine has of a checkpoint, and adds what others have."""
+        if self._store.sharded is None:
+            return contextlib.nullcontext(prefix)
+        return self._store.sharded.completed(prefix, self._read)
 
     def tensors(self, values: Sequence[Any]) -> list[tf.Tensor]:
         """The fetches as tensors; those of plain reads share the variables' buffers."""
@@ -98,9 +109,30 @@ class HostFunction:
             if self._reads_all:
                 self._store.share_reads(self._read)
             with self._store.host_view(self._read), functions.call_options(optimize=False):
-                results: list[tf.Tensor] = self._function(*values)
+                tensors = list(map(tf.convert_to_tensor, values, self._dtypes))
+                results: list[tf.Tensor] = self._function(*tensors)
             self._store.broadcast(self._written)
         return results
+
+
+def _function_of(
+    call: Callable[..., Any], program: ReplicaProgram, store: VariableStore
+) -> Callable[..., Any]:
+    """A function of a host's program, which others that have the same may have traced."""
+    if any(map(is_handle, [*program.feeds, *program.fetches])):
+        return functions.function(call)
+    signature = None if _gives_first_values(program) else program.signature()
+    contents = None if signature is None else Contents(signature, [store])
+    return functions.SharedFunction(call, contents)
+
+
+def _gives_first_values(program: ReplicaProgram) -> bool:
+    """Whether it may initialise variables: TensorFlow keeps what it fills them with as constants.
+
+    So a function of it that is kept would take as much memory as the variables.
+    """
+    writes = any(op.type == "AssignVariableOp" for op in program.ops)
+    return writes and not any(op.type == "RestoreV2" for op in program.ops)
 
 
 def _filename_feed(program: ReplicaProgram) -> int | None:
@@ -133,9 +165,17 @@ def _explained(prefix: str) -> Iterator[None]:
 
 def as_numpy(value: tf.Tensor) -> Any:
     """What a TF1 session returned for a tensor; handles and variants stay tensors."""
-    if value.dtype in (tf.resource, tf.variant):
-        return value
-    return value.numpy()
+    return value if is_handle(value) else value.numpy()
+
+
+def is_handle(tensor: tf.Tensor) -> bool:
+    """Whether it is a handle or variant: a function has to keep what is known of its variable."""
+    return tensor.dtype.as_datatype_enum in _HANDLES
+
+
+def _read(variable: tf.Variable) -> tf.Tensor:
+    """Its value, as hooks ask for it in every run: `read_value` takes twice as long."""
+    return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
 
 
 class GraphSession(tf_session.SessionInterface):
@@ -154,6 +194,8 @@ class GraphSession(tf_session.SessionInterface):
         self._functions: dict[tuple[Names, Names, Names], HostFunction] = {}
         self._handlers = FetchHandlers(graph)
         self._variables_behind: dict[Key, str] = {}
+        self._values: dict[str, tf.Tensor] = {}
+        self._initialized: set[str] = set()  # names of variables: none loses its value
         self._step_variable: tf.Variable | None = None
         self._closed = False
 
@@ -168,10 +210,15 @@ class GraphSession(tf_session.SessionInterface):
     def close(self) -> None:
         self._closed = True
         self._functions.clear()
+        self._handlers.clear()
         self._step_variable = None
 
-    def start(self) -> None:
-        """Called when all variables have their first values, before any step."""
+    def start(self, restored: str | None = None) -> None:
+        """Called when all variables have their first values, before any step.
+
+        Args:
+          restored: the checkpoint that has them; None where initialisers have made them.
+        """
 
     def __enter__(self) -> GraphSession:
         return self
@@ -212,10 +259,26 @@ class GraphSession(tf_session.SessionInterface):
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         feeds = self._feeds(feed_dict or {})
-        handler = self._handlers(fetches, {t.ref(): v for t, v in feeds})
-        targets = [as_operation(t) for t in handler.targets()]
-        values = self._evaluate(handler.fetches(), targets, feeds)
-        return handler.build_results(self, values)
+        fetched = self._handlers(fetches, {t.ref(): v for t, v in feeds}, self)
+        with eager.eager_mode():  # once for all that a run does
+            values = self._evaluate(fetched.tensors, fetched.targets, feeds)
+        return fetched.results(values)
+
+    def value_if_handle(self, tensor: tf.Tensor) -> tf.Tensor:
+        """The value of a variable whose handle `tensor` is, else `tensor`.
+
+        Variables of TF1 had no handles: "weights:0" was the value, for hooks and `session.run`.
+        """
+        if tensor.dtype != tf.resource:
+            return tensor
+        if tensor.name not in self._values:
+            self._values |= {v.op.outputs[0].name: v._graph_element for v in self._variables()}
+        return self._values.get(tensor.name, tensor)
+
+    def _variables(self) -> list[tf.Variable]:
+        """The graph's global and local variables."""
+        keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
+        return [v for k in keys for v in self._graph.get_collection(k)]
 
     def _feeds(self, feed_dict: dict[Any, Any]) -> list[tuple[tf.Tensor, np.ndarray]]:
         feeds = []
@@ -294,13 +357,11 @@ class GraphSession(tf_session.SessionInterface):
             return 0
         self.store.to_host([step.name[:-2]])
         with eager.eager_mode():
-            # Asked for in every run: `read_value` takes twice as long.
-            return int(tf.raw_ops.ReadVariableOp(resource=step.handle, dtype=step.dtype))
+            return int(_read(step))
 
     def uninitialized(self) -> list[str]:
         """Names of global and local variables without a value."""
-        keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
-        variables = [v for k in keys for v in self._graph.get_collection(k)]
+        variables = self._variables()
         self.store.prepare([v.op for v in variables])
         with eager.eager_mode():
             return [
@@ -313,9 +374,12 @@ class GraphSession(tf_session.SessionInterface):
         variable = self.variable_behind(tensor)
         if variable is None:
             return None
-        with eager.eager_mode(), self.store.host_view([variable.name[:-2]]):
-            if not variable.is_initialized():
-                raise tf.errors.FailedPreconditionError(
-                    None, None, f"Attempting to use uninitialized value {variable.name[:-2]}"
-                )
-            return as_numpy(variable.read_value())
+        name = variable.name[:-2]
+        with eager.eager_mode(), self.store.host_view([name]):
+            if name not in self._initialized:
+                if not variable.is_initialized():
+                    raise tf.errors.FailedPreconditionError(
+                        None, None, f"Attempting to use uninitialized value {name}"
+                    )
+                self._initialized.add(name)
+            return as_numpy(_read(variable))

@@ -7,6 +7,7 @@ calls, predictions), to the replicas if it depends on the step's input, and to t
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,10 +32,16 @@ class Lookups:
         for. Those of a TPU have static shapes.
       results: tensors that the host's share wants of all replicas: values of `host_placeholders`
         that the lookups compute, and not the replicas.
+      sharded: variables of which each machine has some rows, with TF's slice info of them.
+      partial: keys of those of `tensors` that read such variables. What such a tensor stands for is
+        the sum over the machines, once for all replicas; it depends on `host_placeholders` for
+        `results`, and each replica is fed its part along dimension 0.
     """
 
     tensors: Mapping[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
     results: Sequence[tf.Tensor] = ()
+    sharded: Sequence[tf.Variable] = ()
+    partial: frozenset[Key] = frozenset()
 
     @property
     def placeholders(self) -> list[tf.Tensor]:
@@ -113,7 +120,11 @@ class StepPlan:
 
     def is_loss(self, tensor: tf.Tensor) -> bool:
         """Whether `tensor` is the loss."""
-        return self.loss is not None and key(tensor) == key(self.loss)
+        return key(tensor) == self._loss_key  # asked for each fetch of each run
+
+    @functools.cached_property
+    def _loss_key(self) -> Key | None:
+        return None if self.loss is None else key(self.loss)
 
     def behind_input(self) -> set[str]:
         """Names of ops that need the step's input element, directly or not."""

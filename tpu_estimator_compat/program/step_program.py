@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Hashable, Sequence
 
 import tensorflow as tf
+from tensorflow.python.distribute import distribute_lib
 
 from tpu_estimator_compat.program import (
     graph_ops,
@@ -17,10 +19,13 @@ from tpu_estimator_compat.program.capture import Structure, check_element, plain
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.host_queue import HostCallQueue, capacity_for
 from tpu_estimator_compat.program.lookup_program import LookupProgram
+from tpu_estimator_compat.program.random_streams import RandomStreams
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
+from tpu_estimator_compat.program.shared_lookups import SharedLookups
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import functions, workers
+from tpu_estimator_compat.runtime.traces import Contents, Handles, Holder, Name
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 
@@ -35,6 +40,7 @@ class StepProgram:
       queued: leave host calls to a queue, where their effects are their own.
       step_in_loop: counts the steps of a loop on the host; None where every step makes its host
         calls.
+      streams: of the replicas' random ops; None where every function has streams of its own.
       tuning: see `HostCallQueue`.
 
     Attributes:
@@ -53,6 +59,7 @@ class StepProgram:
         main: StepProgram | None = None,
         queued: bool = False,
         step_in_loop: tf.Variable | None = None,
+        streams: RandomStreams | None = None,
         tuning: Tuning = DEFAULTS,
     ):
         self.plan, self.store, self.strategy = plan, store, store.strategy
@@ -60,6 +67,7 @@ class StepProgram:
         self.fetches, targets = list(plan.fetches), list(plan.targets)
         self._on_tpu = on_tpu = store.on_tpu
         self._jit_compile = jit_compile = plan.jit_compile and not on_tpu  # it compiles anyway
+        self._streams = None if on_tpu or jit_compile else streams  # XLA has other numbers
         self._fed = list(fed)
         self._sent = dict(plan.host_placeholders)
         if self.strategy.num_replicas_in_sync == 1:
@@ -79,19 +87,20 @@ class StepProgram:
         self._own = list(own.values())
         of_replicas = list({**own, **{key(t): t for t in self._from_replicas}}.values())
         run_by_replicas = [op for op in targets if not self._is_host(op)]
-        feeds = lookup_program.needed_feeds(plan, of_replicas, run_by_replicas)
+        self._feeds = lookup_program.needed_feeds(plan, of_replicas, run_by_replicas)
         self._replica = ReplicaProgram(
             plan.graph,
-            [*feeds, *self._fed],
+            [*self._feeds, *self._fed],
             of_replicas,
             run_by_replicas,
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=on_tpu,
             reads_first=True,
         )
+        self._shared = self._shared_lookups()
         self._lookup: LookupProgram | None = None
         if plan.lookups.tensors:
-            self._lookup = self._lookup_program(feeds)
+            self._lookup = self._lookup_program()
         if self.workers and main:
             self._check_exchanges(main)
         if self.workers and not self.workers.is_chief:
@@ -104,12 +113,18 @@ class StepProgram:
         step = self._on_replica if self._lookup else self.on_replica
         self._step = functions.function(step, jit_compile=True) if jit_compile else step
 
-    def _lookup_program(self, feeds: Sequence[tf.Tensor]) -> LookupProgram:
-        if self.workers:
-            raise NotImplementedError(
-                "Embedding tables on several machines: a table is held once, on one host. Train "
-                "on one machine, or look embeddings up with tf.nn.embedding_lookup in model_fn."
-            )
+    def _shared_lookups(self) -> SharedLookups | None:
+        """What this machine looks up together with others; None for nothing."""
+        feeds = [t for t in self._feeds if key(t) in self.plan.lookups.partial]
+        if not feeds or self.workers is None:
+            return None
+        shared = SharedLookups(self.plan, feeds, self.workers)
+        trainable = self.plan.trainable_names()
+        self.store.prepare(shared.handles, replicated=False, trainable=trainable)
+        return shared
+
+    def _lookup_program(self) -> LookupProgram:
+        feeds = [t for t in self._feeds if key(t) not in self.plan.lookups.partial]
         program = LookupProgram(self.plan, feeds, self._from_lookups)
         trainable = self.plan.trainable_names()
         self.store.prepare(program.handles, replicated=False, trainable=trainable)
@@ -138,11 +153,20 @@ class StepProgram:
         sums = {op.name for stage in self._replica.stages for op in stage.collectives}
         if self.plan.same_on_all_replicas:
             return sums
-        return sums | {f"over_replicas/{t.name}" for t in self._for_host}
+        looked_up = self._shared.exchanges if self._shared else set()
+        of_all = [*self._from_replicas, *self._from_lookups]
+        return sums | looked_up | {f"over_replicas/{t.name}" for t in of_all}
 
-    def replicated_variables(self) -> list[str]:
-        """Names of the variables that every replica has one of."""
-        names = [op.name for op in self._replica.handles]
+    def shared_variables(self) -> list[str]:
+        """Names of the variables that every replica has one of, and of those that go with lookups.
+
+        Of the latter, such as embedding tables, every machine has one, and all make the same
+        updates; or its rows, where the plan says that they are sharded.
+        """
+        handles = list(self._replica.handles)
+        if self._lookup:
+            handles += [*self._lookup.handles, *self._without_host_calls(self._host).handles]
+        names = dict.fromkeys(op.name for op in handles)
         return [name for name in names if name in self.store]
 
     def _check_exchanges(self, main: StepProgram) -> None:
@@ -169,9 +193,10 @@ class StepProgram:
 
     @property
     def _from_lookups(self) -> list[tf.Tensor]:
-        """Those of them that are looked up before the replicas' share."""
+        """Those of them, and of what shared lookups want, that lookups of each replica give."""
         looked_up = {key(t) for t in self.plan.lookups.results}
-        return [t for t in self._for_host if key(t) in looked_up]
+        wanted = [*self._for_host, *(self._shared.wanted if self._shared else [])]
+        return list({key(t): t for t in wanted if key(t) in looked_up}.values())
 
     @property
     def _from_replicas(self) -> list[tf.Tensor]:
@@ -188,10 +213,59 @@ class StepProgram:
         """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
         one = self.strategy.num_replicas_in_sync == 1 and not self._jit_compile
         one = one and not self._on_tpu  # a core and its host
-        one = one and self._step_in_loop is None  # a branch for what does not run in every step
+        return one and not self.has_branches
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether there are functions in it: branches, bodies of loops."""
         ops = [*self._replica.ops, *self._host.ops]
         ops += [] if self.queue else self._calls.ops
-        return one and not any(map(graph_ops.calls_functions, ops))
+        # A branch for what does not run in every step:
+        return self._step_in_loop is not None or any(map(graph_ops.calls_functions, ops))
+
+    @property
+    def size(self) -> int:
+        """How many operations of the captured graph it runs."""
+        return len(self._replica.ops) + len(self._host.ops) + len(self._calls.ops)
+
+    def contents(self) -> Contents | None:
+        """What a function that makes this step has in it; None where none but its own can be.
+
+        Steps of several replicas, of a TPU, or with lookups, are each traced for itself.
+        """
+        plan, queue = self.plan, self.queue
+        if self.strategy.num_replicas_in_sync > 1 or self.workers or self._lookup or self._on_tpu:
+            return None
+        if None in self._signatures:
+            return None
+        signature = (
+            *self._signatures,
+            repr(plan.element_spec),
+            _devices(self.strategy),
+            tuple((t.name, plan.is_loss(t)) for t in self.fetches),
+            tuple(t.name for t in [*self._own, *self._from_replicas]),
+            tuple((p.name, self._sent[key(p)][1].name) for p in self._host_placeholders),
+            tuple((t.name, repr(t.shape)) for t in self._fed),
+            self._jit_compile,
+            self._streams is None,
+            plan.host_calls_every if self._step_in_loop is not None else None,
+            queue is None or queue.left,
+        )
+        own: dict[Name, tf.Tensor] = {}
+        if self._step_in_loop is not None:
+            own["step_in_loop"] = self._step_in_loop.handle
+        if queue is not None and not queue.left:
+            own["queue"] = queue.handle
+        holders: list[Holder] = [self.store, Handles(own)]
+        if self._streams is not None:
+            holders.append(self._streams)
+        return Contents(signature, holders)
+
+    @functools.cached_property
+    def _signatures(self) -> list[Hashable | None]:
+        amended = [self._streams.amends] if self._streams else []
+        shares = [self._host.signature(), self._calls.signature()]
+        return [self._replica.signature(*amended), *shares]
 
     def _is_host(self, op: tf.Operation) -> bool:
         """Whether the host runs `op`, after the replicas.
@@ -251,7 +325,7 @@ class StepProgram:
         """The replicas' share, of values of its feeds."""
         if self.plan.partition and self._on_tpu:
             values = partition.place(values, self.plan.partition, self.strategy)
-        outputs = self._replica([*values, *fed], self.store.replica_handle)
+        outputs = self._replica([*values, *fed], self.store.replica_handle, self._streams)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_workers(t, by_key[key(t)]) for t in self._own]
         return own + [self._over_workers(t, by_key[key(t)]) for t in self._from_replicas]
@@ -305,14 +379,29 @@ class StepProgram:
         """What the replicas are fed, and what was looked up for the host, over all replicas."""
         if self._lookup is None:
             return data, {}
+        replicas = self.strategy.num_replicas_in_sync // (self.workers.count if self.workers else 1)
         found = [
             self._lookup(self._flat(lookup_program.of_replica(data, i)), self.store.host_handle)
-            for i in range(self.strategy.num_replicas_in_sync)
+            for i in range(replicas)  # of this machine
         ]
         results = zip(*(results for _, results in found), strict=True)
         joined = [parts[0] if len(parts) == 1 else tf.concat(parts, axis=0) for parts in results]
-        fed = lookup_program.dealt_out([fed for fed, _ in found])
-        return fed, dict(zip(map(key, self._from_lookups), joined, strict=True))
+        if self.workers:
+            joined = [
+                self.workers.concatenate_over_workers(value, f"over_replicas/{tensor.name}")
+                for tensor, value in zip(self._from_lookups, joined, strict=True)
+            ]
+        of_all = dict(zip(map(key, self._from_lookups), joined, strict=True))
+        fed = [of_one for of_one, _ in found]
+        if self._shared:
+            shared = self._shared(of_all, replicas, self.store.host_handle)
+            fed = [self._in_order(*each) for each in zip(fed, shared, strict=True)]
+        return lookup_program.dealt_out(fed), of_all
+
+    def _in_order(self, own: list[tf.Tensor], shared: dict[Key, tf.Tensor]) -> list[tf.Tensor]:
+        """What one replica is fed, looked up by this machine alone and by all."""
+        rest = iter(own)
+        return [shared[key(t)] if key(t) in shared else next(rest) for t in self._feeds]
 
     def _call_host(self, values: Sequence[tf.Tensor]) -> None:
         def call() -> tf.Tensor:
@@ -342,3 +431,10 @@ class StepProgram:
 
     def _first(self, value) -> tf.Tensor:
         return self.strategy.experimental_local_results(value)[0]
+
+
+def _devices(strategy: tf.distribute.Strategy) -> tuple[str, ...]:
+    """The replicas' devices and the kind of their strategy; TF's default says no device."""
+    extended = strategy.extended
+    default = isinstance(extended, distribute_lib._DefaultDistributionExtended)
+    return (type(strategy).__name__, *(() if default else extended.worker_devices))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
@@ -21,6 +21,9 @@ from tpu_estimator_compat.program.resources import Resource
 from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.workers import Workers
 
+if TYPE_CHECKING:
+    from tpu_estimator_compat.program.sharded_variables import ShardedVariables
+
 
 class VariableStore:
     """Variables and resources of one captured graph, by the name of the op that stands for them.
@@ -30,11 +33,13 @@ class VariableStore:
 
     Attributes:
       assignments: how often `assign` was called.
+      sharded: those of which this machine has some rows; None where it has all that it knows.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self.strategy = strategy
         self.assignments = 0
+        self.sharded: ShardedVariables | None = None
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
         self._averaged: set[str] = set()
@@ -124,11 +129,25 @@ class VariableStore:
             with self.strategy.scope():
                 return create()
 
+    def handles(self) -> dict[tuple[str, int], tf.Tensor]:
+        """All handles by their op's name and the component's index: see `traces.Holder`."""
+        found = {
+            (name, i): component.handle
+            for name, variable in self._variables.items()
+            for i, component in enumerate(components(variable))
+        }
+        return found | {(name, 0): made.handle for name, made in self._resources.items()}
+
+    def handle(self, name: tuple[str, int]) -> tf.Tensor:
+        """One of `handles()`."""
+        op_name, i = name
+        if op_name in self._resources:
+            return self._resources[op_name].handle
+        return components(self._variables[op_name])[i].handle
+
     def host_handle(self, op: tf.Operation) -> tf.Tensor:
         """The handle that host programs use: a resource's, or the first component of a variable."""
-        if op.name in self._resources:
-            return self._resources[op.name].handle
-        return components(self._variables[op.name])[0].handle
+        return self.handle((op.name, 0))
 
     def replica_handle(self, op: tf.Operation) -> tf.Tensor:
         """The handle of the calling replica's own variable; call it inside `strategy.run`."""

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
+from tpu_estimator_compat.runtime import cache_files
+
 VERSIONS = {"jax": "0.10.2", "jaxlib": "0.10.2"}
 """What this package is tried with, and what its extra `jax` installs."""
 
@@ -49,10 +51,7 @@ def _version(package: str) -> str | None:
 
 def cache_directory() -> pathlib.Path:
     """Where compiled programs are kept: under $XDG_CACHE_HOME, or ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # as the XDG specification has it
-        base = os.path.expanduser("~/.cache")
-    return pathlib.Path(base, "tpu_estimator_compat", "jax")
+    return cache_files.directory("jax")
 
 
 def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
@@ -65,12 +64,14 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
 
     Raises:
       ImportError: see `check`.
+      ValueError: see `environment.cache_limit`.
     """
     check()
     import jax
 
     config: Any = jax.config
     if config.jax_compilation_cache_dir is None:
+        cache_files.trim()  # JAX sets no limit to its own
         config.update("jax_compilation_cache_dir", str(cache_directory()))
     if config.jax_platforms is None and not tpu_chips and not _has_plugins():
         # libtpu, which preflight brings, would look for a TPU, and complain.
@@ -92,6 +93,13 @@ def process_index() -> int:
     import jax
 
     return int(jax.process_index())
+
+
+def joined_as() -> int:
+    """As `process_index`, where JAX must not be started yet."""
+    from jax._src import distributed  # nothing public tells
+
+    return int(distributed.global_state.process_id)
 
 
 def local(devices: Iterable[Any]) -> tuple[Any, ...]:

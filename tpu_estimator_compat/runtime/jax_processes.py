@@ -80,9 +80,12 @@ class JaxProcesses:
                 )
                 os._exit(1)
             time.sleep(1)
+            client = distributed.global_state.client
+            if client is None:  # it was shut down: whoever waits has lost its connection
+                return
             for index in list(missing):
                 with contextlib.suppress(jax.errors.JaxRuntimeError):  # not there yet
-                    _client().key_value_try_get(self._key(turn, index))
+                    client.key_value_try_get(self._key(turn, index))
                     missing.discard(index)
 
     def exchange(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -55,6 +55,8 @@ class Tuning:
         to either.
       most_batches: batches that one call predicts; all their predictions are in memory.
       quick_prediction: seconds; calls of more than that share Python's cost well enough.
+      few_ops: operations of a step that is quickly compiled: if the executor that it has first is
+        not the better one, another is soon there.
       dispatch_steps: steps that the JAX runtime hands to the devices at once.
       dispatch_bytes: bytes of input that a replica holds for them.
       clock: tells the seconds since some moment.
@@ -79,6 +81,7 @@ class Tuning:
     quick_call: float = 2e-4
     most_batches: int = 32
     quick_prediction: float = 0.1
+    few_ops: int = 300
     dispatch_steps: int = 64
     dispatch_bytes: int = 64 * 2**20
     clock: Callable[[], float] = time.perf_counter
@@ -246,10 +249,20 @@ class LoopTuner:
       tuning: the numbers.
       may_choose: whether the single-threaded executor can run the steps.
       host_calls: the tuner of the queue that the steps put their host calls in, if they do.
+      whole: whether a loop is one call, on the default executor, whatever time it takes: several
+        machines that run it together would cut it in different places.
     """
 
-    def __init__(self, tuning: Tuning, may_choose: bool, host_calls: HostCallTuner | None = None):
+    def __init__(
+        self,
+        tuning: Tuning,
+        may_choose: bool,
+        host_calls: HostCallTuner | None = None,
+        *,
+        whole: bool = False,
+    ):
         self._tuning = tuning
+        self._whole = whole
         self._host_calls = host_calls
         self._seconds_per_step: float | None = None
         self._single_runs = 0
@@ -270,6 +283,8 @@ class LoopTuner:
 
     def next(self, steps: int) -> Call:
         """The next call of a loop that has `steps` steps to make."""
+        if self._whole:
+            return Call(steps, DEFAULT, single=False, timed=False)
         # No executor is chosen for steps before they are what they will be.
         settled = self._host_calls is None or self._host_calls.quick is False
         steps = self._piece(self._executors[False].piece(steps) if settled else steps)
@@ -342,3 +357,33 @@ class PredictionTuner:
         """Takes note of how long a call took."""
         if seconds < self._tuning.quick_prediction:
             self.batches = min(2 * self.batches, self._tuning.most_batches)
+
+
+class CollectTuner:
+    """The executor of calls that predict several batches.
+
+    Most predictions end before two executors have taken turns. So a step of few small ops begins
+    on one thread, where it takes half of the time, and stays there if its batches are quick.
+
+    Args:
+      tuning: the numbers.
+      may_choose: whether the single-threaded executor can run the steps.
+      ops: operations of a step.
+
+    Attributes:
+      executor: of the next call.
+      clock: tells the seconds since some moment.
+    """
+
+    def __init__(self, tuning: Tuning, may_choose: bool, ops: int):
+        self.clock = tuning.clock
+        self.executor = SINGLE_THREADED if may_choose and ops <= tuning.few_ops else DEFAULT
+        self._tuning = tuning
+        self._compiled = False
+
+    def record(self, batches: int, seconds: float) -> None:
+        """Takes note of how long a call took that predicted so many batches."""
+        if not self._compiled:  # the first call traces and compiles
+            self._compiled = True
+        elif seconds > self._tuning.slow_step * max(1, batches):
+            self.executor = DEFAULT

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from tpu_estimator_compat.runtime import eager, functions
 # TensorFlow counts its own groups from 1.
 _REPLICAS_GROUP = 1 << 20
 _HOSTS_GROUP = 1 << 21
+_PAIRS_GROUP = 1 << 22
 _LONGEST_FAREWELL = 60.0  # seconds
 
 
@@ -37,6 +39,7 @@ class State(enum.IntEnum):
     OUT_OF_DATA = 1
     LEAVING = 2
     FAILED = 3
+    SAVING = 4  # the chief alone, which wants the others' rows of shared variables
 
 
 class MachineLostError(RuntimeError):
@@ -72,11 +75,9 @@ class Workers:
         Returns:
           The sums. Values of one dtype travel together.
         """
-        sums: list[Any] = [None] * len(values)
-        for dtype in dict.fromkeys(v.dtype for v in values):
-            places = [i for i, v in enumerate(values) if v.dtype == dtype]
-            packed = tf.concat([tf.reshape(values[i], [-1]) for i in places], axis=0)
-            total = collective_ops.all_reduce_v2(
+
+        def summed(packed: tf.Tensor) -> tf.Tensor:
+            return collective_ops.all_reduce_v2(
                 packed,
                 self.replicas,
                 _REPLICAS_GROUP,
@@ -84,11 +85,12 @@ class Workers:
                 merge_op="Add",
                 final_op="Id",
             )
-            sizes = [tf.size(values[i]) for i in places]
-            for i, part in zip(places, tf.split(total, sizes, num=len(places)), strict=True):
-                sums[i] = tf.reshape(part, tf.shape(values[i]))
-                sums[i].set_shape(values[i].shape)
-        return sums
+
+        return _packed(values, summed)
+
+    def sum_of_machines(self, values: Sequence[tf.Tensor], name: str) -> list[tf.Tensor]:
+        """As `sum_over_replicas`, over the machines: call it once per machine, on the host."""
+        return _packed(values, lambda packed: self._sum(packed, _number(name, packed)))
 
     def concatenate(self, value: tf.Tensor, name: str) -> tf.Tensor:
         """`value` of every replica, in their order, along dimension 0; call it on every replica.
@@ -107,6 +109,25 @@ class Workers:
         )
         return tf.cast(gathered, value.dtype)
 
+    def concatenate_over_workers(self, value: tf.Tensor, name: str) -> tf.Tensor:
+        """`value` of all machines, in their order, along dimension 0; once for each, on the host.
+
+        Args:
+          value: a tensor of rank 1, of any size on each machine.
+          name: of this exchange, the same everywhere.
+        """
+        own = tf.size(value)
+        sizes = own * tf.one_hot(self.index, self.count, dtype=tf.int32)
+        sizes = self._sum(sizes, _number(f"sizes {name}", sizes))
+        ends = tf.cumsum(sizes)
+        before, total = ends[self.index] - own, ends[-1]
+        # What travels under one number has one size for ever: here the next power of two.
+        powers = tf.constant([2**i for i in range(31)])
+        power = tf.searchsorted(powers, total[tf.newaxis])[0]
+        sent = tf.pad(value, [[before, powers[power] - before - own]])
+        number = (_number(name, sent) & ~31) + power
+        return self._sum(sent, number)[:total]
+
     def from_chief(self, value: tf.Tensor, name: str) -> tf.Tensor:
         """The chief's `value`, on every machine; call it once per machine, on the host."""
         number = _number(name, value)
@@ -116,25 +137,59 @@ class Workers:
             tf.shape(value), value.dtype, self.count, _HOSTS_GROUP, number
         )
 
+    def send(self, value: tf.Tensor, name: str, machine: int) -> None:
+        """Sends `value` to one machine, which calls `receive`; call it eagerly.
+
+        Args:
+          value: a tensor. One of both machines is the chief.
+          name: of this exchange, the same on both.
+          machine: the index of the other.
+        """
+        pair, number = self._pair(value, name, machine, machine)
+        with tf.device("/cpu:0"):
+            _sending()(value, tf.constant(pair), tf.constant(number))
+
+    def receive(self, spec: tf.TensorSpec, name: str, machine: int) -> tf.Tensor:
+        """What one machine sends, a tensor like `spec`; for the others see `send`."""
+        pair, number = self._pair(spec, name, machine, self.index)
+        with tf.device("/cpu:0"):
+            return _receiving(spec.dtype)(
+                tf.constant(spec.shape.as_list()), tf.constant(pair), tf.constant(number)
+            )
+
+    def _pair(
+        self, like: tf.Tensor | tf.TensorSpec, name: str, machine: int, receiver: int
+    ) -> tuple[int, int]:
+        """The group of this and another machine, and the number of what one sends to the other.
+
+        TensorFlow remembers who sent first under a number: each direction has its own.
+        """
+        return _PAIRS_GROUP + max(self.index, machine), _number(f"{name} to {receiver}", like)
+
     def sum_over_workers(self, value: tf.Tensor, name: str) -> tf.Tensor:
         """`value` summed over the machines; call it once per machine, on the host."""
 
-        def total() -> tf.Tensor:
-            return collective_ops.all_reduce_v2(
-                value, self.count, _HOSTS_GROUP, _number(name, value), merge_op="Add", final_op="Id"
-            )
+        return functions.function(lambda: self._sum(value, _number(name, value)))()
 
-        return functions.function(total)()
+    def _sum(self, value: tf.Tensor, number: Any, *, timeout: float = 0) -> tf.Tensor:
+        return collective_ops.all_reduce_v2(
+            value,
+            self.count,
+            _HOSTS_GROUP,
+            number,
+            merge_op="Add",
+            final_op="Id",
+            timeout=timeout,
+        )
 
     def tell(self, number: int, name: str) -> int:
         """The chief's `number`, on every machine."""
         with eager.eager_mode(), tf.device("/cpu:0"):
-            own = tf.constant(number, tf.int64)
-            return int(functions.function(lambda: self.from_chief(own, name))())
+            return int(self.from_chief_now(tf.constant(number, tf.int64), name))
 
-    def check_all_ready(self, name: str) -> None:
-        """Meets all machines; raises MachineLostError where one of them failed before."""
-        check_states(self.meet(State.READY, name))
+    def from_chief_now(self, value: tf.Tensor, name: str) -> tf.Tensor:
+        """As `from_chief`; call it eagerly."""
+        return functions.function(lambda: self.from_chief(value, name))()
 
     def check_same(self, text: str) -> None:
         """Raises ValueError where another machine calls this with another text."""
@@ -153,15 +208,7 @@ class Workers:
     def states(self, state: Any, name: str = "before a step", *, timeout: float = 0) -> tf.Tensor:
         """Tells all machines this one's `state`, and returns theirs; int32 of shape [count]."""
         own = tf.cast(state, tf.int32) * tf.one_hot(self.index, self.count, dtype=tf.int32)
-        return collective_ops.all_reduce_v2(
-            own,
-            self.count,
-            _HOSTS_GROUP,
-            _number(f"states {name}", own),
-            merge_op="Add",
-            final_op="Id",
-            timeout=timeout,
-        )
+        return self._sum(own, _number(f"states {name}", own), timeout=timeout)
 
     def meet(self, state: State, name: str = "before a step") -> np.ndarray:
         """The states of all machines, once each of them has come here with its own.
@@ -221,7 +268,42 @@ def check_even_data(states: np.ndarray) -> None:
     )
 
 
-def _number(name: str, value: tf.Tensor) -> int:
+@functools.cache
+def _sending() -> Callable[..., Any]:
+    """One function for all that is sent: it is traced once."""
+
+    def send(value: tf.Tensor, pair: tf.Tensor, number: tf.Tensor) -> None:
+        collective_ops.broadcast_send_v2(value, 2, pair, number)
+
+    return functions.function(send, reduce_retracing=True)
+
+
+@functools.cache
+def _receiving(dtype: tf.DType) -> Callable[..., Any]:
+    """One function for all that is received of a dtype."""
+
+    def receive(shape: tf.Tensor, pair: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+        return collective_ops.broadcast_recv_v2(shape, dtype, 2, pair, number)
+
+    return functions.function(receive)
+
+
+def _packed(
+    values: Sequence[tf.Tensor], exchange: Callable[[tf.Tensor], tf.Tensor]
+) -> list[tf.Tensor]:
+    """What `exchange` makes of values, which it is given as one vector for each dtype."""
+    exchanged: list[Any] = [None] * len(values)
+    for dtype in dict.fromkeys(v.dtype for v in values):
+        places = [i for i, v in enumerate(values) if v.dtype == dtype]
+        whole = exchange(tf.concat([tf.reshape(values[i], [-1]) for i in places], axis=0))
+        sizes = [tf.size(values[i]) for i in places]
+        for i, part in zip(places, tf.split(whole, sizes, num=len(places)), strict=True):
+            exchanged[i] = tf.reshape(part, tf.shape(values[i]))
+            exchanged[i].set_shape(values[i].shape)
+    return exchanged
+
+
+def _number(name: str, value: tf.Tensor | tf.TensorSpec) -> int:
     """A number for an exchange of `value`, the same in every process.
 
     TensorFlow remembers what it first saw under a number: graphs of other modes or batch sizes may

@@ -11,13 +11,15 @@ import tensorflow as tf
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.loop.result import LoopResult
+from tpu_estimator_compat.loop.single_step import FetchingStep
 from tpu_estimator_compat.program.graph_ops import key
-from tpu_estimator_compat.program.session import Names, as_numpy
+from tpu_estimator_compat.program.random_streams import RandomStreams
+from tpu_estimator_compat.program.session import as_numpy, is_handle
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager, functions
-from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.runtime import eager, functions, workers
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, CollectTuner, Tuning
 
 
 class ReplicaRunner:
@@ -57,11 +59,14 @@ class ReplicaRunner:
         if plan.host_calls and plan.host_calls_every > 1:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
-        queued = plan.loss is not None and bool(plan.targets)
+        self._streams = RandomStreams()
+        # Keras' fit has no session that the machines could agree in.
+        self._alone = workers.of(store.strategy) is None
+        queued = plan.loss is not None and bool(plan.targets) and self._alone
         self.program = self._program(plan, queued=queued)
         self._loop: DeviceLoop | None = None
         self._collect: CollectLoop | None = None
-        self._single: dict[tuple[Names, ...], Any] = {}
+        self._single: dict[Any, Callable[..., list[Any]]] = {}
 
     def _program(
         self, plan: StepPlan, *, fed: Sequence[tf.Tensor] = (), queued: bool = False
@@ -72,10 +77,11 @@ class ReplicaRunner:
             fed=fed,
             queued=queued,
             step_in_loop=self._step_in_loop,
+            streams=self._streams,
             tuning=self._tuning,
         )
 
-    def start(self) -> None:
+    def start(self, restored: str | None = None) -> None:
         """Nothing: nobody else has to be asked."""
 
     def begin_loop(self) -> None:
@@ -97,12 +103,15 @@ class ReplicaRunner:
                 self.plan.loss.dtype,
                 stop_on_nan=self.plan.stop_on_nan,
                 may_choose=self.program.is_flat,
+                branches=self.program.has_branches,
                 next_element=self._next_element,
                 interrupted=self._interrupted,
                 calls=self.program.queue,
                 counter=self.store.global_step(self.plan.graph),
                 notes_before=self._notes_before,
+                contents=self.program.contents,
                 tuning=self._tuning,
+                whole=not self._alone,
             )
         return self._loop
 
@@ -120,18 +129,34 @@ class ReplicaRunner:
         """See `Runner`."""
         fed = [tensor for tensor, _ in feeds]
         names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
-        if names not in self._single:
+        asked = names, tuple(value.shape for _, value in feeds)
+        if asked not in self._single:
             program = self._program(self.plan.of(fetches, targets), fed=fed)
-            self._single[names] = functions.function(
-                lambda iterator, *values: program(self._next_element(iterator), *values)
-            )
+            self._single[asked] = self._fetching(program, fetches, fed)
         self.finish_host_calls()
-        with eager.eager_mode():
+        with eager.eager_mode(), functions.call_options():
             try:
-                outputs = self._single[names](iterator, *(tf.constant(v) for _, v in feeds))
+                outputs = self._single[asked](iterator, *(tf.constant(v) for _, v in feeds))
             except StopIteration:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
         return [as_numpy(v) for v in outputs]
+
+    def _fetching(
+        self, program: StepProgram, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
+    ) -> Callable[..., list[tf.Tensor]]:
+        """A step of an iterator, and of values in place of `fed`, that returns all its outputs."""
+
+        def step(iterator: Iterator, *values: tf.Tensor) -> list[tf.Tensor]:
+            return program(self._next_element(iterator), *values)
+
+        if any(map(is_handle, fetches)):
+            return functions.function(step)
+        contents = program.contents()
+        contents = contents and contents.within("run once")
+        if fed:
+            return functions.IteratorFunction(step, contents)
+        may_choose = program.is_flat
+        return FetchingStep(step, self._tuning, may_choose=may_choose, contents=contents)
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
         """A function of an input element, as the strategy distributes it, to the plan's fetches."""
@@ -152,7 +177,9 @@ class ReplicaRunner:
             program = self.program  # made for the same fetches, where a session predicts
             if list(map(key, program.fetches)) != list(map(key, fetches)):
                 program = self._program(self.plan.of(fetches, []))
-            self._collect = CollectLoop(program, [(t.dtype, t.shape.rank) for t in fetches])
+            tuner = CollectTuner(self._tuning, program.is_flat, program.size)
+            outputs = [(t.dtype, t.shape.rank) for t in fetches]
+            self._collect = CollectLoop(program, outputs, tuner, program.contents)
         return self._collect(iterator, most)
 
     def finish_host_calls(self, using: str | None = None) -> None:

@@ -36,8 +36,11 @@ class Runner(Protocol):
         """Whether `run` notes the global step before its last step."""
         ...
 
-    def start(self) -> None:
+    def start(self, restored: str | None = None) -> None:
         """Called once when all variables have their first values, before any step.
+
+        Args:
+          restored: the checkpoint that has them; None where initialisers have made them.
 
         Raises:
           What stands in the way, such as other workers with other graphs.

@@ -146,7 +146,7 @@ class StepSessionCreator(ChiefSessionCreator):
             if getattr(self._scaffold, field) is None and not tf.compat.v1.get_collection(key):
                 setattr(self._scaffold, field, tf.constant([], tf.string, name=_ASKS_VARIABLES))
         session = super().create_session()
-        session.start()
+        session.start(self.restored)
         return session
 
     def _remembered(self) -> StepSession:

@@ -18,12 +18,14 @@ from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.session import GraphSession, HostFunction, Names, as_numpy
+from tpu_estimator_compat.program.session import GraphSession, HostFunction, as_numpy
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.runner import Runner
+from tpu_estimator_compat.session.step_fetches import StepFetches
 
 Fetches = Sequence[tf.Tensor]
 Targets = Sequence[tf.Operation]
+_MOST_KNOWN = 64  # sets of fetches that are kept sorted
 
 
 class StepSession(GraphSession):
@@ -47,20 +49,17 @@ class StepSession(GraphSession):
         self.steps_last_run = 0
         self.input_stands_at: str | None = None
         self._cadence = cadence
-        # A prediction is made for each fetch by itself: no run of it makes many.
-        targets = [] if self._plan.loss is None else self._plan.targets
-        self._target_names = {op.name for op in targets}
         self._input = deployed
         self._iterator: Iterator | None = None
         self._exhausted = False
-        self._noted_step: tf.Tensor | None = None
+        self._noted_step: Any = None
         self._assignments = 0
-        self._fetched_in_step: dict[Names, bool] = {}
+        self._known: dict[int, StepFetches] = {}
         self._of_variables: dict[Key, bool] = {}
 
-    def start(self) -> None:
-        """Called when all variables have their first values, before any step."""
-        self.runner.start()
+    def start(self, restored: str | None = None) -> None:
+        """See `GraphSession`."""
+        self.runner.start(restored)
 
     def close(self) -> None:
         """Frees the input and the steps, and writes the events that wait.
@@ -69,138 +68,143 @@ class StepSession(GraphSession):
         destructor may take its time (see `Disposal`).
         """
         super().close()
+        self._known.clear()
         disposal = Disposal(self._iterator) if self._iterator is not None else None
         self._iterator = None
         self.runner.close()
         if disposal:
             disposal.drop()
 
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        """See `GraphSession`.
+
+        What is input_fn's own, such as the initializer of its iterator, runs in its graph: input_fn
+        and model_fn once had the same one.
+        """
+        graph = _graph_of_first(fetches)
+        for session in self._input.sessions if graph is not self.graph else ():
+            if graph is session.graph:
+                return session.run(fetches, feed_dict, options, run_metadata)
+        return super().run(fetches, feed_dict, options, run_metadata)
+
     def _evaluate(
         self, fetches: Fetches, targets: Targets, feeds: Sequence[tuple[tf.Tensor, np.ndarray]]
     ) -> list[Any]:
-        self._noted_step = None
-        # A step is a step, and takes its element, even where nothing in it looks at the input.
-        step = self._asks_for_steps(targets)
-        if not step and not any(map(self._plan.needs_step, [*(t.op for t in fetches), *targets])):
-            if targets or feeds or any(self.variable_behind(t) is None for t in fetches):
+        asked = self._sorted(fetches, targets)
+        if feeds or not asked.reads_alone:
+            self._noted_step = None
+            if not asked.needs_step:
                 self.runner.finish_host_calls()
+        if not asked.needs_step:
             return super()._evaluate(fetches, targets, feeds)
         if feeds:
-            return self._run_fed(fetches, targets, feeds)
-        return self._run_steps(fetches, targets)
+            return self._run_fed(asked, feeds)
+        return self._run_steps(asked)
+
+    def _sorted(self, fetches: Fetches, targets: Targets) -> StepFetches:
+        """The same fetches, sorted; kept for those that come again."""
+        known = self._known.get(id(fetches))
+        if known is None or known.tensors is not fetches or known.targets is not targets:
+            if len(self._known) == _MOST_KNOWN:
+                self._known.clear()
+            known = StepFetches(self._plan, fetches, targets, self.variable_behind)
+            self._known[id(fetches)] = known
+        return known
 
     def global_step(self) -> int:
         """The current global step, as the last run noted it unless it may have changed since."""
         if self._noted_step is None or self._assignments != self.store.assignments:
-            return super().global_step()
+            self._note(super().global_step())
         return int(self._noted_step)
 
-    def _asks_for_steps(self, targets: Targets) -> bool:
-        """Whether the plan's targets are among `targets`."""
-        return bool(self._target_names) and self._target_names <= {op.name for op in targets}
+    def _note(self, step: Any) -> None:
+        """Takes note of the global step; None where it is not known."""
+        self._noted_step = step
+        self._assignments = self.store.assignments
 
-    def _run_steps(self, fetches: Fetches, targets: Targets) -> list[Any]:
+    def _run_steps(self, asked: StepFetches) -> list[Any]:
         if self._exhausted or self.runner.ended:
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-        main = self._asks_for_steps(targets)
-        steps = self._cadence.steps if main else 1
-        if main:
+        steps = self._cadence.steps if asked.makes_steps else 1
+        if asked.makes_steps:
             self.runner.begin_loop()
-        others = {op.name for op in targets} - self._target_names
-        besides = [t for t in fetches if not self._plan.is_loss(t)]
-        if main and self._plan.loss is not None and not others and not self._in_step(besides):
-            return self._run_reading(fetches, besides, steps)
-        made = self._run_loop(steps - 1).steps if main and steps > 1 else 0
-        # A hook that gets control around every step reads what variables were before it, as TF1's
-        # reads without dependencies did.
-        read = self._before_step(fetches)
-        within = [t for t in fetches if key(t) not in read]
-        read.update(zip(map(key, within), self._run_once(within, targets), strict=True))
-        self.steps_last_run = made + 1 if main else self.steps_last_run
-        return [read[key(t)] for t in fetches]
+        if asked.in_loop:
+            return self._run_reading(asked, steps)
+        made = self._run_loop(steps - 1).steps if asked.makes_steps and steps > 1 else 0
+        values = self._run_once(asked)
+        self.steps_last_run = made + 1 if asked.makes_steps else self.steps_last_run
+        return values
 
     def _run_fed(
-        self, fetches: Fetches, targets: Targets, feeds: Sequence[tuple[tf.Tensor, np.ndarray]]
+        self, asked: StepFetches, feeds: Sequence[tuple[tf.Tensor, np.ndarray]]
     ) -> list[Any]:
         """Runs steps in which a hook feeds tensors, one by one, each with the same values."""
-        read: dict[Key, Any] = {}
+        values: list[Any] = []
         self.steps_last_run = 0
-        for _ in range(self._cadence.steps if self._asks_for_steps(targets) else 1):
-            read = self._before_step(fetches)
-            within = [t for t in fetches if key(t) not in read]
-            found = self._run_once(within, targets, feeds)
-            read.update(zip(map(key, within), found, strict=True))
+        for _ in range(self._cadence.steps if asked.makes_steps else 1):
+            values = self._run_once(asked, feeds)
             self.steps_last_run += 1
-        return [read[key(t)] for t in fetches]
+        return values
 
     def _run_once(
-        self,
-        fetches: Fetches,
-        targets: Targets,
-        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+        self, asked: StepFetches, feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = ()
     ) -> list[Any]:
+        """Runs one step that computes all that is asked for."""
+        # A hook that gets control around every step reads what variables were before it, as TF1's
+        # reads without dependencies did.
+        read = self._before_step(asked)
+        within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in read]
         self.input_stands_at = self._noted_step = None
-        return self.runner.run_once(self.iterator(), fetches, targets, feeds)
+        found = self.runner.run_once(self.iterator(), within, asked.targets, feeds)
+        read.update(zip(map(key, within), found, strict=True))
+        return [read[k] for k in asked.keys]
 
-    def _run_reading(self, fetches: Fetches, besides: Fetches, steps: int) -> list[Any]:
-        """Runs steps; reads variables of `besides` before the last, or after a loop of TPUs."""
-        reads = any(self.variable_behind(t) is not None for t in besides)
+    def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
+        """Runs steps; reads variables before the last of them, or after a loop of TPUs."""
         before_last = self._cadence.reads_before_last_step
-        if reads and before_last and self._reads_counter_alone(besides):
+        if asked.variables and before_last and self._reads_counter_alone(asked):
             result = self._run_loop(steps)
-            return self._with_loss(fetches, result, self._counter_before(besides, result, steps))
-        if reads and steps > 1 and before_last:
+            return self._with_loss(asked, result, self._counter_before(asked, result, steps))
+        if asked.variables and steps > 1 and before_last:
             ahead = self._run_loop(steps - 1)
             if ahead.steps < steps - 1 or ahead.stopped_by_nan:
-                return self._with_loss(fetches, ahead, {})
-            before = self._plain_reads(besides)
+                return self._with_loss(asked, ahead, {})
+            before = self._plain_reads(asked)
             try:
                 result = self._run_loop(1)
             except tf.errors.OutOfRangeError:  # raised again by the next run
-                return self._with_loss(fetches, ahead, {})
+                return self._with_loss(asked, ahead, {})
             self.steps_last_run = ahead.steps + result.steps
-            return self._with_loss(fetches, result, before)
+            return self._with_loss(asked, result, before)
         # Otherwise after a loop, also one of a single step: two loops never show the same step.
-        before = self._plain_reads(besides) if before_last else {}
-        return self._with_loss(fetches, self._run_loop(steps), before)
+        before = self._plain_reads(asked) if before_last else {}
+        return self._with_loss(asked, self._run_loop(steps), before)
 
-    def _reads_counter_alone(self, fetches: Fetches) -> bool:
+    def _reads_counter_alone(self, asked: StepFetches) -> bool:
         """Whether the runner itself notes all that is to be read before its last step."""
         counter = self.global_step_variable()
-        read = [self.variable_behind(t) for t in fetches]
-        return self.runner.notes_before and all(v is None or v is counter for v in read)
+        return self.runner.notes_before and all(
+            self.variable_behind(t) is counter for t in asked.variables.values()
+        )
 
-    def _counter_before(self, fetches: Fetches, result: LoopResult, steps: int) -> dict[Key, Any]:
+    def _counter_before(self, asked: StepFetches, result: LoopResult, steps: int) -> dict[Key, Any]:
         """What the runner has noted; nothing where it ended early, in whatever step."""
         if result.steps < steps or result.counter_before is None:
             return {}
-        before = as_numpy(result.counter_before)
-        return {key(t): before for t in fetches if self.variable_behind(t) is not None}
+        return dict.fromkeys(asked.variables, as_numpy(result.counter_before))
 
-    def _in_step(self, fetches: Fetches) -> bool:
-        """Whether any of `fetches` needs more of the step than its loss."""
-        assert self._plan.loss is not None
-        names = tuple(t.name for t in fetches)
-        if names not in self._fetched_in_step:
-            derived = [t.op for t in fetches if self.variable_behind(t) is None]
-            needed = graph_ops.ancestors(derived, {key(self._plan.loss)})
-            roots = {t.op.name for t in self._plan.replica_feeds} | self._plan.replica_ops
-            roots |= {name for name, _ in self._plan.host_placeholders}
-            self._fetched_in_step[names] = any(
-                # What is computed from variables is, too: the step changes them.
-                op.name in roots or graph_ops.is_variable_handle(op)
-                for op in needed
-            )
-        return self._fetched_in_step[names]
-
-    def _before_step(self, fetches: Fetches) -> dict[Key, Any]:
+    def _before_step(self, asked: StepFetches) -> dict[Key, Any]:
         """Values of those fetches that look at nothing but variables, such as a summary of one."""
-        read = self._plain_reads(fetches)
+        read = self._plain_reads(asked)
         if not self._cadence.reads_before_last_step:
             return read
-        alone = [t for t in fetches if key(t) not in read and self._looks_at_variables_alone(t)]
+        alone = {
+            k: t
+            for k, t in zip(asked.keys, asked.tensors, strict=True)
+            if k not in read and self._looks_at_variables_alone(t)
+        }
         if alone:
-            read.update(zip(map(key, alone), super()._evaluate(alone, [], []), strict=True))
+            read.update(zip(alone, super()._evaluate(list(alone.values()), [], []), strict=True))
         return read
 
     def _looks_at_variables_alone(self, tensor: tf.Tensor) -> bool:
@@ -216,10 +220,8 @@ class StepSession(GraphSession):
             )
         return self._of_variables[k]
 
-    def _plain_reads(self, fetches: Fetches) -> dict[Key, Any]:
-        return {
-            key(t): self._direct_read(t) for t in fetches if self.variable_behind(t) is not None
-        }
+    def _plain_reads(self, asked: StepFetches) -> dict[Key, Any]:
+        return {k: self._direct_read(t) for k, t in asked.variables.items()}
 
     def _direct_read(self, tensor: tf.Tensor) -> Any:
         variable = self.variable_behind(tensor)
@@ -227,15 +229,14 @@ class StepSession(GraphSession):
             self.runner.finish_host_calls(using=variable.name[:-2])
         return super()._direct_read(tensor)
 
-    def _with_loss(self, fetches: Fetches, result: LoopResult, read: dict[Key, Any]) -> list[Any]:
+    def _with_loss(self, asked: StepFetches, result: LoopResult, read: dict[Key, Any]) -> list[Any]:
         """Values of fetches that depend on the finished steps through the loss alone."""
-        loss, is_loss = as_numpy(result.loss), self._plan.is_loss
-        values = dict(read)
-        rest = [t for t in fetches if not is_loss(t) and key(t) not in values]
-        values.update(self._plain_reads(rest))
-        if derived := [t for t in rest if key(t) not in values]:
-            values.update(zip(map(key, derived), self._from_loss(derived, loss), strict=True))
-        return [loss if is_loss(t) else values[key(t)] for t in fetches]
+        loss = as_numpy(result.loss)
+        values = read or self._plain_reads(asked)
+        if asked.derived:
+            found = self._from_loss(list(asked.derived.values()), loss)
+            values = {**values, **dict(zip(asked.derived, found, strict=True))}
+        return [values.get(k, loss) for k in asked.keys]
 
     def _from_loss(self, fetches: Fetches, loss: np.ndarray) -> list[Any]:
         assert self._plan.loss is not None
@@ -273,8 +274,15 @@ class StepSession(GraphSession):
             if not result.steps:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         self.steps_last_run = result.steps
-        self._noted_step = result.counter
-        self._assignments = self.store.assignments
+        self._note(result.counter)
         if not self._cadence.host_calls_may_lag:
             self.runner.finish_host_calls()
         return result
+
+
+def _graph_of_first(fetches: Any) -> tf.Graph | None:
+    """The graph of the first of nested fetches; None where that does not say."""
+    while isinstance(fetches, (list, tuple, dict)):
+        values = fetches.values() if isinstance(fetches, dict) else fetches
+        fetches = next(iter(values), None)
+    return getattr(fetches, "graph", None)

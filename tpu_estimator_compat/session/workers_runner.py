@@ -11,8 +11,10 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.loop.workers_loop import WorkersLoop
+from tpu_estimator_compat.loop.workers_loop import Settle, WorkersLoop
+from tpu_estimator_compat.program.random_streams import RandomStreams
 from tpu_estimator_compat.program.session import Names, as_numpy
+from tpu_estimator_compat.program.sharded_variables import ShardedVariables
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
@@ -59,11 +61,15 @@ class WorkersRunner:
         self._workers = group
         self._model_dir = model_dir
         self._started = False
-        self._program = StepProgram(plan.of(plan.fetches, plan.targets), store)
+        self._streams = RandomStreams()
+        plan_of_step = plan.of(plan.fetches, plan.targets)
+        self._program = StepProgram(plan_of_step, store, streams=self._streams)
         self._loop: WorkersLoop | None = None
         self._interrupted = interrupted
         self._tuning = tuning
         self._single: dict[tuple[Names, ...], Any] = {}
+        if plan.lookups.sharded:
+            store.sharded = ShardedVariables(plan.lookups.sharded, store, group, self._ask_to_save)
 
     @property
     def ended(self) -> bool:
@@ -81,10 +87,42 @@ class WorkersRunner:
                 self._program,
                 self.plan.loss.dtype,
                 stop_on_nan=self.plan.stop_on_nan,
+                settle=self._settle,
                 interrupted=self._interrupted,
                 tuning=self._tuning,
             )
         return self._loop
+
+    @property
+    def _settle(self) -> Settle | None:
+        """What gives the chief, when it saves, what only this machine has; None for nothing."""
+        if self.store.sharded is None or self._workers.is_chief:
+            return None
+        return self.store.sharded.settle
+
+    def _meet(self, state: State, *place: str) -> np.ndarray:
+        """The states of all machines, once the chief has saved what it wants to save."""
+        states = self._workers.meet(state, *place)
+        return self._settle(states, state, *place) if self._settle else states
+
+    def _ask_to_save(self) -> None:
+        """Tells the other workers, wherever they wait for this one, that it saves.
+
+        Raises:
+          MachineLostError: another worker has failed: the checkpoint would lack its rows.
+        """
+        with self._no_retries():
+            if self.states is None:
+                self._check(self._workers.meet(State.SAVING))
+            else:
+                workers.check_states(self.states)
+                self._check(self._workers.meet(State.SAVING, _AT_THE_END))
+
+    def _check(self, states: np.ndarray) -> None:
+        """Raises MachineLostError where a machine failed, which nobody needs to be told then."""
+        if (states == State.FAILED).any():
+            self.states = states
+        workers.check_states(states)
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         """See `Runner`."""
@@ -133,7 +171,7 @@ class WorkersRunner:
                 # The others exchange what the plan fetches, so this step must too.
                 plan = self.plan.of([*fetches, *self.plan.fetches], targets)
                 self._single[names] = functions.function(
-                    StepProgram(plan, self.store, main=self._program)
+                    StepProgram(plan, self.store, main=self._program, streams=self._streams)
                 )
             with eager.eager_mode(), tf.device("/cpu:0"):
                 element = iterator.get_next_as_optional()
@@ -156,19 +194,26 @@ class WorkersRunner:
     def finish_host_calls(self, using: str | None = None) -> None:
         """Nothing: they are a part of their steps."""
 
-    def start(self) -> None:
-        """Takes over the chief's values of all variables.
+    def start(self, restored: str | None = None) -> None:
+        """Takes over the chief's values of all variables, or what it has restored of own rows.
 
         Raises:
-          ValueError: the workers have built different graphs.
+          ValueError: the workers have built different graphs, or the checkpoint has no rows of
+            theirs.
           MachineLostError: another worker could not start.
         """
+        sharded = self.store.sharded
+        if sharded is not None:
+            sharded.check(restored)
         with self._no_retries(), eager.eager_mode(), tf.device("/cpu:0"):
-            self._workers.check_all_ready(_AT_THE_START)
+            self._check(self._workers.meet(State.READY, _AT_THE_START))
             self._started = True
-            names = self._program.replicated_variables()
-            self._workers.check_same(" ".join(sorted(self._program.exchanges()) + names))
-            self.store.take_from_chief(self._workers, names)
+            names = self._program.shared_variables()
+            own = [] if sharded is None else sharded.names
+            self._workers.check_same(" ".join(sorted(self._program.exchanges()) + names + own))
+            self.store.take_from_chief(self._workers, [n for n in names if n not in own])
+            if sharded is not None:
+                sharded.take_restored(restored)
 
     def leave(self) -> None:
         """Waits until all workers have made their last step and have written their files.
@@ -179,7 +224,7 @@ class WorkersRunner:
         """
         with self._no_retries():
             if self.states is None:
-                self.states = self._workers.meet(State.LEAVING)
+                self.states = self._meet(State.LEAVING)
             elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
                 logging.info(
                     "Training stops here because machine %d of %d stopped.",
@@ -187,7 +232,7 @@ class WorkersRunner:
                     self._workers.count,
                 )
             workers.check_states(self.states)
-            self._workers.check_all_ready(_AT_THE_END)
+            self._check(self._meet(State.READY, _AT_THE_END))
         workers.check_even_data(self.states)
 
     def fail(self) -> None:
