@@ -23,7 +23,7 @@ def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, si
     iterator = iter(found)
     while True:
         try:
-            element = next(iterator)
+            element = found.next(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             return steps
         local = topology.strategy.experimental_local_results

@@ -3,7 +3,7 @@
 An input_fn may return a Dataset, tensors of a one-shot or initializable iterator, or bare tensors;
 it may make hash tables and random ops. All of that is legal only in a graph, so it gets one. A
 Dataset comes back as its variant tensor, evaluated once; tensors become a dataset that runs the
-pruned graph again for every element.
+pruned graph again for every element, or where queues are, a session on all of it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
-from tpu_estimator_compat.inputs import feature_keys
+from tpu_estimator_compat.inputs import feature_keys, queues
 from tpu_estimator_compat.program import graph_building, graph_def
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
-
-_QUEUE_RUNNERS = (
-    "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. Please "
-    "consider converting your input pipeline to use `tf.data` instead (see "
-    "https://www.tensorflow.org/guide/datasets for instructions. Queues cannot be run here."
-)
 
 
 class Featureless(NamedTuple):
@@ -55,7 +49,6 @@ def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Datas
       A dataset of features, or of (features, labels). It keeps the graph and its tables alive.
 
     Raises:
-      RuntimeError: the input pipeline is made of queue runners.
       ValueError: input_fn returned a tuple of another length than two, or a Dataset that was made
         outside of it.
       TypeError: it returned a text, a function, an iterator or other things that are no tensors.
@@ -100,8 +93,8 @@ def check_is_dataset(dataset: tf.data.Dataset, demand: str) -> None:
 
 def warn_if_endless(dataset: tf.data.Dataset) -> None:
     """Warns of a prediction that no end of data can end: its features come from no Dataset."""
-    _, result = dataset._legacy_source
-    if isinstance(result, tf.data.Dataset):
+    session, result = dataset._legacy_source
+    if isinstance(result, tf.data.Dataset) or queues.runners(session.graph):
         return
     features = result[0] if isinstance(result, (list, tuple)) else result
     tensors = [t for t in tf.nest.flatten(features) if isinstance(t, tf.Tensor)]
@@ -112,13 +105,31 @@ def warn_if_endless(dataset: tf.data.Dataset) -> None:
         )
 
 
+def warn_of_queues(dataset: tf.data.Dataset) -> None:
+    """Warns of an input that queue runners fill."""
+    session, _ = dataset._legacy_source
+    if queues.are_in(session.graph):
+        logging.warning(
+            "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. "
+            "Please consider converting your input pipeline to use `tf.data` instead (see "
+            "https://www.tensorflow.org/guide/datasets for instructions."
+        )
+
+
 def runs_python(dataset: tf.data.Dataset) -> bool:
     """Whether Python code, such as a generator, makes elements of what `call_input_fn` gave."""
-    source = getattr(dataset, "_legacy_source", None)
-    if source is None:
+    session = session_of(dataset)
+    if session is None:
         return False
-    session, _ = source
+    if reruns_graph(dataset) and queues.are_in(session.graph):
+        return True
     return not graph_def.op_types(session.graph).isdisjoint(_PYTHON_OPS)
+
+
+def session_of(dataset: tf.data.Dataset) -> GraphSession | None:
+    """The session of the graph in which the input_fn ran; None if `call_input_fn` did not."""
+    source = getattr(dataset, "_legacy_source", None)
+    return source and source[0]
 
 
 def reruns_graph(dataset: tf.data.Dataset) -> bool:
@@ -128,8 +139,6 @@ def reruns_graph(dataset: tf.data.Dataset) -> bool:
 
 
 def _check(result: Any, graph: tf.Graph) -> None:
-    if graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
-        raise RuntimeError(_QUEUE_RUNNERS)
     if result is None:
         logging.warning(
             "input_fn returned None: model_fn is called with features=None. If that is not meant, "
@@ -196,7 +205,10 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
         element = tf.nest.map_structure(
             lambda t: t if hasattr(t, "dtype") and hasattr(t, "graph") else _as_tensor(t), element
         )
-    program = ReplicaProgram(graph, [], tf.nest.flatten(element, expand_composites=True))
+    tensors = tf.nest.flatten(element, expand_composites=True)
+    if queues.are_in(graph):
+        return _packed(queues.dataset(graph, tensors), element)
+    program = ReplicaProgram(graph, [], tensors)
     store.prepare(program.handles, replicated=False)
 
     @tf.autograph.experimental.do_not_convert
@@ -208,6 +220,17 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
         endless = tf.data.Dataset.from_tensors(0).repeat()
         # A map whose function reaches the end of its own data ends, instead of failing.
         return dataset_ops.DatasetV1Adapter(endless).map(again)
+
+
+def _packed(dataset: tf.data.Dataset, structure: Any) -> tf.data.Dataset:
+    """A dataset of tuples of tensors as one of elements of a structure."""
+
+    @tf.autograph.experimental.do_not_convert
+    def pack(*values: tf.Tensor) -> Any:
+        return tf.nest.pack_sequence_as(structure, values, expand_composites=True)
+
+    with eager.eager_mode(), tf.device("/cpu:0"):
+        return dataset_ops.DatasetV1Adapter(dataset).map(pack)
 
 
 def _as_tensor(value: Any) -> tf.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,10 +13,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.data.experimental.ops.distribute import replicate
 from tensorflow.python.distribute import device_util, distribute_utils
+from tensorflow.python.distribute.input_lib import _enable_get_next_as_optional
 from tensorflow.python.ops import gen_dataset_ops
 
-from tpu_estimator_compat.inputs.calling import reruns_graph, runs_python
+from tpu_estimator_compat.inputs.calling import reruns_graph, runs_python, session_of
 from tpu_estimator_compat.inputs.modes import InputMode
+from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.runtime import eager, workers
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
@@ -36,11 +39,11 @@ class DeployedInput:
       sleep_secs: how long to wait before the first element.
       runs_python: whether Python makes them, which other machines do not have.
       reruns_graph: whether tensors make the elements, whose state tf.data does not know.
-      resumable: whether one iterator on the host feeds all replicas, so that its position can be
-        saved. Otherwise elements wait on the devices, in buffers that cannot.
+      resumable: whether the iterator's position can be saved: not where elements wait on devices.
       same_for_all: whether all replicas are fed the same.
       replicas_per_element: how many replicas' elements are stacked to one of the iterator; None
         where they come one by one, or as the strategy distributes them.
+      sessions: of the graphs in which input_fn ran: hooks initialise its iterators there.
     """
 
     datasets: Sequence[tf.data.Dataset]
@@ -52,6 +55,7 @@ class DeployedInput:
     resumable: bool = False
     same_for_all: bool = False
     replicas_per_element: int | None = None
+    sessions: Sequence[GraphSession] = ()
 
     @property
     def element_spec(self) -> Structure:
@@ -77,7 +81,7 @@ class DeployedInput:
                     "more than one replica on a machine is not supported. Start one process for "
                     "each GPU, with its own task in TF_CONFIG and CUDA_VISIBLE_DEVICES."
                 )
-            if self.resumable:
+            if self._takes_turns:
                 return iter(datasets[0])
             return iter(
                 self.strategy.distribute_datasets_from_function(
@@ -85,12 +89,33 @@ class DeployedInput:
                 )
             )
 
+    @functools.cached_property
+    def _takes_turns(self) -> bool:
+        """Whether one iterator on the host feeds several replicas, in turn.
+
+        An iterator for each, as a strategy has them, reads ahead onto devices with memory of their
+        own. On CPUs it gains nothing, and each of them may take a minute to end: see `Disposal`. It
+        is left to the strategy where that gives empty batches when data ends in mid-step.
+        """
+        if self.strategy.num_replicas_in_sync == 1:
+            return False
+        devices = self.strategy.extended.worker_devices  # of this machine
+        if len(devices) == 1 or self.resumable:
+            return len(devices) > 1
+        on_cpus = all(tf.DeviceSpec.from_string(d).device_type == "CPU" for d in devices)
+        if len(self.datasets) > 1 or not on_cpus:
+            return False
+        [dataset] = self.datasets
+        with eager.eager_mode():
+            cardinality = dataset.cardinality()
+        return not _enable_get_next_as_optional(self.strategy, dataset, cardinality)
+
     def next(self, iterator: Iterator) -> Structure:
         """The next step's elements, as `strategy.run` takes them; call it where a step is built."""
-        if not self.resumable or self.strategy.num_replicas_in_sync == 1:
+        if not self._takes_turns:
             return next(iterator)
         replicas = len(self.strategy.extended.worker_devices)
-        return distribute_utils.regroup(tuple(next(iterator) for _ in range(replicas)))
+        return distribute_utils.regroup([next(iterator) for _ in range(replicas)])
 
     def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """`dataset` on the host in whose scope the strategy asks for it, perhaps another machine.
@@ -176,4 +201,5 @@ def feed(datasets: Sequence[tf.data.Dataset], input_mode: InputMode) -> Deployed
             reruns_graph=any(map(reruns_graph, datasets)),
             same_for_all=input_mode.same_for_all,
             replicas_per_element=input_mode.topology.replicas_per_element,
+            sessions=[s for s in map(session_of, datasets) if s is not None],
         )

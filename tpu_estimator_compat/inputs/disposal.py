@@ -30,40 +30,52 @@ class Disposal:
     """
 
     def __init__(self, iterator: Any):
-        self._held: list[tf.queue.QueueBase] = []
-        self._handles: list[weakref.ref[tf.Tensor]] = []
         with eager.eager_mode():
-            for tensor in functions.handles_of(iterator):
+            self._parts = [
+                _Part(tensor)
+                for tensor in functions.handles_of(iterator)
                 # A handle on another device cannot wait in a queue of the host.
-                if tensor.dtype == tf.resource and "CPU" in tensor.device:
-                    self._held.append(_in_a_queue(tensor))
-                    self._handles.append(weakref.ref(tensor))
+                if tensor.dtype == tf.resource and "CPU" in tensor.device
+            ]
 
     def drop(self) -> None:
-        """Frees the iterator: at once as a rule, else in a thread that Python's exit waits for."""
-        if (thread := self._start(0)) is not None:
-            thread.join(_PATIENCE)
+        """Frees the iterator: at once as a rule, else in threads that Python's exit waits for."""
+        deadline = time.monotonic() + _PATIENCE
+        for thread in [part.start(0) for part in self._parts]:
+            if thread is not None:
+                thread.join(max(0, deadline - time.monotonic()))
 
-    def _start(self, seconds: float) -> threading.Thread | None:
+
+class _Part:
+    """A reference to one of the iterators that a strategy's iterator is made of.
+
+    Each is dropped in a thread of its own: they may all have to be waited for.
+    """
+
+    def __init__(self, handle: tf.Tensor):
+        self._held = [_in_a_queue(handle)]
+        self._handle = weakref.ref(handle)
+
+    def start(self, seconds: float) -> threading.Thread | None:
+        """Drops it in a while; returns the thread that does, or None if it is done."""
         thread = threading.Thread(target=self._free, args=(seconds,), name="input_disposal")
         try:
             thread.start()
         except RuntimeError:  # no more threads: Python is about to exit
-            self._drop_all()
+            self._drop()
             return None
         return thread
 
     def _free(self, seconds: float) -> None:
         time.sleep(seconds)
-        for handle in self._handles:
-            # The traceback of an error has the iterator in its frames, as long as somebody has it.
-            if (tensor := handle()) is not None:
-                later = weakref.finalize(tensor, self._start, _PATIENCE)  # it is about to go, then
-                later.atexit = False
-                return
-        self._drop_all()
+        # The traceback of an error has the iterator in its frames, as long as somebody has it.
+        if (tensor := self._handle()) is not None:
+            later = weakref.finalize(tensor, self.start, _PATIENCE)  # it is about to go, then
+            later.atexit = False
+            return
+        self._drop()
 
-    def _drop_all(self) -> None:
+    def _drop(self) -> None:
         with eager.eager_mode():
             self._held.clear()
 

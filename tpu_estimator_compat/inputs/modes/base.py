@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding, splitting
-from tpu_estimator_compat.inputs.calling import Featureless, check_is_dataset
+from tpu_estimator_compat.inputs.calling import Featureless, check_is_dataset, warn_of_queues
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
@@ -163,7 +163,20 @@ class TPUInputMode(InputMode):
 
     def _check_num_shards(self) -> None:
         replicas, shards = self.topology.num_replicas, self.tpu_config.num_shards
-        if shards is not None and shards != replicas:
+        if shards is None or shards == replicas:
+            return
+        if self.topology.stands_in and shards > replicas:
+            logging.warning(
+                "TPUConfig.num_shards is %d, but there is no TPU, and this machine has %d "
+                "replica(s): %s goes on with %d. For as many as on the TPU, split the CPU: "
+                "python -m tpu_estimator_compat run --logical-cpus %d SCRIPT.",
+                shards,
+                replicas,
+                _CALLS[self.mode],
+                replicas,
+                shards,
+            )
+        else:
             raise ValueError(
                 "TPUConfig.num_shards is not set correctly. According to TPU system metadata for "
                 f"Tensorflow master (local): num_replicas should be ({replicas}), got ({shards}). "
@@ -196,7 +209,8 @@ class TPUInputMode(InputMode):
         )
 
     def check_dataset(self, dataset: Dataset) -> None:
-        """As `InputMode.check_dataset`; warns of batches of another size than input_fn was told."""
+        """As `InputMode.check_dataset`; warns of queues, and of batches of a size not asked for."""
+        warn_of_queues(dataset)
         if self.mode == ModeKeys.PREDICT:
             check_is_dataset(
                 dataset,
