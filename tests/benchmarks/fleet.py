@@ -43,6 +43,7 @@ VARIANTS = {
     "ours_hook": Variant("ours", ("--listen", "hook")),
     "ours_tpu_hook": Variant("ours", ("--use-tpu", "--listen", "hook")),
     "ours_host_call": Variant("ours", ("--use-tpu", "--listen", "host_call")),
+    "ours_timer_hook": Variant("ours", ("--listen", "timer_hook")),
     "original_every_step": Variant("original", ("--listen", "every_step")),
     "ours_every_step": Variant("ours", ("--listen", "every_step")),
     **{
@@ -63,7 +64,7 @@ class Worker:
     Args:
       variant: a name of `VARIANTS`.
       model: a name of `benchmarks.models.NAMES`.
-      task: train, evaluate, predict or export.
+      task: one of `benchmarks.worker.TASKS`.
       loop: see `benchmarks.sides.Settings`.
       original: the interpreter that has the original.
       cache: directory of caches; None for a new one.

@@ -26,6 +26,7 @@ _FOR_MODEL = {
         "ours_tpu",
         "ours_jit",
     ],
+    "tables": ["keras", "original", "ours", "ours_tpu"],
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
 _EXPORTS = ["original", "ours"]
@@ -41,14 +42,17 @@ _LISTENING = [
 _LISTENING_STEPS = 1000
 _LISTENING_PROCESSES = 3
 _EVERY_STEP = ["original_every_step", "ours_every_step"]
+_BESIDE_BARE = ["bare", "ours", "ours_timer_hook"]
 _SLOW_LISTENING = ["ours_slow", "ours_slow_host_call"]
 _SLOW_STEPS = 200
 _RUNTIMES = ["tensorflow_1", "tensorflow_4", "tensorflow_8", "jax_1", "jax_4", "jax_8"]
 _RUNTIME_STEPS = {"small": 400, "mlp": 400, "convnet": 20, "encoder": 20}
 _STARTS_AT_MOST = 3
 _STARTS = ["bare", "keras", "original", "ours"]
-_BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100}
-_CALL_EXAMPLES = {"small": 16 * 800, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
+_REPLICA_STARTS = ["tensorflow_1", "tensorflow_8"]
+_AGAIN = ["original", "ours"]
+_BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100, "tables": 100}
+_CALL_EXAMPLES = {"small": 16 * 1000, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +115,13 @@ def every_step(plan: Plan, model: str) -> dict[str, Samples]:
     return {"every_step": _blocks(plan, variants, model, _LISTENING_STEPS, "seconds")}
 
 
+def beside_bare(plan: Plan, model: str) -> dict[str, Samples]:
+    """Steps per second of the bare loop, and here, with nobody or a timer hook listening."""
+    variants = _BESIDE_BARE * _LISTENING_PROCESSES
+    block = _BLOCK_STEPS[model] // 2
+    return {"beside_bare": _blocks(plan, variants, model, block, "seconds")}
+
+
 def _blocks(plan: Plan, variants: Sequence[str], model: str, block: int, clock: str) -> Samples:
     """Steps per unit of `clock`; two blocks warm up and are not counted.
 
@@ -130,15 +141,36 @@ def _blocks(plan: Plan, variants: Sequence[str], model: str, block: int, clock: 
 
 
 def first_step(plan: Plan, model: str) -> dict[str, Samples]:
-    """Seconds from making the model to the end of step 1, imports apart, in fresh processes."""
+    """Seconds from making the model to the end of step 1, imports apart, in fresh processes.
+
+    The processor's seconds as well: those by the clock say little on a machine that does other
+    work.
+    """
     seconds: Samples = {}
+    cpu: Samples = {}
     imports: Samples = {}
+    variants = _STARTS + (_REPLICA_STARTS if model.endswith("encoder") else [])
     for _ in range(plan.rounds):
-        for variant in plan.choose(_STARTS):
+        for variant in plan.choose(variants):
             with fleet([variant], model, "train", plan.original, loop=1) as workers:
-                seconds.setdefault(variant, []).append(workers[0].answer()["seconds"])
+                answer = workers[0].answer()
+                seconds.setdefault(variant, []).append(answer["seconds"])
+                cpu.setdefault(variant, []).append(answer["cpu"])
                 imports.setdefault(variant, []).append(workers[0].imports)
-    return {"first_step": seconds, "imports": imports}
+    return {"first_step": seconds, "first_step_cpu": cpu, "imports": imports}
+
+
+def again(plan: Plan, model: str) -> dict[str, Samples]:
+    """CPU seconds of a call of one step that follows another like it, in fresh processes."""
+    found: dict[str, Samples] = {}
+    for _ in range(plan.rounds):
+        for variant in plan.choose(_AGAIN):
+            with fleet([variant], model, "again", plan.original, loop=1) as [worker]:
+                for task in ("train", "evaluate", "predict"):
+                    for what in (f"{task}_anew", f"{task}_again"):
+                        cost = worker.do(call=task)["cpu"]
+                        found.setdefault(what, {}).setdefault(variant, []).append(cost)
+    return found
 
 
 def runtimes(plan: Plan, model: str) -> dict[str, Samples]:
@@ -194,10 +226,11 @@ def exports(plan: Plan, model: str) -> dict[str, Samples]:
 
 
 def growth(plan: Plan, model: str, blocks: int, block: int) -> dict[str, Any]:
-    """One long training here: rate and resident memory of each block.
+    """One long training here: rate, cost and resident memory of each block.
 
     Returns:
-      Lists `rate` (steps per second) and `resident` (bytes), one value a block.
+      Lists `rate` (steps per second), `cpu` (seconds of a step) and `resident` (bytes), one value a
+      block.
     """
     with fleet(["ours"], model, "train", plan.original) as workers:
         workers[0].answer()
@@ -205,6 +238,7 @@ def growth(plan: Plan, model: str, blocks: int, block: int) -> dict[str, Any]:
         done = [workers[0].do(steps=block) for _ in range(blocks)]
     return {
         "rate": [d["steps"] / d["seconds"] for d in done],
+        "cpu": [d["cpu"] / d["steps"] for d in done],
         "resident": [d["resident"] for d in done],
     }
 

@@ -21,16 +21,20 @@ if __name__ == "__main__":
 
 from support import original
 
-from benchmarks import input_modes, large_model, measures, report
+from benchmarks import input_modes, large_model, legacy_package, measures, report
 
-MODELS = ("small", "mlp", "convnet", "encoder")
+# "deep_encoder" is for first_step and again.
+MODELS = ("small", "mlp", "convnet", "encoder", "tables")
+TRAINED_ONLY = ("tables",)
 EXPORTED = ("encoder",)  # the only one that takes features by name, as receivers give them
 WHAT = (
     "steps",
     "memory",
     "listening",
     "every_step",
+    "beside_bare",
     "first_step",
+    "again",
     "runtimes",
     "evaluate",
     "predict",
@@ -38,6 +42,7 @@ WHAT = (
     "growth",
     "large",
     "input",
+    "package",
 )
 
 
@@ -52,10 +57,16 @@ def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measu
 
     if "steps" in what or "memory" in what:
         add(measures.steps(plan, model))
+    if model in TRAINED_ONLY:
+        return found
     if "every_step" in what:
         add(measures.every_step(plan, model))
+    if "beside_bare" in what:
+        add(measures.beside_bare(plan, model))
     if "first_step" in what:
         add(measures.first_step(plan, model))
+    if "again" in what:
+        add(measures.again(plan, model))
     if "runtimes" in what:
         add(measures.runtimes(plan, model))
     for task in ("evaluate", "predict"):
@@ -92,7 +103,7 @@ def main() -> None:
     variants = args.variants.split(",") if args.variants else None
     plan = measures.Plan(original.find_or_make(), args.rounds, variants)
     found: dict[str, Any] = {}
-    if set(what) - {"growth", "large", "input", "listening"}:
+    if set(what) - {"growth", "large", "input", "listening", "package"}:
         found = {model: measure(plan, model, what) for model in args.models.split(",")}
     if "growth" in what:
         found["growth"] = growth(plan)
@@ -108,6 +119,10 @@ def main() -> None:
             samples = input_modes.run(args.rounds, replicas)
             found[f"input_{replicas}"] = samples
             print(input_modes.text(samples, replicas) + "\n")
+    if "package" in what:
+        found["package"] = legacy_package.run(args.rounds)
+        for name, samples in found["package"].items():
+            print(report.table("legacy", name, samples) + "\n", flush=True)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(found, indent=1))
 

@@ -6,8 +6,6 @@ they catch a loop that returns to Python every step, a leak, or a second copy of
 
 from __future__ import annotations
 
-import statistics
-
 import pytest
 
 from benchmarks import large_model, measures, report
@@ -34,10 +32,11 @@ def test_small_steps_cost_less_than_the_originals(plan):
 
 
 def test_training_neither_slows_nor_grows(plan):
-    found = measures.growth(plan, "small", blocks=4, block=10000)
-    resident = found["resident"]
+    found = measures.growth(plan, "small", blocks=8, block=5000)
+    resident, cpu = found["resident"], found["cpu"]
     assert resident[-1] - resident[0] < 4 * 2**20, found
-    assert found["rate"][-1] > 0.6 * statistics.median(found["rate"][:-1]), found
+    # A neighbour on the machine makes some blocks dearer; growth makes all later ones so.
+    assert min(cpu[4:]) < 1.5 * min(cpu[:4]), found
 
 
 def test_a_large_model_is_not_held_twice():

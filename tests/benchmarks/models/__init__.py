@@ -1,7 +1,8 @@
 """Models: each the same maths for every side, and the sizes that it is timed with.
 
 A model module has `NAME`, `OPTIMIZER`, `BATCH`, `examples(count)` and
-`logits(get, features)`, where `get(name, shape, initial)` gives the side's own variable.
+`logits(get, features)`, where `get(name, shape, initial)` gives the side's own variable. One with
+`IN_BATCHES` is fed from batches made beforehand.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-NAMES = ("small", "mlp", "convnet", "encoder")
+NAMES = ("small", "mlp", "convnet", "encoder", "deep_encoder", "tables")
 _STORED_EXAMPLES = 2048
 _NUMPY: dict[str, Any] = {}
 
@@ -35,6 +36,9 @@ def dataset(model: types.ModuleType, count: int | None = None, labels: bool = Tr
     """
     features, classes = _NUMPY[model.NAME]
     source = tf.data.Dataset.from_tensor_slices((features, classes) if labels else features)
+    if getattr(model, "IN_BATCHES", False):
+        assert count is None
+        return source.batch(model.BATCH, drop_remainder=True).cache().repeat()
     source = source.repeat()
     if count is not None:
         source = source.take(count)

@@ -52,13 +52,13 @@ def _attention(get: Any, x: tf.Tensor, bias: tf.Tensor, name: str) -> tf.Tensor:
     return _dense(get, tf.reshape(context, [-1, LENGTH, HIDDEN]), HIDDEN, f"{name}/output")
 
 
-def logits(get: Any, features: Any) -> tf.Tensor:
+def logits(get: Any, features: Any, layers: int = LAYERS) -> tf.Tensor:
     """Logits [batch, 3]."""
     table = get("embeddings/words", (VOCABULARY, HIDDEN), 0.02)
     places = get("embeddings/positions", (LENGTH, HIDDEN), 0.02)
     x = _norm(get, tf.nn.embedding_lookup(table, features["ids"]) + places, "embeddings/norm")
     bias = (1.0 - tf.cast(features["mask"], tf.float32)[:, None, None, :]) * -10000.0
-    for i in range(LAYERS):
+    for i in range(layers):
         layer = f"layer_{i}"
         x = _norm(get, x + _attention(get, x, bias, f"{layer}/attention"), f"{layer}/norm_0")
         inner = _gelu(_dense(get, x, 4 * HIDDEN, f"{layer}/intermediate"))

@@ -2,7 +2,8 @@
 
 `train(model, gate, settings)` steps until the gate closes the process. `evaluate` and `predict`
 prepare once and return a function of the number of examples that runs one whole call and returns
-its `Timing`.
+its `Timing`. `again` prepares nothing: it returns a function that makes one short call of a task
+and returns its `Cost`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import time
 
-LISTENERS = ("", "host_call", "hook", "every_step", "slow", "slow_host_call")
+LISTENERS = ("", "host_call", "hook", "timer_hook", "every_step", "slow", "slow_host_call")
 SLEEP = 0.005
 """Seconds."""
 
@@ -25,8 +26,9 @@ class Settings:
       jit: compile with XLA.
       model_dir: directory of an estimator.
       listen: who listens to this package, one of `LISTENERS`: nobody (""), a "host_call" that
-        writes four scalars in every step, a "hook" every 100 steps, or one in "every_step"; nobody
-        to steps that sleep (`SLEEP`), "slow", or a "slow_host_call" that sleeps as long as they do.
+        writes four scalars in every step, a "hook" every 100 steps, a "timer_hook" that is a
+        subclass of TensorFlow's and logs as often, or one in "every_step"; nobody to steps that
+        sleep (`SLEEP`), "slow", or a "slow_host_call" that sleeps as long as they do.
       runtime: of this package.
     """
 
@@ -36,6 +38,14 @@ class Settings:
     model_dir: str
     listen: str = ""
     runtime: str = "tensorflow"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Seconds by the clock, and of all cores together."""
+
+    seconds: float
+    cpu: float
 
 
 class Timing:

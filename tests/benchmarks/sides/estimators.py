@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from benchmarks import models
 from benchmarks.gate import Gate
-from benchmarks.sides import SLEEP, Settings, Timing
+from benchmarks.sides import SLEEP, Cost, Settings, Timing
 
 _ENDLESS = 10**9
 
@@ -72,6 +72,8 @@ def _train_op(model: types.ModuleType, loss: tf.Tensor, use_tpu: bool) -> Any:
         return tf.group(applied, step.assign_add(1))
     if model.OPTIMIZER == "adam":
         optimizer = tf.train.AdamOptimizer(1e-3)
+    elif model.OPTIMIZER == "adagrad":
+        optimizer = tf.train.AdagradOptimizer(model.RATE)
     else:
         optimizer = tf.train.MomentumOptimizer(1e-3, 0.9)
     if use_tpu:
@@ -156,7 +158,15 @@ def _estimator(model: types.ModuleType, settings: Settings, save_steps: int | No
         train_batch_size=model.BATCH,
         eval_batch_size=model.BATCH,
         predict_batch_size=model.BATCH,
+        **_tables(model, settings),
     )
+
+
+def _tables(model: types.ModuleType, settings: Settings) -> dict[str, Any]:
+    """Of a model that has them, embedding tables with optimizers of their own."""
+    if not settings.use_tpu or not hasattr(model, "embedding_config_spec"):
+        return {}
+    return {"embedding_config_spec": model.embedding_config_spec()}
 
 
 def _ours(settings: Settings) -> dict[str, Any]:
@@ -205,6 +215,22 @@ class EveryHundredSteps(EveryStep):
         return 100 - global_step % 100
 
 
+class KeepsLosses(tf.train.LoggingTensorHook):
+    """Overrides what is logged, and not when."""
+
+    def __init__(self) -> None:
+        super().__init__({}, every_n_iter=100)
+        self.losses: list[float] = []
+
+    def begin(self) -> None:
+        self._tensors = {"loss": tf.get_collection(tf.GraphKeys.LOSSES)[-1]}
+        super().begin()
+
+    def _log_tensors(self, tensor_values: Any) -> None:
+        self._timer.update_last_triggered_step(self._iter_count)
+        self.losses.append(float(tensor_values["loss"]))
+
+
 def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
     """Trains without an end; the gate's time includes the making of the estimator."""
     estimator = _estimator(model, settings, None)
@@ -213,6 +239,8 @@ def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
         hooks.append(EveryHundredSteps())
     if settings.listen == "every_step":
         hooks.append(EveryStep())
+    if settings.listen == "timer_hook":
+        hooks.append(KeepsLosses())
     estimator.train(lambda params: models.dataset(model), max_steps=_ENDLESS, hooks=hooks)
 
 
@@ -264,6 +292,28 @@ def predict(model: types.ModuleType, settings: Settings) -> Any:
             found.append(example)
         assert len(found) == examples, len(found)
         return timing.end()
+
+    return call
+
+
+def again(model: types.ModuleType, settings: Settings) -> Any:
+    """Makes calls as short as they can be: what they take is what a call costs.
+
+    Returns:
+      A function of "train", "evaluate" or "predict", which makes one step of that on one estimator.
+    """
+    estimator = _estimator(model, settings, _ENDLESS)
+
+    def call(task: str) -> Cost:
+        started, cpu = time.perf_counter(), time.process_time()
+        if task == "train":
+            estimator.train(lambda params: models.dataset(model), steps=1)
+        elif task == "evaluate":
+            estimator.evaluate(lambda params: models.dataset(model), steps=1)
+        else:
+            found = estimator.predict(lambda params: models.dataset(model, model.BATCH, False))
+            assert len(list(found)) == model.BATCH
+        return Cost(time.perf_counter() - started, time.process_time() - cpu)
 
     return call
 

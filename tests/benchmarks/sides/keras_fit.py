@@ -63,6 +63,8 @@ class WeightDecayAdam(keras.optimizers.Optimizer):
 def _optimizer(model: types.ModuleType) -> keras.optimizers.Optimizer:
     if model.OPTIMIZER == "adam":
         return keras.optimizers.Adam(1e-3, epsilon=1e-8)
+    if model.OPTIMIZER == "adagrad":
+        return keras.optimizers.Adagrad(model.RATE)
     if model.OPTIMIZER == "momentum":
         return keras.optimizers.SGD(1e-3, momentum=0.9)
     return WeightDecayAdam(1e-4, global_clipnorm=1.0)
