@@ -25,6 +25,29 @@ def runtime() -> str:
     return os.environ.get(RUNTIME_VARIABLE) or TENSORFLOW
 
 
+CACHE_VARIABLE = "TPU_ESTIMATOR_COMPAT_CACHE_GB"
+_CACHE_GB = 2.0
+
+
+def cache_limit() -> int:
+    """How many bytes cached files may have together: what `CACHE_VARIABLE` says, or 2 GB.
+
+    Raises:
+      ValueError: it is no number, or negative.
+    """
+    given = os.environ.get(CACHE_VARIABLE)
+    try:
+        gigabytes = float(given) if given else _CACHE_GB
+    except ValueError:
+        gigabytes = -1.0
+    if not 0 <= gigabytes < float("inf"):
+        raise ValueError(
+            f"{CACHE_VARIABLE} is {given!r}. It is how many gigabytes of compiled programs may be "
+            "kept: a number, such as 2 or 0.5; 0 keeps none."
+        )
+    return int(gigabytes * 1e9)
+
+
 def check() -> None:
     """Refuses installations of TensorFlow that cannot work. It imports nothing of TensorFlow.
 

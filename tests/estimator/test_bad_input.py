@@ -130,10 +130,30 @@ def test_batch_sizes_and_replicas(tmp_path, sizes, call, message):
         calls[call]()
 
 
-def test_num_shards_that_the_machine_does_not_have(tmp_path):
-    estimator = make_estimator(tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=8))
+def test_num_shards_that_the_strategy_does_not_have(tmp_path, strategy):
+    estimator = make_estimator(
+        tmp_path,
+        use_tpu=True,
+        tpu_config=tpu.TPUConfig(num_shards=8),
+        train_distribute=strategy(4),
+    )
     with pytest.raises(ValueError, match=r"num_replicas should be \(4\), got \(8\)"):
         estimator.train(train_input_fn, steps=1)
+
+
+@pytest.mark.parametrize(("shards", "replicas"), [(2, 2), (8, 4)])
+def test_num_shards_of_a_tpu_that_is_not_there(tmp_path, caplog, shards, replicas):
+    sizes = []
+
+    def input_fn(params):
+        sizes.append(params["context"].num_replicas)
+        return train_input_fn(params)
+
+    estimator = make_estimator(tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=shards))
+    estimator.train(input_fn, steps=1)
+    assert set(sizes) == {replicas}
+    told = f"num_shards is 8, but there is no TPU, and this machine has {replicas} replica(s)"
+    assert (told in caplog.text) == (shards > replicas)
 
 
 def test_dynamic_shapes_on_tpu(tmp_path, strategy):

@@ -189,6 +189,34 @@ def test_variables_are_read_before_the_last_of_many_steps(tmp_path):
     assert len(seen) < 20
 
 
+class ReadsByName(tf.train.SessionRunHook):
+    """Asks for variables by the names that TF1's variables had, with the step and besides it."""
+
+    def __init__(self):
+        self.within, self.besides = [], []
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs({"hidden": "hidden:0", "step": "global_step:0"})
+
+    def after_run(self, run_context, run_values):
+        self.within.append(run_values.results)
+        self.besides.append(run_context.session.run(["hidden:0", "global_step:0"]))
+
+
+def test_a_variables_name_stands_for_its_value(tmp_path, caplog):
+    caplog.set_level("INFO")
+    hook = ReadsByName()
+    logging = tf.train.LoggingTensorHook({"counted": "global_step:0"}, every_n_iter=1)
+    estimator = make_estimator(tmp_path, scaled_model_fn)
+    estimator.train(train_input_fn, hooks=[hook, logging], steps=3)
+    assert [int(found["step"]) for found in hook.within] == [0, 1, 2]
+    assert [int(step) for _, step in hook.besides] == [1, 2, 3]
+    hidden = estimator.get_variable_value("hidden")
+    np.testing.assert_array_equal(hook.besides[-1][0], hidden)
+    np.testing.assert_array_equal(hook.besides[0][0], hook.within[1]["hidden"])
+    assert any(line.startswith("counted = 2") for line in caplog.messages)
+
+
 def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
     """Wherever it ends, all steps count and the loss of the last is told."""
     for count in (1, 2, 3, 7, 8, 9):
@@ -225,3 +253,82 @@ def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch)
     estimator = make_estimator(tmp_path, save_checkpoints_steps=2)
     estimator.train(train_input_fn, hooks=[Breaks()], steps=5)
     assert seen == [0, 1, 2, 2, 3, 4]
+
+
+class KeepsLosses(tf.train.LoggingTensorHook):
+    def __init__(self, told):
+        super().__init__(["loss"], every_n_iter=7)
+        self.told = told
+
+    def begin(self):
+        self._tensors = {"loss": tf.get_collection(tf.GraphKeys.LOSSES)[-1]}
+        super().begin()
+
+    def _log_tensors(self, tensor_values):
+        super()._log_tensors(tensor_values)
+        self.told.append((self._iter_count, float(tensor_values["loss"])))
+
+
+class KeepsSteps(tf.train.StepCounterHook):
+    def __init__(self, told):
+        super().__init__(every_n_steps=7)
+        self.told = told
+
+    def _log_and_record(self, elapsed_steps, elapsed_time, global_step):
+        self.told.append((elapsed_steps, int(global_step)))
+
+
+class TellsOfSaves(tf.train.CheckpointSaverHook):
+    def __init__(self, told, folder):
+        super().__init__(folder, save_steps=7)
+        self.told = told
+
+    def _save(self, session, step):
+        self.told.append((int(step), session.run("output/Read/ReadVariableOp:0").sum()))
+        return super()._save(session, step)
+
+
+class SummarizesAgain(tf.train.SummarySaverHook):
+    def __init__(self, told, folder):
+        super().__init__(save_steps=7, output_dir=folder, summary_op="no tensor")
+        self.told = told
+
+    def _get_summary_op(self):
+        self.told.append(self._next_step)  # asked for twice
+        return [tf.get_collection(tf.GraphKeys.SUMMARIES)[0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "asked"),
+    [
+        (lambda told, folder: KeepsLosses(told), 6),
+        (lambda told, folder: KeepsSteps(told), 5),
+        (TellsOfSaves, 7),
+        (SummarizesAgain, 12),
+    ],
+)
+def test_a_subclass_that_changes_a_turn_is_told_the_same_in_fewer_turns(tmp_path, make, asked):
+    def trained(name, **members):
+        told, folder, turns = [], str(tmp_path / name), []
+        with tf.Graph().as_default():
+            hook = make(told, folder)
+        hook.__class__ = type("Hook", (type(hook),), members)
+
+        class Counts(tf.train.SessionRunHook):
+            """Has a turn when somebody else has one."""
+
+            def steps_until_control(self, global_step):
+                return None
+
+            def after_run(self, run_context, run_values):
+                turns.append(None)
+
+        estimator = make_estimator(tmp_path / name, log_step_count_steps=None)
+        estimator.train(train_input_fn, hooks=[hook, Counts()], steps=36)
+        return told, len(turns)
+
+    often, turns_of_often = trained("often", steps_until_control=lambda self, step: 1)
+    seldom, turns_of_seldom = trained("seldom")
+    assert seldom == often
+    assert len(often) == asked
+    assert (turns_of_often, turns_of_seldom < 20) == (36, True)

@@ -46,6 +46,19 @@ def test_the_most_impatient_hook_counts():
     assert plans(object()) == [1] * 5  # it does not say
 
 
+def test_who_wants_every_step_is_asked_first_and_others_when_it_no_longer_does():
+    asked = []
+
+    class Asked(Wants):
+        def steps_until_control(self, global_step):
+            asked.append(self)
+            return 1 if self is every and global_step < 4 else self._steps
+
+    never, every, often = Asked(None), Asked(20), Asked(10)
+    assert plans(never, every, often, runs=7) == [1, 1, 1, 1, 10, 10, 10]
+    assert asked == [never, *[every] * 4, *[every, never, often] * 3]
+
+
 def test_a_slow_step_is_a_run():
     assert plans(seconds_per_step=3.0) == [1, 2, 1, 1, 1]
 

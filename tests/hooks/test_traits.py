@@ -100,18 +100,18 @@ def test_next_control(made, hook_type):
     assert traits.demand(made(hook_type), NOW) == Demand(steps=KNOWN[hook_type][1])
 
 
-@pytest.mark.parametrize(
-    "hook_type",
-    [
-        hooks_lib.CheckpointSaverHook,
-        hooks_lib.ProfilerHook,
-        hooks_lib.StepCounterHook,
-        hooks_lib.SummarySaverHook,
-        ExamplesPerSecondHook,
-        SaverHook,
-        StopOnPredicateHook,
-    ],
-)
+WITH_TIMERS = [
+    hooks_lib.CheckpointSaverHook,
+    hooks_lib.ProfilerHook,
+    hooks_lib.StepCounterHook,
+    hooks_lib.SummarySaverHook,
+    ExamplesPerSecondHook,
+    SaverHook,
+    StopOnPredicateHook,
+]
+
+
+@pytest.mark.parametrize("hook_type", WITH_TIMERS)
 def test_before_its_first_turn_a_timer_wants_every_step(made, hook_type):
     hook = made(hook_type)
     hook._timer.reset()
@@ -200,22 +200,177 @@ class SavesOften(hooks_lib.CheckpointSaverHook):
     pass
 
 
+class SavesElsewhere(hooks_lib.CheckpointSaverHook):
+    def after_run(self, run_context, run_values):
+        super().after_run(run_context, run_values)
+
+
 class StopsElsewhere(hooks_lib.StopAtStepHook):
-    pass
+    def before_run(self, run_context):
+        return super().before_run(run_context)
 
 
 @pytest.mark.parametrize(
     "hook",
-    [tf.train.SessionRunHook(), StopsElsewhere(last_step=100), SavesOften("", save_steps=10)],
+    [tf.train.SessionRunHook(), StopsElsewhere(last_step=100), SavesElsewhere("", save_steps=10)],
     ids=lambda hook: type(hook).__name__,
 )
-def test_strangers_and_subclasses_want_every_step(hook):
+def test_strangers_want_every_step(hook):
     row = traits.of(hook)
     assert traits.demand(hook, NOW) == EVERY_STEP
     assert row.looks_at_host_calls
     assert not row.bounds_training
     assert row.call_counter is None
-    assert row.saves_checkpoints == isinstance(hook, SavesOften)
+    assert row.saves_checkpoints == isinstance(hook, SavesElsewhere)
+
+
+def of_a_turn(self, *args):
+    """What is called in a turn, whatever it is called with."""
+
+
+def logging_hook(**members):
+    """A hook of a subclass of LoggingTensorHook, called once since it was triggered."""
+    hook = type("Logs", (hooks_lib.LoggingTensorHook,), members)({}, every_n_iter=10)
+    hook._timer.update_last_triggered_step(TRIGGERED)
+    return counted(hook)
+
+
+@pytest.mark.parametrize("hook_type", KNOWN, ids=lambda t: t.__name__)
+def test_a_subclass_that_changes_a_turn_keeps_the_cadence(made, hook_type):
+    hook, row = made(hook_type), traits.of(made(hook_type))
+    free = {"__init__", "__repr__", "begin", "after_create_session", "end", "its_own"}
+    members = dict.fromkeys({*free, *row.of_a_turn}, of_a_turn)
+    hook.__class__ = type("Changed", (hook_type,), members)
+    assert traits.demand(hook, NOW) == Demand(steps=KNOWN[hook_type][1])
+    assert traits.of(hook).call_counter == row.call_counter
+    assert traits.of(hook).looks_at_host_calls  # in its turn
+    assert not traits.of(hook).bounds_training
+    assert traits.of(hook).saves_checkpoints == row.saves_checkpoints
+
+
+@pytest.mark.parametrize("hook_type", KNOWN, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("method", ["before_run", "after_run", "__getattribute__", "__setattr__"])
+def test_a_subclass_that_takes_turns_of_its_own_is_a_stranger(made, hook_type, method):
+    hook = made(hook_type)
+    hook.__class__ = type("Own", (hook_type,), {method: getattr(hook_type, method)})
+    assert traits.demand(hook, NOW) == EVERY_STEP
+    assert traits.of(hook).call_counter is None
+
+
+def test_methods_of_a_turn_are_there():
+    """A TensorFlow that renames one is seen here."""
+    for hook_type, row in traits._ROWS.items():
+        assert all(callable(getattr(hook_type, name)) for name in row.of_a_turn), hook_type
+
+
+class Mixin:
+    """Takes turns, but is no hook."""
+
+    def after_run(self, run_context, run_values):
+        super().after_run(run_context, run_values)
+
+
+class Between(hooks_lib.CheckpointSaverHook):
+    """Its method is called by `super()` of SaverHook's, if it stands behind that."""
+
+    def after_run(self, run_context, run_values):
+        super().after_run(run_context, run_values)
+
+
+class Harmless:
+    def write_somewhere(self, text):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("bases", "steps"),
+    [
+        ((Harmless, hooks_lib.LoggingTensorHook), 9),
+        ((hooks_lib.LoggingTensorHook, Harmless), 9),
+        ((Mixin, hooks_lib.LoggingTensorHook), 1),
+        ((hooks_lib.LoggingTensorHook, Mixin), 1),
+        ((hooks_lib.LoggingTensorHook, hooks_lib.SummarySaverHook), 1),
+    ],
+)
+def test_mixins_count_wherever_they_stand(bases, steps):
+    hook = type("Mixed", bases, {"_log_tensors": of_a_turn})({}, every_n_iter=10)
+    hook._timer.update_last_triggered_step(TRIGGERED)
+    assert traits.demand(counted(hook), NOW) == Demand(steps=steps)
+
+
+def test_a_class_that_super_calls_counts(tmp_path):
+    hook = type("Mixed", (SaverHook, Between), {})(str(tmp_path), save_steps=10)
+    hook._timer.update_last_triggered_step(TRIGGERED)
+    assert traits.demand(hook, NOW) == EVERY_STEP
+    assert traits.of(hook).writes_in_background
+
+
+def test_a_subclass_of_a_subclass():
+    def below(hook, **members):
+        hook.__class__ = type("Below", (type(hook),), members)
+        return hook
+
+    assert traits.demand(below(logging_hook(_log_tensors=of_a_turn)), NOW) == Demand(steps=9)
+    assert traits.demand(below(logging_hook(after_run=of_a_turn)), NOW) == EVERY_STEP
+    own = below(logging_hook(_log_tensors=of_a_turn), before_run=of_a_turn)
+    assert traits.demand(own, NOW) == EVERY_STEP
+
+
+@pytest.mark.parametrize("name", ["_timer", "_iter_count", "_should_trigger"])
+def test_a_property_in_the_place_of_what_turns_go_by(name):
+    hidden = property(lambda self: 0, lambda self, value: None)
+    hook = logging_hook()
+    hook.__class__ = type("Hides", (hooks_lib.LoggingTensorHook,), {name: hidden})
+    assert traits.demand(hook, NOW) == EVERY_STEP
+
+
+@pytest.mark.parametrize("hook_type", KNOWN, ids=lambda t: t.__name__)
+def test_attributes_in_the_place_of_methods(made, hook_type):
+    for name in traits.of(made(hook_type)).of_a_turn:
+        hook = made(hook_type)
+        setattr(hook, name, of_a_turn)
+        assert traits.demand(hook, NOW) == Demand(steps=KNOWN[hook_type][1])
+    hook = made(hook_type)
+    hook.after_run = of_a_turn
+    assert traits.demand(hook, NOW) == EVERY_STEP
+    assert not traits.of(hook).bounds_training
+
+
+def test_a_method_that_a_class_is_given_later_counts():
+    hook = logging_hook(_log_tensors=of_a_turn)
+    assert traits.demand(hook, NOW) == Demand(steps=9)
+    type(hook).after_run = of_a_turn
+    assert traits.demand(hook, NOW) == EVERY_STEP
+
+
+class OddSteps(hooks_lib.SecondOrStepTimer):
+    def should_trigger_for_step(self, step):
+        return step % 2 == 1
+
+
+@pytest.mark.parametrize("hook_type", [*WITH_TIMERS, hooks_lib.LoggingTensorHook])
+def test_a_timer_of_ones_own_may_trigger_at_any_step(made, hook_type):
+    hook = made(hook_type)
+    hook._timer.should_trigger_for_step = lambda step: True
+    assert traits.demand(hook, NOW) == EVERY_STEP
+    hook._timer = OddSteps(every_steps=10)
+    hook._timer.update_last_triggered_step(TRIGGERED)
+    assert traits.demand(hook, NOW) == EVERY_STEP
+
+
+def test_who_would_log_at_the_end_may_get_another_timer():
+    hook = counted(hooks_lib.LoggingTensorHook({}, at_end=True))
+    hook._timer.should_trigger_for_step = lambda step: True
+    assert traits.demand(hook, NOW) == EVERY_STEP
+
+
+def test_a_turn_without_the_timer_is_due_at_every_step():
+    """`_log_tensors` updates the timer: where it is replaced, and does not, nobody else does."""
+    hook = logging_hook(_log_tensors=of_a_turn)
+    hook._timer.reset()
+    assert traits.demand(hook, NOW) == EVERY_STEP
+    hook._iter_count, hook._timer._last_triggered_step = 40, 20
+    assert traits.demand(hook, NOW) == EVERY_STEP
 
 
 @pytest.mark.parametrize("steps", [5, None])

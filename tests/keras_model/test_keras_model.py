@@ -190,3 +190,26 @@ def test_a_nan_ends_fit_with_the_number_of_its_step(tmp_path, caplog):
     assert "The loss of step 5 is NaN: training stops." in caplog.text
     assert "fit ended with a NaN loss at step 5; nothing was saved." in caplog.text
     assert estimator.latest_checkpoint().endswith("model.ckpt-3")
+
+
+@pytest.mark.parametrize("kind", ["sparse", "ragged"])
+def test_predict_takes_what_is_sparse_or_ragged(tmp_path, strategy, kind):
+    rows = [[1.0], [2.0, 3.0], [], [4.0, 5.0, 6.0], [7.0]]
+
+    def sums_of(features):
+        if kind == "sparse":
+            return tf.sparse.reduce_sum(features["x"], axis=1)
+        return tf.reduce_sum(features["x"], axis=1)
+
+    def model_fn(features, labels, mode, params):
+        del labels, params
+        scale = v1.get_variable("scale", [], initializer=v1.ones_initializer())
+        return tpu.TPUEstimatorSpec(mode, predictions={"sum": scale * sums_of(features)})
+
+    ragged = tf.ragged.constant(rows)
+    given = {"x": ragged.to_sparse() if kind == "sparse" else ragged}
+    data = tf.data.Dataset.from_tensor_slices(given).batch(2)
+    config = tpu.RunConfig(model_dir=str(tmp_path), train_distribute=strategy(1))
+    model = tpu.TPUEstimator(model_fn, config=config, params={}, train_batch_size=2).keras_model()
+    found = model.predict(data, verbose=0)
+    np.testing.assert_allclose(found["sum"], [sum(row) for row in rows])

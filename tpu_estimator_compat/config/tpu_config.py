@@ -49,7 +49,8 @@ class TPUConfig(_TPUConfigFields):
     Args:
       iterations_per_loop: train steps (int) run on the device before the host gets control, or a
         time as `"<N>s"`, `"<N>m"`, `"<N>h"`.
-      num_shards: number of replicas; deprecated and not used, but checked.
+      num_shards: number of replicas of the TPU; deprecated, but checked. Without a TPU, the most
+        devices of this machine that are replicas; a warning tells if there are fewer.
       num_cores_per_replica: cores that share one replica (1, 2, 4, ... 128); None for one core.
       per_host_input_for_training: an `InputPipelineConfig` value; True is `PER_HOST_V1`, False is
         `PER_SHARD_V1`.

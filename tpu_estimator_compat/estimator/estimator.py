@@ -81,7 +81,7 @@ class Estimator(Exporting):
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
         self._train_spec: Any = None
-        join_cluster(self._config, tpu_semantics=self._use_tpu)
+        self._config = join_cluster(self._config, tpu_semantics=self._use_tpu)
         self._warm_start_settings = default_warm_start_settings(warm_start_from)
 
     @property

@@ -155,7 +155,7 @@ class LatestExporter(_SavedModelExporter):
     ) -> Any:
         """Exports; returns the path."""
         path = self._saved_model(estimator, export_path, checkpoint_path)
-        _delete_old(export_path, self._exports_to_keep)
+        delete_old(export_path, self._exports_to_keep)
         return path
 
 
@@ -225,7 +225,7 @@ class BestExporter(_SavedModelExporter):
         logging.info("Performing best model export.")
         self._best = eval_result
         path = self._saved_model(estimator, export_path, checkpoint_path)
-        _delete_old(export_path, self._exports_to_keep)
+        delete_old(export_path, self._exports_to_keep)
         self._has_exported = True
         return path
 
@@ -268,7 +268,7 @@ def _checked_number(exports_to_keep: int | None, wanted: str) -> int | None:
     return exports_to_keep
 
 
-def _delete_old(export_path: str, keep: int | None) -> None:
+def delete_old(export_path: str, keep: int | None) -> None:
     """Deletes all but the newest `keep` exports: directories named by the second, ten digits."""
     if keep is None:
         return

@@ -111,10 +111,13 @@ class PlainRules:
             input_mode.topology,
             element_spec,
             store,
-            tables=self._tables(input_mode, check_shapes),
+            # A store that is there already is that of a keras_model(), which has tables whole.
+            tables=self._tables(input_mode, check_shapes, sharded=store is None),
         )
 
-    def _tables(self, input_mode: InputMode, check_shapes: bool) -> CapturedTables | None:
+    def _tables(
+        self, input_mode: InputMode, check_shapes: bool, sharded: bool
+    ) -> CapturedTables | None:
         """The embedding tables of a graph that is about to be captured; None for none."""
         return None
 

@@ -31,6 +31,7 @@ from tpu_estimator_compat.model_fn.calling import (
 from tpu_estimator_compat.model_fn.context import TPUContext
 from tpu_estimator_compat.modes.captured_mode import CapturedMode, model_arguments
 from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.runtime import workers
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 from tpu_estimator_compat.topology import Topology
 
@@ -106,11 +107,14 @@ class TPURules(PlainRules):
         run = super().capture(input_mode, element_spec, store, check_shapes)
         return dataclasses.replace(run, partition=partition)
 
-    def _tables(self, input_mode: InputMode, check_shapes: bool) -> CapturedTables | None:
+    def _tables(
+        self, input_mode: InputMode, check_shapes: bool, sharded: bool
+    ) -> CapturedTables | None:
         if self.embedding is None or not isinstance(input_mode, TPUInputMode):
             return None
         batch_size = input_mode.model_batch_size if check_shapes else None
-        return CapturedTables(self.embedding, input_mode.mode, batch_size)
+        group = workers.of(input_mode.topology.strategy) if sharded else None
+        return CapturedTables(self.embedding, input_mode.mode, batch_size, group)
 
     def _partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
         """How the replicas' input is split over their cores: one entry per feed, or None."""

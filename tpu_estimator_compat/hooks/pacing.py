@@ -49,6 +49,7 @@ class Pacer:
         tuning: Tuning = DEFAULTS,
     ):
         self._hooks = list(hooks)
+        self._asked = self._hooks
         self._loop = loop
         self._cadence = cadence
         self._tuning = tuning
@@ -69,23 +70,39 @@ class Pacer:
             return
         self._tuner.record(steps, self._tuning.clock() - self._started)
         self._step_increment = max(1, (global_step - self._first_step) // steps)
-        if self._loop is None:
+        if self._loop is None and steps > 1:
             for hook in self._hooks:
                 traits.skipped(hook, steps - 1)
 
     def _plan(self, global_step: int) -> int:
-        demands = [traits.demand(hook, global_step) for hook in self._hooks]
         if self._loop is not None:
-            limits = [
-                d.steps
-                for hook, d in zip(self._hooks, demands, strict=True)
-                if d.steps is not None and traits.of(hook).bounds_training
-            ]
-            return max(1, min([self._steps_of(self._loop), *(self._in_steps(n) for n in limits)]))
-        steps = [self._in_steps(d.steps) for d in demands if d.steps is not None]
-        longest = self._tuning.longest_run
-        seconds = [d.seconds for d in demands if d.seconds is not None]
-        return max(1, min([*steps, self._tuner.steps_within(min([*seconds, longest]))]))
+            return self._within_loop(self._loop, global_step)
+        steps = []
+        seconds = [self._tuning.longest_run]
+        for hook in self._asked:
+            demand = traits.demand(hook, global_step)
+            if demand.seconds is not None:
+                seconds.append(demand.seconds)
+            if demand.steps is not None:
+                steps.append(self._in_steps(demand.steps))
+                if steps[-1] <= 1:
+                    self._ask_first(hook)
+                    return 1
+        return max(1, min([*steps, self._tuner.steps_within(min(seconds))]))
+
+    def _ask_first(self, hook: traits.Hook) -> None:
+        """From now on asks `hook` first: who has control around every step saves asking others."""
+        if self._asked[0] is not hook:
+            self._asked = [hook, *(other for other in self._asked if other is not hook)]
+
+    def _within_loop(self, loop: IterationsPerLoopCounter, global_step: int) -> int:
+        limits = [
+            self._in_steps(steps)
+            for hook in self._hooks
+            if traits.of(hook).bounds_training
+            and (steps := traits.demand(hook, global_step).steps) is not None
+        ]
+        return max(1, min([self._steps_of(loop), *limits]))
 
     def _steps_of(self, loop: IterationsPerLoopCounter) -> int:
         return loop.value if loop.unit == "count" else self._tuner.steps_within(loop.value)

@@ -7,6 +7,7 @@ with listeners the hook waits before it calls them.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from tensorflow.core.util.event_pb2 import SessionLog
 from tpu_estimator_compat.checkpoint import input_state
 from tpu_estimator_compat.checkpoint.available_memory import available_memory
 from tpu_estimator_compat.checkpoint.input_state import InputState
+from tpu_estimator_compat.program.graph_text import write_text
 from tpu_estimator_compat.program.saved_files import remove_unfinished
 from tpu_estimator_compat.program.snapshot import SaveFunctions, Snapshot
 from tpu_estimator_compat.session.step_session import StepSession
@@ -34,11 +36,20 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     Args:
       checkpoint_dir: where checkpoints go.
       save_input_state: whether the input's position is saved beside them.
+      save_graph_def: whether the graph is, as graph.pbtxt and in each checkpoint's .meta.
       **kwargs: as for `tf.compat.v1.train.CheckpointSaverHook`.
     """
 
-    def __init__(self, checkpoint_dir: str, *, save_input_state: bool = False, **kwargs: Any):
-        super().__init__(checkpoint_dir, **kwargs)
+    def __init__(
+        self,
+        checkpoint_dir: str,
+        *,
+        save_input_state: bool = False,
+        save_graph_def: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(checkpoint_dir, save_graph_def=False, **kwargs)
+        self._writes_graph = save_graph_def
         self._save_input_state = save_input_state
         self._functions: SaveFunctions | None = None
         self._thread: threading.Thread | None = None
@@ -51,6 +62,9 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         input_state.remove_orphans(self._checkpoint_dir)
         self._functions = None
         self._in_steps = False
+        if self._writes_graph:
+            path = os.path.join(self._checkpoint_dir, "graph.pbtxt")
+            write_text(tf.compat.v1.get_default_graph().as_graph_def(add_shapes=True), path)
         super().after_create_session(session, coord)
         self._in_steps = True
 
@@ -161,7 +175,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
                     source,
                     self._save_path,
                     global_step=step,
-                    write_meta_graph=self._save_graph_def,
+                    write_meta_graph=self._writes_graph,
                 )
             if self._save_input_state:
                 input_state.remove_orphans(self._checkpoint_dir)

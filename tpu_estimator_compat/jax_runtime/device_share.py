@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -55,6 +56,7 @@ class DeviceShare:
       wanted: what the plan wants of the devices.
       plan: the same.
       own: the plan's fetches that are the replicas', not the host's.
+      sent: the replicas' tensors that the host's share wants, by the placeholder of each.
       looked_up: what the host's share wants that lookups give, and not the replicas.
       tail: values that the host computes for every replica, since no device can.
       step: one replica's step, without the tail.
@@ -70,7 +72,8 @@ class DeviceShare:
     ):
         self.plan = plan
         self.own = [t for t in plan.fetches if not plan.is_host(t.op)]
-        sent = {key(t): t for t in sent_to_host(plan, fed).values()}
+        self.sent = sent_to_host(plan, fed)
+        sent = {key(t): t for t in self.sent.values()}
         results = {key(t) for t in plan.lookups.results}
         self.looked_up = [t for k, t in sent.items() if k in results]
         of_replicas = {k: t for k, t in sent.items() if k not in results}
@@ -97,17 +100,17 @@ class DeviceShare:
         passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
         return [*self.looked_up, *passed]
 
-    @property
-    def number_of_loss(self) -> int:
-        """Which of the step's fetches the loss is."""
-        assert self.plan.loss is not None
-        return list(map(key, self.step.program.fetches)).index(key(self.plan.loss))
+    @functools.cached_property
+    def number_of_loss(self) -> int | None:
+        """Which of the step's fetches the loss is; None where nobody wants it of this step."""
+        fetched = list(map(key, self.step.program.fetches))
+        loss = None if self.plan.loss is None else key(self.plan.loss)
+        return fetched.index(loss) if loss in fetched else None
 
     @property
     def stops_on(self) -> int | None:
         """Which of the step's fetches ends a loop of steps where it is NaN; None for none."""
-        stops = self.plan.stop_on_nan and self.plan.loss is not None
-        return self.number_of_loss if stops else None
+        return self.number_of_loss if self.plan.stop_on_nan else None
 
     @property
     def partition(self) -> Partition:

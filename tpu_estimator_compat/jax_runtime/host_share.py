@@ -92,16 +92,19 @@ class HostShare:
       fed: tensors whose values the caller gives with every step.
 
     Attributes:
-      sent: the replicas' tensors that it wants, by the key of the placeholder that stands for each.
       uses: names of the variables and resources that it uses.
     """
 
-    def __init__(self, plan: StepPlan, store: VariableStore, fed: Sequence[tf.Tensor] = ()):
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: VariableStore,
+        fed: Sequence[tf.Tensor] = (),
+    ):
         self._fetches = [t for t in plan.fetches if plan.is_host(t.op)]
         targets = [op for op in plan.targets if plan.is_host(op)]
         in_step = [op for op in targets if op.name not in plan.host_calls]
         calls = [op for op in targets if op.name in plan.host_calls]
-        self.sent = sent_to_host(plan, fed)
         self.uses: set[str] = set()
         self._in_step = self._function(plan, store, self._fetches, in_step, fed)
         self._calls = self._function(plan, store, [], calls, fed)

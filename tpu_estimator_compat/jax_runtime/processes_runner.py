@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.inputs.deployment import flat_parts
 from tpu_estimator_compat.jax_runtime.runner import Chunk, Done, JaxRunner
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Wanted
 from tpu_estimator_compat.loop.result import LoopResult
@@ -57,7 +56,7 @@ class JaxProcessesRunner(JaxRunner):
         """Whether some process has stopped, and so all of them."""
         return self.states is not None
 
-    def start(self) -> None:
+    def start(self, restored: str | None = None) -> None:
         """Takes over the chief's values of all variables, and its random numbers.
 
         Raises:
@@ -98,7 +97,8 @@ class JaxProcessesRunner(JaxRunner):
         waiting: Done | None = None
         with eager.eager_mode(), lost_if_broken():
             while made < steps and not stopped and not (made and self._interrupted()):
-                self._read(iterator, min(self._most_for(steps), steps - made))
+                wanted = min(self._most_for(steps), steps - made)
+                self._read(iterator, wanted, self._elements)
                 done = self._agreed_dispatch(self._step)
                 self._finish(waiting)  # what the host does of a step, while the next one runs
                 waiting = done
@@ -114,21 +114,6 @@ class JaxProcessesRunner(JaxRunner):
             counter = None if self.ended else self._counter()
             loss = tf.constant(np.nan if loss is None else loss)
         return LoopResult(made, loss, total, self.ended, counter, None, stopped)
-
-    def _read(self, iterator: Iterator, steps: int) -> None:
-        """Reads elements for so many steps, where there are."""
-        if self._input_error is not None and not self._elements:
-            error, self._input_error = self._input_error, None
-            raise error
-        try:
-            while self._input_error is None and len(self._elements) < steps:
-                if (parts := flat_parts(iterator)) is None:
-                    return
-                self._elements.append(parts)
-        except tf.errors.OpError as error:
-            if not self._elements:
-                raise
-            self._input_error = error  # the steps before it are made first
 
     def _agreed_dispatch(self, step: JaxStep, most: int | None = None) -> Done | None:
         """Steps that all processes make together; None where one of them cannot make any.
@@ -198,7 +183,7 @@ class JaxProcessesRunner(JaxRunner):
             )
         with eager.eager_mode(), lost_if_broken():
             step = self._other(fetches, targets)
-            self._read(iterator, 1)
+            self._read(iterator, 1, self._elements)
             done = self._agreed_dispatch(step, 1)
             if done is None:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")

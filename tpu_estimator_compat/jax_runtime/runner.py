@@ -15,7 +15,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.inputs.deployment import flat_parts
 from tpu_estimator_compat.jax_runtime.lookups import HostLookups
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
-from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing
+from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, Placed
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program.graph_ops import Key, key
@@ -55,16 +55,12 @@ class JaxRunner:
         stacked: bool = True,
         makes_host_calls: bool = True,
     ):
-        if plan.lookups.tensors and not stacked:
-            raise NotImplementedError(
-                "keras_model() with embedding tables runs on TensorFlow's replicas: drop "
-                'runtime="jax", or train with the estimator.'
-            )
         self.plan, self.store = plan, store
         _warn_of_uneven_parts(plan)
         self._topology = topology
         self._interrupted = interrupted
         self._stacked = stacked and topology.replicas_per_element > 1
+        self._concatenated = not stacked
         self._makes_host_calls = makes_host_calls
         self._step = JaxStep(plan, store, topology.mesh)
         self._others: dict[tuple[Names, ...], JaxStep] = {}
@@ -74,7 +70,7 @@ class JaxRunner:
         self._most: int | None = None
         self._input_error: tf.errors.OpError | None = None
 
-    def start(self) -> None:
+    def start(self, restored: str | None = None) -> None:
         """Nothing: nobody else has to be asked."""
 
     def begin_loop(self) -> None:
@@ -91,9 +87,10 @@ class JaxRunner:
         exhausted = stopped = False
         most = self._most_for(steps)
         chunk = self._next(iterator, min(most, steps), self._step)
+        placed = self._placed(self._step, chunk, most)
         waiting: Done | None = None  # for the host's share, which is done while the next ones run
         while chunk.steps:
-            done = self._dispatch(self._step, chunk, most)
+            done = self._dispatch(self._step, chunk, most, placed)
             self._finish(waiting)
             waiting = done
             if not self._step.overlaps:
@@ -105,6 +102,7 @@ class JaxRunner:
             except tf.errors.OpError:
                 self._finish(waiting)  # these steps are made
                 raise
+            placed = self._placed(self._step, chunk, most)  # while the devices are at work
             for losses in done.losses():
                 loss, made, total = losses, made + 1, total + float(losses)
             stopped = self.plan.stop_on_nan and loss is not None and bool(np.isnan(loss))
@@ -133,27 +131,42 @@ class JaxRunner:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
         if step.lookups is not None:
             return self._looked_up(iterator, step.lookups)
-        if self._input_error is not None:
-            error, self._input_error = self._input_error, None
-            raise error
         elements: list[list[np.ndarray]] = []
-        try:
-            while len(elements) < steps and (parts := flat_parts(iterator)) is not None:
-                elements.append(parts)
-        except tf.errors.OpError as error:
-            if not elements:
-                raise
-            self._input_error = error  # the steps before it are made first
+        self._read(iterator, steps, elements)
         if not elements:
             return _NOTHING
         return Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
 
+    def _read(self, iterator: Iterator, steps: int, elements: list[list[np.ndarray]]) -> None:
+        """Adds to `elements` until there are so many, where there are.
+
+        An error of the input is raised when the steps before it are made.
+        """
+        if self._input_error is not None and not elements:
+            error, self._input_error = self._input_error, None
+            raise error
+        try:
+            while self._input_error is None and len(elements) < steps:
+                if (parts := flat_parts(iterator)) is None:
+                    return
+                elements.append(parts)
+        except tf.errors.OpError as error:
+            if not elements:
+                raise
+            self._input_error = error
+
     def _looked_up(self, iterator: Iterator, lookups: HostLookups) -> Chunk:
         """An element of every replica, and what the host looks up for them."""
-        elements = list(itertools.islice(iterator, self._topology.num_replicas))
-        if len(elements) < self._topology.num_replicas:
+        replicas = self._topology.num_replicas
+        count = 1 if self._concatenated else replicas
+        found = itertools.islice(iterator, count)
+        elements = [tf.nest.flatten(e, expand_composites=True) for e in found]
+        if len(elements) < count:
             return _NOTHING
-        fed, results = lookups([tf.nest.flatten(e, expand_composites=True) for e in elements])
+        if count < replicas:
+            [whole] = elements
+            elements = list(zip(*(tf.split(part, replicas) for part in whole), strict=True))
+        fed, results = lookups(elements)
         # [replicas, share, ...]
         feeds = [a[None] if a.ndim == 1 else a.reshape(1, -1, *a.shape[2:]) for a in fed]
         return Chunk(1, feeds, results)
@@ -166,13 +179,24 @@ class JaxRunner:
         # [steps, replicas, share, ...]
         return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
 
-    def _dispatch(self, step: JaxStep, chunk: Chunk, most: int) -> Done:
+    def _placed(self, step: JaxStep, chunk: Chunk, most: int) -> Placed | None:
+        """What the next dispatch takes of a chunk, on its way to the devices; None for nothing."""
+        if not chunk.steps:
+            return None
         if self._position is None:
             counter = self._counter()
             self._position = 0 if counter is None else int(counter)
-        drawing = Drawing(self._key, self._position)
         feeds = [_filled_up(array, most) for array in chunk.feeds]
-        dispatched = step.dispatch(feeds, chunk.steps, most, drawing)
+        return step.place(feeds, chunk.steps, most, Drawing(self._key, self._position))
+
+    def _dispatch(
+        self, step: JaxStep, chunk: Chunk, most: int, placed: Placed | None = None
+    ) -> Done:
+        """Starts the steps of a chunk, which `_placed` may have sent to the devices already."""
+        placed = placed or self._placed(step, chunk, most)
+        assert placed is not None
+        dispatched = step.dispatch(placed, most)
+        assert self._position is not None
         self._position += chunk.steps
         return Done(step, chunk, dispatched)
 
@@ -248,8 +272,11 @@ class JaxRunner:
 
         def function(element: Any) -> list[tf.Tensor]:
             with eager.eager_mode():
-                parts = [t.numpy() for t in tf.nest.flatten(element)]
-                chunk = Chunk(1, [self._joined([part]) for part in parts])
+                if (lookups := self._step.lookups) is not None:
+                    chunk = self._looked_up(iter([element]), lookups)
+                else:
+                    parts = [t.numpy() for t in tf.nest.flatten(element)]
+                    chunk = Chunk(1, [self._joined([part]) for part in parts])
                 [fetched] = self._fetches(self._dispatch(self._step, chunk, 1))
                 return [tf.convert_to_tensor(value) for value in fetched]
 
@@ -316,7 +343,6 @@ class Done:
         self.step = step
         self._chunk = chunk
         self._dispatched = dispatched
-        self._values: dict[int, Values] = {}
 
     @functools.cached_property
     def made(self) -> int:

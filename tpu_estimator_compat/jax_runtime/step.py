@@ -13,7 +13,12 @@ from tpu_estimator_compat.jax_runtime.device_share import DeviceShare, Wanted
 from tpu_estimator_compat.jax_runtime.host_share import HostShare
 from tpu_estimator_compat.jax_runtime.lookups import HostLookups
 from tpu_estimator_compat.jax_runtime.module import DynamicShapeError
-from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, StepFunction
+from tpu_estimator_compat.jax_runtime.step_function import (
+    Dispatched,
+    Drawing,
+    Placed,
+    StepFunction,
+)
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.lowering import module_cache, sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
@@ -63,8 +68,8 @@ class JaxStep:
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
         self._replicas = mesh.shape[REPLICA]
-        self._host = HostShare(plan, store, fed_tensors)
         self._share = DeviceShare(plan, self._replicas, fed_tensors, together)
+        self._host = HostShare(plan, store, fed_tensors)
         self._step, self._tail = self._share.step, self._share.tail
         # What others have their part of comes back from the devices.
         self._returned = [
@@ -106,8 +111,8 @@ class JaxStep:
                 raise _refused(_dynamic_shapes(self._step), str(error)) from None
         return self._functions[most]
 
-    def dispatch(self, feeds: Sequence[Any], steps: int, most: int, drawing: Drawing) -> Dispatched:
-        """Starts up to `steps` steps, and does not wait for them.
+    def place(self, feeds: Sequence[np.ndarray], steps: int, most: int, drawing: Drawing) -> Placed:
+        """Sends to the devices what the next dispatch takes; see `StepFunction.place`.
 
         Args:
           feeds: per feed an array [most, replicas * share, ...].
@@ -115,8 +120,12 @@ class JaxStep:
           most: what the function is made for.
           drawing: what random numbers depend on.
         """
+        return self.function(most).place(feeds, steps, drawing)
+
+    def dispatch(self, placed: Placed, most: int) -> Dispatched:
+        """Starts the steps for which `place` has sent what they take; does not wait for them."""
         function = self.function(most)
-        done = function(self.store.take(function.names), feeds, steps, drawing)
+        done = function(self.store.take(function.names), placed)
         self.store.give(function.names, done.variables)
         return done
 
@@ -169,12 +178,9 @@ class JaxStep:
 
     def loss(self, done: Dispatched, index: int) -> Any:
         """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""
-        assert self.plan.loss is not None
-        return _mean(np.asarray(done.fetches[self._number_of_loss])[index])
-
-    @functools.cached_property
-    def _number_of_loss(self) -> int:
-        return self._share.number_of_loss
+        number = self._share.number_of_loss
+        assert number is not None
+        return _mean(np.asarray(done.fetches[number])[index])
 
     @functools.cached_property
     def has_convolution(self) -> bool:
@@ -206,7 +212,7 @@ class JaxStep:
         """
         if not self.has_host_share:
             return {}
-        sent = {k: self._sent(t, values) for k, t in self._host.sent.items()}
+        sent = {k: self._sent(t, values) for k, t in self._share.sent.items()}
         return self._host({**sent, **fed}, makes_calls=makes_calls)
 
     def fetches(

@@ -41,6 +41,19 @@ class Drawing:
     position: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Placed:
+    """What a dispatch takes besides variables, on its way to the devices.
+
+    Attributes:
+      feeds: per feed an array [most, replicas * share, ...].
+      numbers: how many steps to make, and what random numbers depend on.
+    """
+
+    feeds: list[jax.Array]
+    numbers: jax.Array
+
+
 @dataclasses.dataclass
 class Dispatched:
     """What a dispatch returns, perhaps before it is computed.
@@ -94,7 +107,7 @@ class StepFunction:
         self._loss = loss
         self.names = [name for name in step.variables if name != RANDOM_STATE]
         self._all_names = list(step.variables)
-        whole = NamedSharding(mesh, P())
+        self._replicated = whole = NamedSharding(mesh, P())
         placed = [jax_mesh.of_variable(mesh, step.variables[name].shape) for name in self.names]
         feeds = [
             jax_mesh.of_feed(mesh, array.shape, parts)
@@ -113,29 +126,37 @@ class StepFunction:
             donate_argnums=0,
         )
 
-    def __call__(
-        self,
-        variables: Sequence[jax.Array],
-        feeds: Sequence[Any],
-        steps: int,
-        drawing: Drawing,
-    ) -> Dispatched:
-        """Makes up to `steps` steps.
+    def place(self, feeds: Sequence[np.ndarray], steps: int, drawing: Drawing) -> Placed:
+        """Sends to the devices what a dispatch takes; does not wait.
 
         Args:
-          variables: in the order of `names`; they are donated.
           feeds: per feed an array [most, replicas * share, ...], of this process's replicas.
-          steps: how many, `most` at most.
+          steps: how many are to be made, `most` at most.
           drawing: what random numbers depend on.
         """
         numbers = np.asarray([steps, drawing.key, drawing.position], np.int64)
         with jax.enable_x64(True):
-            if jax.process_count() > 1:  # then `jit` does not take parts from the host
-                feeds = [
-                    jax.make_array_from_process_local_data(sharding, np.asarray(feed))
-                    for sharding, feed in zip(self._feeds, feeds, strict=True)
-                ]
-            return Dispatched(*self._function(list(variables), list(feeds), numbers))
+            if jax.process_count() == 1:
+                *placed, numbers = jax.device_put(
+                    [*feeds, numbers], [*self._feeds, self._replicated]
+                )
+                return Placed(placed, numbers)
+            # Elsewhere are parts of the feeds, and the same numbers.
+            parts = zip(self._feeds, feeds, strict=True)
+            return Placed(
+                [jax.make_array_from_process_local_data(*part) for part in parts],
+                jax.make_array_from_process_local_data(self._replicated, numbers, numbers.shape),
+            )
+
+    def __call__(self, variables: Sequence[jax.Array], placed: Placed) -> Dispatched:
+        """Makes steps.
+
+        Args:
+          variables: in the order of `names`; they are donated.
+          placed: what else the steps take.
+        """
+        with jax.enable_x64(True):
+            return Dispatched(*self._function(list(variables), placed.feeds, placed.numbers))
 
     def lower(self) -> Any:
         """`jax.stages.Lowered` of the function; neither values nor devices have to be there."""

@@ -55,8 +55,7 @@ class DeviceStore(VariableStore):
                     self._on_devices[name] = jax.make_array_from_callback(
                         value.shape, sharding, lambda index: np.array(value[index])
                     )
-            nothing = tf.zeros([], variable.dtype)
-            tf.raw_ops.AssignVariableOp(resource=variable.handle, value=nothing)
+            _set(variable, tf.zeros([], variable.dtype))
         self._away.add(name)
 
     def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:
@@ -69,9 +68,7 @@ class DeviceStore(VariableStore):
             variable = super().__getitem__(name)
             value = whole(self._on_devices[name])
             with eager.eager_mode():
-                tf.raw_ops.AssignVariableOp(
-                    resource=variable.handle, value=tf.convert_to_tensor(value)
-                )
+                _set(variable, tf.convert_to_tensor(value))
             self._away.discard(name)
 
     def peek(self, name: str) -> np.ndarray:
@@ -126,6 +123,11 @@ class DeviceStore(VariableStore):
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
         """The host has written variables."""
         self.host_wrote(op.name for op in handles)
+
+
+def _set(variable: tf.Variable, value: tf.Tensor) -> None:
+    """Sets the host's value, to one of another shape too, where it is to be empty."""
+    tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
 
 
 def whole(array: jax.Array) -> np.ndarray:

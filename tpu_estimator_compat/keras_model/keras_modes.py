@@ -325,7 +325,13 @@ def replica_spec(iterator: Any, replicas: int) -> Any:
 
 
 def _shares(spec: Any, replicas: int) -> Any:
-    def share(of_all: tf.TensorSpec) -> tf.TensorSpec:
+    def share(of_all: tf.TypeSpec) -> tf.TensorSpec:
+        if not isinstance(of_all, tf.TensorSpec):
+            raise NotImplementedError(
+                f"{replicas} replicas on JAX's devices cannot share a batch with {of_all}. Give "
+                "dense tensors to fit, evaluate and predict, train with the estimator, or set "
+                "TPUConfig(num_shards=1)."
+            )
         rows = of_all.shape[0] if of_all.shape.rank else None
         if rows is None:
             return of_all  # refused where static shapes are demanded
@@ -355,6 +361,14 @@ def _filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> 
 
 
 def _any_batch(spec: Any) -> Any:
-    return tf.nest.map_structure(
-        lambda s: tf.TensorSpec([None, *s.shape[1:]], s.dtype) if s.shape.rank else s, spec
-    )
+    """The spec of batches of any number of rows; where they are sparse, of any width, too."""
+
+    def of_any(one: tf.TypeSpec) -> tf.TypeSpec:
+        if isinstance(one, tf.SparseTensorSpec):
+            return tf.SparseTensorSpec([None] * one.shape.rank, one.dtype)
+        if isinstance(one, tf.RaggedTensorSpec):
+            shape = [None, *one.shape[1:]]
+            return tf.RaggedTensorSpec(shape, one.dtype, one.ragged_rank, one.row_splits_dtype)
+        return tf.TensorSpec([None, *one.shape[1:]], one.dtype) if one.shape.rank else one
+
+    return tf.nest.map_structure(of_any, spec)

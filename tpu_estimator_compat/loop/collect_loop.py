@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.loop.device_loop import Step
 from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime.traces import Contents
+from tpu_estimator_compat.runtime.tuning import CollectTuner
 
 
 class CollectLoop:
@@ -20,12 +22,28 @@ class CollectLoop:
     Args:
       step: builds one step into the function under construction.
       outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
+      tuner: says on which executor.
+      contents: see `DeviceLoop`.
     """
 
-    def __init__(self, step: Step, outputs: Sequence[tuple[tf.DType, int]]):
+    def __init__(
+        self,
+        step: Step,
+        outputs: Sequence[tuple[tf.DType, int]],
+        tuner: CollectTuner,
+        contents: Callable[[], Contents | None] = lambda: None,
+    ):
         self._step = step
         self._outputs = list(outputs)
-        self._run = functions.IteratorFunction(self._build, tf.int32)
+        self._tuner = tuner
+        self._contents_of_step = contents
+        self._run = functions.PerExecutor(
+            lambda: functions.IteratorFunction(self._build, self._contents())
+        )
+
+    def _contents(self) -> Contents | None:
+        step = self._contents_of_step()
+        return None if step is None else step.within(("collect", tuple(self._outputs)))
 
     def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:
@@ -52,12 +70,12 @@ class CollectLoop:
         count, _, rows, kept = tf.while_loop(
             lambda i, more, *_: tf.logical_and(i < most, more), body, (0, True, rows, kept)
         )
-        width = len(self._outputs)
-        sizes = tf.cond(count > 0, rows.stack, lambda: tf.zeros([0, width], tf.int32))
-        values = [
-            tf.cond(count > 0, a.concat, lambda d=dtype, r=rank: tf.zeros([0] * r, d))
-            for a, (dtype, rank) in zip(kept, self._outputs, strict=True)
-        ]
+        # Of no element at all nobody knows the other dimensions.
+        nothing = [tf.zeros([0, len(self._outputs)], tf.int32)]
+        nothing += [tf.zeros([0] * rank, dtype) for dtype, rank in self._outputs]
+        sizes, *values = tf.cond(
+            count > 0, lambda: [rows.stack(), *(a.concat() for a in kept)], lambda: nothing
+        )
         return sizes, values
 
     def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
@@ -70,8 +88,11 @@ class CollectLoop:
         Returns:
           One list of outputs per step; fewer than `most` where the data ended.
         """
+        executor = self._tuner.executor
         with eager.eager_mode():
-            sizes, values = self._run(iterator, most)
+            started = self._tuner.clock()
+            sizes, *values = self._run(executor, iterator, tf.constant(most))
+            self._tuner.record(len(sizes), self._tuner.clock() - started)
             ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
             if not len(sizes):
                 return []

@@ -13,6 +13,7 @@ from tpu_estimator_compat.loop.result import LoopResult, is_nan
 from tpu_estimator_compat.loop.single_step import SingleStep
 from tpu_estimator_compat.program.host_queue import HostCallQueue
 from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime.traces import Contents, Handles
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Call, LoopTuner, Tuning
 
 Step = Callable[[Any], list[tf.Tensor]]
@@ -30,13 +31,18 @@ class DeviceLoop:
       stop_on_nan: end the loop after a step whose loss is NaN, where the original's NaN hook, which
         looked at every step, stopped too.
       may_choose: whether the single-threaded executor can run the steps.
+      branches: whether steps have branches, or loops of their own.
       next_element: takes the next element from the iterator, where a step is built.
       interrupted: asked about once per second whether to end the loop early.
       calls: where the steps put their host calls, if they do.
       counter: a scalar variable whose value is wanted.
       notes_before: whether its value before the last step is wanted, too: a hook that has control
         around every step reads it there.
+      contents: says what a step builds; what other loops have in common with this one need not be
+        traced again.
       tuning: how many steps a call makes, and on which executor, goes by its numbers.
+      whole: whether a call makes all steps that are asked for. Where other machines run the same
+        loop, TensorFlow matches what they exchange by its turn in a call.
     """
 
     def __init__(
@@ -46,12 +52,15 @@ class DeviceLoop:
         *,
         stop_on_nan: bool,
         may_choose: bool,
+        branches: bool = True,
         next_element: Callable[[Iterator], Any] = next,
         interrupted: Callable[[], bool] = lambda: False,
         calls: HostCallQueue | None = None,
         counter: tf.Variable | None = None,
         notes_before: bool = False,
+        contents: Callable[[], Contents | None] = lambda: None,
         tuning: Tuning = DEFAULTS,
+        whole: bool = False,
     ):
         self.counter = counter
         self.notes_before = notes_before and counter is not None
@@ -62,17 +71,32 @@ class DeviceLoop:
         self._interrupted = interrupted
         self._calls = calls
         self._clock = tuning.clock
-        self._tuner = LoopTuner(tuning, may_choose, calls.tuner if calls else None)
+        self._tuner = LoopTuner(tuning, may_choose, calls.tuner if calls else None, whole=whole)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
             if counter is not None and notes_before:
                 self._before = tf.Variable(0, dtype=counter.dtype, trainable=False, name="before")
+        self._contents_of_step = contents
         self._function = functions.PerExecutor(
-            lambda: functions.IteratorFunction(self._build, tf.int64)
+            lambda: functions.IteratorFunction(self._build, self._contents()),
+            branches=branches,
         )
-        self._single = SingleStep(step, next_element, counter)
+        self._single = SingleStep(step, next_element, counter, branches=branches, contents=contents)
+
+    def _contents(self) -> Contents | None:
+        step = self._contents_of_step()
+        if step is None:
+            return None
+        own = {"done": self._done, "loss": self._loss, "sum": self._sum}
+        if self.notes_before:
+            own["before"] = self._before
+        counter = None if self.counter is None else self.counter.name
+        return step.within(
+            ("loop", self._loss_dtype, self._stop_on_nan, counter, self.notes_before),
+            Handles({name: variable.handle for name, variable in own.items()}),
+        )
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
         def unfinished(i, loss):
@@ -115,22 +139,12 @@ class DeviceLoop:
         Raises:
           tf.errors.OpError: whatever a step or a host call raised, the end of the data excepted.
         """
-        made = LoopResult(0, self._loss, 0.0, False)
         with eager.eager_mode():
-            while made.steps < steps:
-                result = self._run_piece(iterator, steps - made.steps)
-                made = dataclasses.replace(
-                    result,
-                    steps=made.steps + result.steps,
-                    loss=made.loss if made.steps and not result.steps else result.loss,
-                    loss_sum=made.loss_sum + result.loss_sum,
-                    # Where the data has ended, so did the loop, and not for a loss.
-                    stopped_by_nan=(
-                        self._stop_on_nan and not result.exhausted and is_nan(result.loss)
-                    ),
-                )
-                if made.exhausted or made.stopped_by_nan or self._interrupted():
-                    break
+            made = self._run_piece(iterator, steps)
+            while made.steps < steps and not (
+                made.exhausted or made.stopped_by_nan or self._interrupted()
+            ):
+                made = made.followed_by(self._run_piece(iterator, steps - made.steps))
             return made
 
     def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
@@ -143,6 +157,9 @@ class DeviceLoop:
         started = self._clock()
         result = self._run_and_call(iterator, call)
         self._tuner.record_piece(result.steps, self._clock() - started)
+        # Where the data has ended, so did the loop, and not for a loss.
+        if self._stop_on_nan and not result.exhausted and is_nan(result.loss):
+            return dataclasses.replace(result, stopped_by_nan=True)
         return result
 
     def _take_calls_into_steps(self) -> None:
@@ -181,7 +198,8 @@ class DeviceLoop:
 
     def _run_loop(self, iterator: Iterator, call: Call) -> LoopResult:
         try:
-            done, loss, total, *noted = self._function(call.executor, iterator, call.steps)
+            steps = tf.constant(call.steps, tf.int64)
+            done, loss, total, *noted = self._function(call.executor, iterator, steps)
         except StopIteration:  # before anything ran
             return LoopResult(0, self._loss.read_value(), 0.0, True)
         except tf.errors.OutOfRangeError:

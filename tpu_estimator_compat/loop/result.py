@@ -31,6 +31,15 @@ class LoopResult:
     counter_before: tf.Tensor | None = None
     stopped_by_nan: bool = False
 
+    def followed_by(self, later: LoopResult) -> LoopResult:
+        """What these steps and the later ones left behind."""
+        return dataclasses.replace(
+            later,
+            steps=self.steps + later.steps,
+            loss=later.loss if later.steps else self.loss,
+            loss_sum=self.loss_sum + later.loss_sum,
+        )
+
 
 def is_nan(loss: tf.Tensor) -> Any:
     """Whether `loss` ends training: NaN does, as for TF's NanTensorHook; infinity does not.

@@ -15,6 +15,10 @@ from tpu_estimator_compat.runtime import eager, functions, workers
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Call, Tuning
 from tpu_estimator_compat.runtime.workers import State, Workers
 
+Settle = Callable[..., np.ndarray]
+"""Takes what the machines said, and what this one said and where. If the chief said that it saves,
+gives it what it wants, and returns what the machines say then."""
+
 
 class WorkersLoop(DeviceLoop):
     """Runs a step n times together with other machines, each of which has data of its own.
@@ -30,6 +34,7 @@ class WorkersLoop(DeviceLoop):
       step: builds one step into the function under construction; its first output is the loss.
       loss_dtype: dtype of the loss.
       stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
+      settle: called in every exchange of states; None where saves need no other machine.
       interrupted: see `DeviceLoop`. The others learn of it when this machine stops.
       tuning: see `DeviceLoop`.
     """
@@ -41,6 +46,7 @@ class WorkersLoop(DeviceLoop):
         loss_dtype: tf.DType,
         *,
         stop_on_nan: bool,
+        settle: Settle | None = None,
         interrupted: Callable[[], bool],
         tuning: Tuning = DEFAULTS,
     ):
@@ -54,6 +60,7 @@ class WorkersLoop(DeviceLoop):
         )
         self.states: np.ndarray | None = None
         self._workers = group
+        self._settle = settle
         self._turn = workers.isolated(self._together)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._states = tf.Variable(
@@ -62,7 +69,8 @@ class WorkersLoop(DeviceLoop):
 
     def _together(self, element: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Whether all machines were ready, and then the loss of the step that they made."""
-        states = self._workers.states(tf.where(element.has_value(), State.READY, State.OUT_OF_DATA))
+        state = tf.where(element.has_value(), State.READY, State.OUT_OF_DATA)
+        states = self._settled(self._workers.states(state), state)
         ready = tf.reduce_all(tf.equal(states, State.READY))
         with tf.control_dependencies([self._states.assign(states)]):
             loss = tf.cond(
@@ -71,6 +79,23 @@ class WorkersLoop(DeviceLoop):
                 lambda: tf.zeros([], self._loss_dtype),
             )
         return ready, loss
+
+    def _settled(self, states: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        """The states when the chief has saved, if that is what it said."""
+        if self._settle is None:
+            return states
+
+        def settle(states: tf.Tensor, state: tf.Tensor) -> np.ndarray:
+            assert self._settle is not None
+            return self._settle(states.numpy(), State(int(state)))
+
+        return tf.cond(
+            tf.equal(states[0], State.SAVING),
+            lambda: tf.ensure_shape(
+                tf.py_function(settle, [states, state], tf.int32), states.shape
+            ),
+            lambda: states,
+        )
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
         def unfinished(i, ready, loss, total):
@@ -95,7 +120,8 @@ class WorkersLoop(DeviceLoop):
         return tf.while_loop(unfinished, body, start)
 
     def _run(self, iterator: Iterator, call: Call) -> LoopResult:
-        done, ready, loss, total = self._function(call.executor, iterator, call.steps)
+        steps = tf.constant(call.steps, tf.int64)
+        done, ready, loss, total = self._function(call.executor, iterator, steps)
         if not bool(ready):
             self.states = self._states.numpy()
         return LoopResult(int(done), loss, float(total), not bool(ready))
@@ -104,6 +130,8 @@ class WorkersLoop(DeviceLoop):
         """Tells the others whether there is an `element` (an optional); True if all have one."""
         state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
         states = self._tell(tf.constant(state, tf.int32)).numpy()
+        if self._settle is not None:
+            states = self._settle(states, state)
         if states.any():
             self.states = states
         return not states.any()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
-import os
 import pathlib
-import tempfile
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
@@ -16,6 +13,7 @@ import tensorflow as tf
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.step_module import StepModule
 from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.runtime import cache_files
 
 # What makes a module of a step.
 _PACKAGE = pathlib.Path(__file__).parents[1]
@@ -60,14 +58,5 @@ def load(directory: pathlib.Path, name: str) -> StepModule | None:
 
 def store(directory: pathlib.Path, name: str, module: StepModule) -> None:
     """Keeps a module, if the directory can be written to."""
-    # A cache that cannot be written to costs time, nothing else.
-    with contextlib.suppress(OSError):
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=directory, prefix=name, suffix=".part")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(json.dumps(module.to_json()).encode() + b"\n" + module.code)
-            os.replace(partial, directory / f"{name}.module")
-        except BaseException:
-            os.unlink(partial)
-            raise
+    content = json.dumps(module.to_json()).encode() + b"\n" + module.code
+    cache_files.write(directory / f"{name}.module", content)

@@ -18,20 +18,12 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from tpu_estimator_compat.lowering.step_module import RANDOM_STATE as NAME
 from tpu_estimator_compat.program import graph_def as graph_defs
+from tpu_estimator_compat.program import random_streams
 from tpu_estimator_compat.program.graph_def import GraphDef, NodeDef
+from tpu_estimator_compat.program.random_streams import ALGORITHM, FROM_STATE
 from tpu_estimator_compat.runtime import eager
 
 SHAPE, DTYPE = (3,), tf.int64
-
-_PHILOX = 1
-_ALGORITHM = f"{NAME}/algorithm"
-_STATEFUL = {
-    "RandomUniform": "StatefulUniform",
-    "RandomStandardNormal": "StatefulStandardNormalV2",
-    "TruncatedNormal": "StatefulTruncatedNormal",
-    "RandomUniformInt": "StatefulUniformInt",
-}
-"""The op that draws the same from a generator, by the type of the op that does not."""
 
 _LOOPS = ("While", "StatelessWhile")
 
@@ -105,9 +97,10 @@ _COMPOSED: dict[str, tuple[Callable[..., tf.Tensor], dict[str, str]]] = {
     "RandomShuffle": (_shuffle, {}),
     "ParameterizedTruncatedNormal": (_truncated, {"dtype": "dtype"}),
 }
-"""What draws the same by ops of `_STATEFUL`, and its keywords by the op's attributes of types."""
+"""What draws the same by ops that `random_streams` knows, and its keywords by the op's attributes
+of types."""
 
-DRAWING = frozenset({*_STATEFUL, *_COMPOSED})
+DRAWING = frozenset({*FROM_STATE, *_COMPOSED})
 """Types of the ops that draw from the state."""
 
 
@@ -150,8 +143,8 @@ def thread(graph_def: GraphDef) -> bool:
     } & drawing
     for name in sorted(drawing):
         _thread_function(functions[name], drawing, returns_state=name in bodies)
-    threaded = [_thread_node(node, drawing, NAME, _ALGORITHM) for node in graph_def.node]
-    _add_algorithm(graph_def.node.add())
+    threaded = [_thread_node(node, drawing, NAME, ALGORITHM) for node in graph_def.node]
+    random_streams.add_algorithm(graph_def.node.add())
     return any(threaded)
 
 
@@ -164,7 +157,7 @@ def _all_nodes(graph_def: GraphDef) -> Iterator[NodeDef]:
 def _drawing(graph_def: GraphDef) -> set[str]:
     """Names of the functions that take the state: they draw, or call, or go with one that does."""
     functions = graph_def.library.function
-    found = {f.signature.name for f in functions if any(x.op in _STATEFUL for x in f.node_def)}
+    found = {f.signature.name for f in functions if any(x.op in FROM_STATE for x in f.node_def)}
     while True:
         more = {f.signature.name for f in functions if found.intersection(_called(f.node_def))}
         for node in _all_nodes(graph_def):
@@ -195,8 +188,8 @@ def _thread_function(function: Any, drawing: set[str], *, returns_state: bool) -
     argument.name, argument.type = NAME, tf.resource.as_datatype_enum
     function.signature.is_stateful = True
     for node in list(function.node_def):
-        _thread_node(node, drawing, NAME, f"{_ALGORITHM}:output:0")
-    _add_algorithm(function.node_def.add())
+        _thread_node(node, drawing, NAME, f"{ALGORITHM}:output:0")
+    random_streams.add_algorithm(function.node_def.add())
     if returns_state:
         output = function.signature.output_arg.add()
         output.name, output.type = f"{NAME}_out", tf.resource.as_datatype_enum
@@ -204,26 +197,15 @@ def _thread_function(function: Any, drawing: set[str], *, returns_state: bool) -
     function.signature.name += f"_{NAME}"
 
 
-def _add_algorithm(node: NodeDef) -> None:
-    node.name, node.op = _ALGORITHM, "Const"
-    node.attr["dtype"].type = tf.int64.as_datatype_enum
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(_PHILOX, tf.int64))
-
-
 def _thread_node(node: NodeDef, drawing: set[str], state: str, algorithm: str) -> bool:
     """Gives a node the state, if it draws; whether it does."""
-    controls = [name for name in node.input if name.startswith("^")]
-    inputs = [name for name in node.input if not name.startswith("^")]
-    if node.op in _STATEFUL:
-        integer = node.op == "RandomUniformInt"
-        dtype, shape_dtype = node.attr["Tout" if integer else "dtype"].type, node.attr["T"].type
-        node.op = _STATEFUL[node.op]
-        node.attr.clear()
-        node.attr["dtype"].type, node.attr["shape_dtype"].type = dtype, shape_dtype
-        graph_defs.set_inputs(node, [state, algorithm, *inputs, *controls])
+    if node.op in FROM_STATE:
+        random_streams.draw_from(node, state, algorithm)
         return True
     if not any(f.name in drawing for f in _functions_of(node)):
         return False
+    controls = [name for name in node.input if name.startswith("^")]
+    inputs = [name for name in node.input if not name.startswith("^")]
     graph_defs.set_inputs(node, [*inputs, state, *controls])
     for called in _functions_of(node):
         if called.name in drawing:

@@ -89,5 +89,6 @@ def replica_step(
         replicas=replicas,
         native_collectives=True,
         rewrites=xla_collectives.rewrites(plan.graph),
+        reads_first=True,
     )
     return ReplicaStep(plan, program)

@@ -15,7 +15,7 @@ from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.inputs import DeployedInput, Featureless, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
-from tpu_estimator_compat.program import graph_building
+from tpu_estimator_compat.program import graph_building, shards
 from tpu_estimator_compat.program.capture import CapturedGraph, capture
 from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.partition import Dims
@@ -153,7 +153,8 @@ class CapturedMode:
         """Takes first values of variables from elsewhere; call it inside `in_graph()`."""
         check_checkpoint_exists(settings)
         logging.info("Warm-starting with WarmStartSettings: %s", settings)
-        tf.compat.v1.train.warm_start(*settings)
+        with shards.grouped(self.graph):
+            tf.compat.v1.train.warm_start(*settings)
 
 
 def split_element(element: Any) -> tuple[Any, Any]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
-import os
 import pathlib
 import re
-import tempfile
 from typing import TYPE_CHECKING
 
 from tpu_estimator_compat.preflight.compiled import Compiled, Error
+from tpu_estimator_compat.runtime import cache_files
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.lowering.step_module import Dispatch
@@ -30,10 +28,7 @@ _FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
 
 def default_directory() -> pathlib.Path:
     """Where results are kept: under $XDG_CACHE_HOME, or ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # as the XDG specification has it
-        base = os.path.expanduser("~/.cache")
-    return pathlib.Path(base, "tpu_estimator_compat", "preflight")
+    return cache_files.directory("preflight")
 
 
 # What makes of a step the function that is compiled.
@@ -81,16 +76,6 @@ def load(directory: pathlib.Path, name: str) -> Compiled | None:
 
 def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
     """Keeps the result, if it is what the compiler said and the directory can be written to."""
-    if result.error not in _KEPT:
-        return
-    # A cache that cannot be written to costs time, nothing else.
-    with contextlib.suppress(OSError):
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=directory, prefix=name, suffix=".part")
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                json.dump(result.to_json(), file)
-            os.replace(partial, directory / f"{name}.json")
-        except BaseException:
-            os.unlink(partial)
-            raise
+    if result.error in _KEPT:
+        content = json.dumps(result.to_json()).encode()
+        cache_files.write(directory / f"{name}.json", content)

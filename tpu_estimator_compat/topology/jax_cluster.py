@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import Any
 
@@ -15,13 +16,16 @@ _HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which JAX ends a
 _LONGEST_FAREWELL = 7 * 86400  # seconds that a process waits at its end for others at work
 
 
-def join(config: RunConfig) -> None:
+def join(config: RunConfig) -> RunConfig:
     """Joins the processes that `config` or a TPU pod names; before JAX is asked for its devices.
 
     The workers of TF_CONFIG, where there are several: JAX's coordinator listens at the chief's
     address in TF_CONFIG, which nothing else uses here. Without such a cluster, on a machine with a
     TPU, what `jax.distributed.initialize()` finds by itself. A script that has called that
     function before is left alone.
+
+    Returns:
+      `config`; in processes that no TF_CONFIG names, a copy that knows which of them is the chief.
 
     Raises:
       ImportError: JAX is not installed, or not as it was tried.
@@ -32,14 +36,18 @@ def join(config: RunConfig) -> None:
     import jax
 
     if jax.distributed.is_initialized():
-        return
-    if cluster.is_cluster(config):
+        pass
+    elif cluster.is_cluster(config):
         cluster.check_no_parameter_servers(config)
         addresses, index = cluster.addresses(config)
         seconds = int(config.session_creation_timeout_secs or cluster.DEFAULT_WAIT)
         _join(tuple(addresses), index, seconds)
     elif tpu_system.attached_chips() and not jax_installation.is_started():
         _join_pod()
+    if config.is_chief and not cluster.is_cluster(config) and jax_installation.joined_as():
+        config = copy.deepcopy(config)
+        config._is_chief = False
+    return config
 
 
 @functools.cache

@@ -83,9 +83,10 @@ class JaxTopology(Topology):
 
 def has_tpu() -> bool:
     """Whether this machine has a TPU that JAX sees."""
-    if not tpu_system.attached_chips() or not jax_installation.is_installed():
+    chips = tpu_system.attached_chips()
+    if not chips or not jax_installation.is_installed():
         return False
-    devices = jax_installation.devices(1, tpu_chips=tpu_system.attached_chips())
+    devices = jax_installation.devices(1, tpu_chips=chips)
     return bool(devices[0].platform == "tpu")
 
 

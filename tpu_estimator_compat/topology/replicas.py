@@ -20,12 +20,14 @@ class Topology:
         shapes, one return to Python per loop.
       num_hosts: machines that feed the replicas.
       this_host: 0-based index of the one host that this process feeds; None where it feeds all.
+      stands_in: whether devices of this machine stand for the cores of a TPU that is not there.
     """
 
     strategy: tf.distribute.Strategy
     tpu_semantics: bool
     num_hosts: int = 1
     this_host: int | None = None
+    stands_in: bool = dataclasses.field(default=False, kw_only=True)
 
     @classmethod
     def over(cls, strategy: tf.distribute.Strategy, tpu_semantics: bool) -> Topology:

@@ -26,21 +26,24 @@ from tpu_estimator_compat.topology.replicas import Topology
 from tpu_estimator_compat.topology.tpu_strategy import TPUStrategy
 
 
-def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> None:
+def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
     """Joins the other workers that `config` names, which must happen before TensorFlow is used.
 
     Args:
       config: the run configuration.
       tpu_semantics: whether TPU execution is asked for: a TPU comes before workers.
+
+    Returns:
+      The configuration, with what joining has told.
     """
     if tpu_semantics and _may_be_for_jax(config):
-        jax_cluster.join(config)
-        return
+        return jax_cluster.join(config)
     if config.train_distribute is not None or not cluster.is_cluster(config):
-        return
+        return config
     if config.num_ps_replicas or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
-        return
+        return config
     cluster.strategy(config)
+    return config
 
 
 def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
@@ -81,8 +84,8 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
             return Topology.over(cluster.strategy(config), tpu_semantics)
     if not tpu_semantics:
         return Topology(tf.distribute.get_strategy(), False)
-    limit = 1 if _is_one_core(config) else None
-    topology = Topology(local.strategy(limit, _cores_per_replica(config)), True)
+    strategy = local.strategy(_num_shards(config), _cores_per_replica(config))
+    topology = Topology(strategy, True, stands_in=True)
     logging.info(
         "No TPU: running %s with TPU semantics on %d local replica(s) of this machine.",
         mode,
@@ -125,10 +128,12 @@ def _unwrapped(strategy: Any) -> tf.distribute.Strategy | None:
 
 
 def _is_one_core(config: RunConfig) -> bool:
+    return _num_shards(config) == 1 and _cores_per_replica(config) is None
+
+
+def _num_shards(config: RunConfig) -> int | None:
     tpu_config = getattr(config, "tpu_config", None)
-    return tpu_config is not None and (
-        tpu_config.num_shards == 1 and tpu_config.num_cores_per_replica is None
-    )
+    return tpu_config.num_shards if tpu_config is not None else None
 
 
 def _cores_per_replica(config: RunConfig) -> int | None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import enum
-import json
 from collections.abc import Sequence
 from typing import Any
 
+from tpu_estimator_compat import json_form
 from tpu_estimator_compat.preflight.rendering import limits
 from tpu_estimator_compat.preflight.report import Report, Verdict
 
@@ -32,11 +30,11 @@ def to_json(reports: Sequence[Report]) -> str:
         "exit_code": verdict.exit_code,
         "reports": [_of_report(report) for report in reports],
     }
-    return json.dumps(said, indent=1)
+    return json_form.text(said)
 
 
 def _of_report(report: Report) -> dict[str, Any]:
-    said = _plain(report)
+    said = json_form.encoded(report)
     if report.memory is not None:
         said["memory"]["total"] = report.memory.total
     return {
@@ -46,16 +44,3 @@ def _of_report(report: Report) -> dict[str, Any]:
         "intensity": report.intensity,
         "cannot_know": limits.cannot_know(report),
     }
-
-
-def _plain(value: Any) -> Any:
-    """A value of a report in terms of what JSON has."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if dataclasses.is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpu_estimator_compat.lowering.findings import Kind, Severity, Source
 from tpu_estimator_compat.preflight.rendering import bars, comparison, groups, numbers
-from tpu_estimator_compat.preflight.rendering.markup import Html, element, together
+from tpu_estimator_compat.preflight.rendering.markup import Html, document, element, together
 from tpu_estimator_compat.preflight.rendering.memory_section import memory_section
 from tpu_estimator_compat.preflight.rendering.sources import place
 from tpu_estimator_compat.preflight.rendering.style import CSS
@@ -24,15 +24,8 @@ def to_html(reports: Sequence[Report]) -> str:
     """
     verdict = Verdict.worst([report.verdict for report in reports])
     title = f"Preflight: {verdict.value}"
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", Html(CSS)),
-    )
     body = element("body", bars.patterns(), element("main", *_sections(reports, title)))
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    return document(title, CSS, body)
 
 
 def in_a_frame(page: str) -> Html:
