@@ -14,6 +14,7 @@ from typing import Any
 TOLERANCE = 1e-5
 DIGITS = 3  # the shortest text of a float32 has 7 to 9 digits, that of a float64 up to 17
 
+_STEP = re.compile(r"(?<=, step = )\d+")
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 
 
@@ -65,8 +66,19 @@ def equal(original: Any, ours: Any) -> bool:
     if isinstance(original, float):
         return _close(original, ours)
     if isinstance(original, str):
-        return original == ours or _texts_equal(original, ours)
+        return original == ours or _texts_equal(_with_step_of(ours, original), ours)
     return bool(original == ours)
+
+
+def _with_step_of(ours: str, original: str) -> str:
+    """The original's line of a loss, with our step where its step is the next one.
+
+    It reads the step in the run that increments it, mostly before and now and then after that.
+    """
+    found, wanted = _STEP.search(original), _STEP.search(ours)
+    if found and wanted and int(found[0]) == int(wanted[0]) + 1:
+        return _STEP.sub(wanted[0], original)
+    return original
 
 
 def says_more(original: str, ours: str) -> bool:

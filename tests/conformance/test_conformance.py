@@ -104,3 +104,7 @@ def test_differences_are_found():
     longer = {"error": {"text": "No."}}, {"error": {"text": "No. Say yes."}}
     assert comparing.differences(*longer) == []
     assert comparing.differences(*reversed(longer)) != []
+    lines = [{"log": [f"loss = 0.25, step = {n} (<n> sec)"]} for n in (2, 3, 4)]
+    assert comparing.differences(lines[1], lines[0]) == []  # the original read after it counted
+    assert comparing.differences(lines[0], lines[1]) != []
+    assert comparing.differences(lines[2], lines[0]) != []

@@ -24,7 +24,7 @@ GUIDE = ROOT / "migration_guide"
 PAGES = [README, *sorted(GUIDE.glob("*.md"))]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-WALKED = {"bert.md", "migrate.md", "preflight.md", "run.md"}
+WALKED = {"bert.md", "compare.md", "migrate.md", "preflight.md", "run.md"}
 """Pages whose blocks depend on each other: tests/clients/test_guide.py runs them in their order."""
 
 EFFECTS = {
@@ -101,6 +101,9 @@ assert trained.get_variable_value("global_step") < 300
 assert layers.dense
 assert estimator.Estimator
 assert tpu.TPUEstimator
+""",
+    "performance.md": """
+assert estimator.get_variable_value("global_step") == 300
 """,
     "schedules.md": """
 from tpu_estimator_compat.hooks.early_stopping import read_eval_metrics

@@ -9,20 +9,20 @@ import shutil
 import pytest
 from support.installations import NAMES, ROOT, installation, lines
 
-DIRECTORIES = (
-    "program runtime",
-    "modes loop topology",
-    "checkpoint hooks",
-    "estimator inputs keras_model model_fn",
-)
-"""Folders of tests whose fast tests run on the installations that no other test runs on, a process
-to each line."""
+STEPS = ("program runtime", "modes loop topology")
+"""Folders of tests that lean on TensorFlow's inner parts, a process to each line."""
+
+AROUND_STEPS = ("checkpoint hooks", "estimator inputs keras_model model_fn")
+"""Others, that lean on what it offers to everybody."""
 
 OTHERS = [name for name in NAMES if name != "tensorflow-2.21"]
 """Those whose TensorFlow is not the one that all other tests run on."""
 
-RELEASES = [name for name in OTHERS if name != "tensorflow-2.20"]
-"""One of each release: the Python of tensorflow-tpu is that of tensorflow 2.20."""
+FAST_TESTS = [
+    *(("tensorflow-2.19", folders) for folders in (*STEPS, *AROUND_STEPS)),
+    # Its Python is that of tensorflow 2.20. What 2.19 and 2.21 offer to everybody, 2.20 offers too.
+    *(("tensorflow-tpu", folders) for folders in STEPS),
+]
 
 IMPORT = """
 import json, sys, time
@@ -92,8 +92,7 @@ def test_digits(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("directories", DIRECTORIES)
-@pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.parametrize(("name", "directories"), FAST_TESTS)
 def test_fast_tests(name, directories):
     """Every fast test of some folders; in one process, as each imports TensorFlow for seconds."""
     folders = [f"tests/{directory}" for directory in directories.split()]

@@ -217,7 +217,20 @@ def refused(model_dir):
     return {"lonely": lonely, "late": attempt(lambda: make(model_dir))}
 
 
-SCENARIOS = {f.__name__: f for f in (train, ends, long, refused)}
+def introduced(model_dir):
+    """A script that joins the others by itself, or a TPU pod: no TF_CONFIG."""
+    import jax
+
+    del os.environ["TF_CONFIG"]
+    [chief], [worker] = CLUSTER["cluster"]["chief"], CLUSTER["cluster"]["worker"]
+    assert chief != worker
+    jax.distributed.initialize(chief, PROCESSES, int(IS_SECOND))
+    estimator = make(model_dir)
+    estimator.train(input_fn, max_steps=2)
+    return {"is_chief": estimator.config.is_chief, "saved": estimator.latest_checkpoint()}
+
+
+SCENARIOS = {f.__name__: f for f in (train, ends, long, refused, introduced)}
 
 
 def main(scenario: str, result: str, arguments: str) -> None:

@@ -6,6 +6,9 @@ import tensorflow.compat.v1 as tf
 from support.jax_estimators import on
 from support.legacy_models import examples, make_model_fn, train_input_fn
 
+import tpu_estimator_compat as tpu
+from tpu_estimator_compat import embedding
+
 RUNTIMES = ("tensorflow", "jax")
 
 
@@ -107,3 +110,75 @@ def test_a_step_alone_is_refused(tmp_path):
     model = on("jax", 2, tmp_path).keras_model(train_input_fn)
     with pytest.raises(NotImplementedError, match="use fit, evaluate and predict"):
         model.train_step(next(iter(data(1))))
+
+
+def with_tables(features, labels, mode, params):
+    """A regression on rows of a table; ids that are 0 are none."""
+    kernel = tf.get_variable("kernel", [3, 1], initializer=tf.ones_initializer())
+    out = tf.matmul(features["ids"] + features["x"], kernel)[:, 0]
+    if mode == tpu.ModeKeys.PREDICT:
+        return tpu.TPUEstimatorSpec(mode, predictions={"out": out})
+    loss = tf.reduce_mean(tf.square(out - labels))
+    if mode == tpu.ModeKeys.EVAL:
+        metrics = (lambda out: {"out": tf.metrics.mean(out)}, [out])
+        return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=metrics)
+    optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
+    train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def table_data():
+    rng = np.random.RandomState(1)
+    features = {"ids": rng.randint(0, 6, 24), "x": rng.normal(size=[24, 3]).astype(np.float32)}
+    return features, rng.normal(size=24).astype(np.float32)
+
+
+def table_batches(sparse=False):
+    dataset = tf.data.Dataset.from_tensor_slices(table_data()).batch(8, drop_remainder=True)
+    if not sparse:
+        return dataset
+    return dataset.map(lambda x, y: ({**x, "ids": tf.sparse.from_dense(x["ids"][:, None])}, y))
+
+
+def model_with_tables(runtime, directory):
+    tables = embedding.EmbeddingConfigSpec(
+        table_to_config_dict={
+            "table": embedding.TableConfig(
+                6, 3, tf.random_normal_initializer(seed=2), combiner="mean"
+            )
+        },
+        feature_to_config_dict={"ids": embedding.FeatureConfig("table")},
+        optimization_parameters=embedding.AdagradParameters(0.1),
+    )
+    estimator = on(
+        runtime, 2, directory, with_tables, embedding_config_spec=tables, train_batch_size=8
+    )
+    return estimator, estimator.keras_model()
+
+
+def test_embedding_tables(tmp_path):
+    """They stay on the host; Keras' batches are dealt to the replicas, as TensorFlow's are."""
+
+    def of(runtime):
+        estimator, model = model_with_tables(runtime, tmp_path / runtime)
+        history = model.fit(table_batches(), epochs=2, verbose=0)
+        return {
+            "loss": history.history["loss"],
+            "evaluation": model.evaluate(table_batches(), verbose=0, return_dict=True),
+            "predictions": model.predict(table_data()[0], batch_size=8, verbose=0),
+            "table": estimator.get_variable_value("table"),
+        }
+
+    found, expected = (of(runtime) for runtime in ("jax", "tensorflow"))
+    assert found["predictions"]["out"].shape == (24,)
+    tf.nest.map_structure(
+        lambda ours, theirs: np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6),
+        found,
+        expected,
+    )
+
+
+def test_sparse_batches_are_not_dealt(tmp_path):
+    _, model = model_with_tables("jax", tmp_path)
+    with pytest.raises(NotImplementedError, match=r"cannot share a batch with SparseTensorSpec"):
+        model.fit(table_batches(sparse=True), verbose=0)

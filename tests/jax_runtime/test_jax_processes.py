@@ -47,7 +47,7 @@ class Store:
 @pytest.fixture
 def store(monkeypatch):
     store = Store()
-    monkeypatch.setattr(jax_processes, "_client", lambda: store)
+    monkeypatch.setattr(jax_processes.distributed.global_state, "client", store)
     monkeypatch.setattr(jax_processes, "_PATIENCE", 10)
     return store
 
@@ -94,12 +94,23 @@ def test_a_process_ends_where_others_would_wait_for_its_step(store, monkeypatch)
         alone._end_unless_met(0)
 
 
+def assert_watch_ends(start):
+    """That the thread which `start` starts comes to its end."""
+    before = set(threading.enumerate())
+    start()
+    [watch] = [t for t in set(threading.enumerate()) - before if "_end_unless_met" in t.name]
+    watch.join(30)
+    assert not watch.is_alive()
+
+
 def test_a_process_goes_on_where_others_have_come(store):
     JaxProcesses(2, 1).say({})
-    failed = JaxProcesses(2, 0)
-    before = threading.active_count()
-    failed.fail({}, others_may_wait=True)
-    deadline = time.monotonic() + 30
-    while threading.active_count() > before:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    assert_watch_ends(lambda: JaxProcesses(2, 0).fail({}, others_may_wait=True))
+
+
+def test_a_process_goes_on_where_the_connection_was_shut_down(store, monkeypatch):
+    def fail():
+        JaxProcesses(2, 0).fail({}, others_may_wait=True)
+        monkeypatch.setattr(jax_processes.distributed.global_state, "client", None)
+
+    assert_watch_ends(fail)

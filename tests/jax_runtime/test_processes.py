@@ -61,6 +61,13 @@ def test_two_processes_equal_one(tmp_path):
     assert len(list((tmp_path / "model" / "eval").glob("events*"))) == 1
 
 
+def test_who_is_the_chief_without_a_word_around(tmp_path):
+    chief, worker = run(tmp_path, 2, "introduced", model_dir=str(tmp_path / "model"))
+    assert (chief["is_chief"], worker["is_chief"]) == (True, False)
+    assert chief["saved"] == worker["saved"] == str(tmp_path / "model" / "model.ckpt-2")
+    assert len(list((tmp_path / "model").glob("events*"))) == 1
+
+
 def test_how_trainings_end(tmp_path):
     chief, worker = run(tmp_path, 2, "ends", model_dir=str(tmp_path / "model"))
     for found in (chief, worker):

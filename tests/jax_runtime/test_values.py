@@ -252,7 +252,14 @@ def _unknown_size(x):
     return tf.tile(x, [tf.cast(tf.reduce_max(tf.abs(x)), tf.int32), 1])
 
 
+def _unbounded_loop(x):
+    """The gradient of which keeps something of each turn."""
+    weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+    return tf.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * weight), [0, weight])[1]
+
+
 REFUSED = {
+    "EmptyTensorList": (_unbounded_loop, "give tf.while_loop a constant maximum_iterations"),
     "PyFunc": (_python, "do it in input_fn"),
     "Tile": (_unknown_size, "as Python numbers"),
     "RandomPoissonV2": (lambda x: tf.random.poisson(3.0, []), ""),

@@ -15,7 +15,8 @@ import sys
 import pytest
 
 from support import TESTS
-from support.environments import cache_directory, lock
+from tpu_estimator_compat.compare.environment import lock
+from tpu_estimator_compat.runtime import cache_files
 
 REQUIREMENTS = (
     "adanet==0.9.0",
@@ -42,7 +43,7 @@ NEEDED = (
 def clients() -> pathlib.Path:
     """The folder; installs into it once, in the user's cache directory."""
     version = "".join(map(str, sys.version_info[:2]))
-    home = cache_directory() / f"clients-py{version}"
+    home = cache_files.root() / f"clients-py{version}"
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
         wanted = "\n".join((*REQUIREMENTS, *NEEDED))

@@ -79,7 +79,8 @@ def adam(loss, params):
 
 def make_estimator(model_dir, model_fn=None, *, use_tpu=False, loop=5, tpu_config=None, **kwargs):
     """A TPUEstimator with batches of 16; `kwargs` go to RunConfig where it knows them."""
-    own = {k: kwargs.pop(k) for k in ("params", "warm_start_from", "eval_on_tpu") if k in kwargs}
+    names = ("params", "warm_start_from", "eval_on_tpu", "embedding_config_spec")
+    own = {k: kwargs.pop(k) for k in names if k in kwargs}
     for k in ("train_batch_size", "eval_batch_size", "predict_batch_size"):
         own[k] = kwargs.pop(k, 16)
     config = tpu.RunConfig(

@@ -30,10 +30,15 @@ class Configuration:
     scenarios: tuple[str, ...] = SHORT
 
     @property
+    def cores(self) -> int:
+        """How many cores it has."""
+        x, y, z, of_chip = self.mesh
+        return x * y * z * of_chip
+
+    @property
     def replicas(self) -> int:
         """How many replicas fit, and how many logical CPUs do the same."""
-        x, y, z, of_chip = self.mesh
-        return x * y * z * of_chip // (self.cores_per_replica or 1)
+        return self.cores // (self.cores_per_replica or 1)
 
 
 CONFIGURATIONS = {
@@ -76,3 +81,10 @@ CONFIGURATIONS = {
         (1, 2, 1, 2), hosts=2, cores_per_replica=4, scenarios=("plain",)
     ),
 }
+
+ON_JAX = {
+    # The last of all scenarios is the last of a process.
+    name: CONFIGURATIONS[name]
+    for name in ("eight cores a replica", "two cores a replica", "four cores")
+}
+"""What as many of JAX's devices run as the TPU has cores, all in one process."""

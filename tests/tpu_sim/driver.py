@@ -30,6 +30,8 @@ from support.simulated_tpu import devices
 
 from tpu_estimator_compat.lowering import module_cache
 from tpu_sim import servers
+from tpu_sim.model import Run
+from tpu_sim.scenarios import MOVES_TO_HOST, SCENARIOS
 
 
 def main(path: str) -> None:
@@ -48,7 +50,15 @@ def main(path: str) -> None:
         answer = {}
         for name in request["scenarios"]:
             first = len(tpu.clusters) if tpu else 0
-            answer[name] = _run(name, tpu, resolver, request["cores_per_replica"])
+            if tpu:
+                tpu.moves_to_host = name in MOVES_TO_HOST
+            answer[name] = run_scenario(
+                name,
+                on_tpu=tpu is not None,
+                cluster=resolver,
+                cores_per_replica=request["cores_per_replica"],
+                hosts=request["hosts"],
+            )
             made = tpu.clusters[first:] if tpu else []
             answer[name]["clusters"] = [_described(cluster) for cluster in made]
             for i, cluster in enumerate(made):
@@ -71,15 +81,10 @@ def _resolver(request: dict[str, Any], tpu: Any) -> Any:
     return tf.distribute.cluster_resolver.TPUClusterResolver(listed, job_name="worker")
 
 
-def _run(name: str, tpu: Any, resolver: Any, cores_per_replica: int | None) -> dict[str, Any]:
-    from tpu_sim.model import Run
-    from tpu_sim.scenarios import MOVES_TO_HOST, SCENARIOS
-
-    if tpu:
-        tpu.moves_to_host = name in MOVES_TO_HOST
+def run_scenario(name: str, **fields: Any) -> dict[str, Any]:
+    """What it saw, or the error that ended it; `fields` are those of its `Run`."""
     with tempfile.TemporaryDirectory() as directory:
-        run = Run(tpu is not None, resolver, pathlib.Path(directory), cores_per_replica)
-        run.hosts = tpu.hosts if tpu else 1
+        run = Run(directory=pathlib.Path(directory), **fields)
         try:
             SCENARIOS[name](run)
             return {"seen": run.seen}

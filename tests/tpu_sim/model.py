@@ -120,11 +120,12 @@ class Run:
     """One run of a scenario.
 
     Attributes:
-      on_tpu: whether cores run it; else logical CPUs, one per replica.
+      on_tpu: whether cores run it; else logical CPUs, or JAX's devices, one per replica.
       cluster: the TPU's resolver; None without one.
       directory: the scenario's own, empty.
-      cores_per_replica: cores that share a replica; None for one.
+      cores_per_replica: cores, or devices of JAX, that share a replica; None for one.
       hosts: machines of the TPU.
+      jax_replicas: how many replicas JAX's devices are; None where TensorFlow runs it.
       seen: what is compared: values by name.
     """
 
@@ -133,8 +134,14 @@ class Run:
     directory: pathlib.Path
     cores_per_replica: int | None = None
     hosts: int = 1
+    jax_replicas: int | None = None
     seen: dict[str, Any] = dataclasses.field(default_factory=dict)
     _model: Any = None
+
+    @property
+    def on_jax(self) -> bool:
+        """Whether JAX's devices run it."""
+        return self.jax_replicas is not None
 
     @property
     def model_dir(self) -> str:
@@ -144,9 +151,9 @@ class Run:
     def config(self, tpu_config: dict[str, Any] | None = None, **kwargs: Any) -> tpu.RunConfig:
         """A RunConfig for this run."""
         given: dict[str, Any] = {"iterations_per_loop": 5, **(tpu_config or {})}
-        if self.on_tpu and self.cores_per_replica:
+        if self.cores_per_replica:
             given["num_cores_per_replica"] = self.cores_per_replica
-        if self.on_tpu and (self.cores_per_replica or self.hosts > 1):
+        if self.cores_per_replica or self.hosts > 1:
             # As the original demands of replicas that share cores, and for evaluation on a pod.
             given.setdefault("per_host_input_for_training", tpu.InputPipelineConfig.PER_HOST_V2)
         arguments: dict[str, Any] = {
@@ -157,6 +164,9 @@ class Run:
         }
         if self.on_tpu:
             arguments["cluster"] = self.cluster
+        if self.on_jax:
+            arguments["runtime"] = "jax"
+            given["num_shards"] = self.jax_replicas
         return tpu.RunConfig(tpu_config=tpu.TPUConfig(**given), **arguments)
 
     def estimator(

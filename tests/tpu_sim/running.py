@@ -1,4 +1,4 @@
-"""Runs configurations of the simulated TPU, and logical CPUs, each in a process of its own."""
+"""Runs scenarios: a process for each simulated TPU and number of CPUs, one for all on JAX."""
 
 from __future__ import annotations
 
@@ -36,10 +36,15 @@ def run_driver(request: dict[str, Any], out: pathlib.Path) -> None:
         "answer": str(out / "answer"),
     }
     (out / "request").write_text(json.dumps(request))
+    run_module("tpu_sim.driver", out / "request", out)
+
+
+def run_module(name: str, argument: pathlib.Path, out: pathlib.Path) -> None:
+    """Runs a module in a process of its own, and waits; its log goes to `out`."""
     with (out / "log").open("wb") as log:
         done = subprocess.run(
-            [sys.executable, "-m", "tpu_sim.driver", str(out / "request")],
-            env=environment(),
+            [sys.executable, "-m", name, str(argument)],
+            env={**environment(), "XDG_CACHE_HOME": str(out)},
             cwd=out,
             stdout=log,
             stderr=log,
@@ -88,6 +93,15 @@ def on_cpus(replicas: int, scenarios: Sequence[str], out: pathlib.Path) -> None:
     """Runs scenarios on logical CPUs."""
     request = {"mesh": None, "replicas": replicas, "hosts": 1, "cores_per_replica": None}
     run_driver({**request, "scenarios": scenarios}, out)
+
+
+def jax_devices(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where JAX's devices have left their answer to all that they run."""
+
+    def run(out: pathlib.Path) -> None:
+        run_module("tpu_sim.jax_driver", out / "answer", out)
+
+    return shared(tmp_path_factory, "jax-devices", run)
 
 
 def cores(tmp_path_factory: pytest.TempPathFactory, name: str) -> pathlib.Path:

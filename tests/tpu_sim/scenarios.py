@@ -1,4 +1,4 @@
-"""What is run twice, on cores of a simulated TPU and on logical CPUs, and compared.
+"""What is run on cores of a simulated TPU, on logical CPUs and on JAX's devices, and compared.
 
 A scenario takes a `Run`, and notes what is to be the same. Names of functions are those of the
 scenarios.
@@ -313,13 +313,13 @@ def refused_on_a_pod(run: Run) -> None:
 
 @scenario
 def strings_are_refused(run: Run) -> None:
-    """Cores have none; logical CPUs take them."""
+    """Cores have none, nor have JAX's devices; logical CPUs take them."""
 
     def input_fn(params):
         named = dataset().map(lambda features, y: ({**features, "name": tf.as_string(y[0])}, y))
         return named.repeat().batch(params["batch_size"], drop_remainder=True)
 
-    if run.on_tpu:
+    if run.on_tpu or run.on_jax:
         with pytest.raises(ValueError, match=r"gives strings.*: features\['name'\]"):
             run.estimator().train(input_fn, max_steps=5)
     else:
@@ -633,6 +633,8 @@ def asserts(run: Run) -> None:
 
 @scenario
 def outside_compilation(run: Run) -> None:
+    """The host computes for a step in its middle, which JAX's runtime refuses."""
+
     def change(output, hidden):
         def on_host(value):
             return tf.ensure_shape(tf.py_func(lambda a: a * 2, [value], tf.float32), value.shape)
@@ -640,15 +642,25 @@ def outside_compilation(run: Run) -> None:
         doubled = tf.tpu.outside_compilation(on_host, output)
         return output + tf.stop_gradient(doubled) * 0.1
 
+    if run.on_jax:
+        with pytest.raises(NotImplementedError, match=r"PyFunc 'PyFunc' \(.*do it in input_fn"):
+            run.estimator(changed(change)).train(train_input, max_steps=10)
+        return
     run.train_evaluate_predict(run.estimator(changed(change)))
 
 
 @scenario
 def prints(run: Run) -> None:
+    """TensorFlow moves it off a TPU's cores; JAX's runtime refuses it, and does not drop it."""
+
     def change(output, hidden):
         with tf.control_dependencies([tf.print("hidden", tf.shape(hidden))]):
             return tf.identity(output)
 
+    if run.on_jax:
+        with pytest.raises(NotImplementedError, match=r"PrintV2 'PrintV2' \(.*host_call"):
+            run.estimator(changed(change)).train(train_input, max_steps=10)
+        return
     run.train_evaluate_predict(run.estimator(changed(change)))
 
 
@@ -680,7 +692,12 @@ def keras_model(run: Run) -> None:
 
 @scenario
 def train_distribute(run: Run) -> None:
-    """A plain Estimator over the strategy of a TPU, as TensorFlow 1 had it."""
+    """A plain Estimator over the strategy of a TPU, as TensorFlow 1 had it; not for JAX."""
+    if run.on_jax:
+        estimator = run.estimator(run_config={"train_distribute": tpu.TPUStrategy()})
+        with pytest.raises(ValueError, match=r"train_distribute=\.\.\.\) is a strategy of TensorF"):
+            estimator.train(train_input, max_steps=5)
+        return
 
     def model(features, labels, mode):
         output = layers.dense(

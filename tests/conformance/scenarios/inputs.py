@@ -1,6 +1,7 @@
 """What input_fn may return, in every structure, and how the ends of data are met."""
 
 import collections
+import os
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -205,6 +206,31 @@ def an_initializable_iterator(model_dir, record):
     _through(model_dir, record, input_fn)
 
 
+class _Initializing(tf.train.SessionRunHook):
+    """Initializes input_fn's iterator, whose data it feeds."""
+
+    def after_create_session(self, session, coord):
+        session.run(self.initializer, feed_dict=self.data)
+
+
+def an_iterator_that_a_hook_initializes(model_dir, record):
+    """The data are fed to placeholders of input_fn, so that no graph holds them."""
+    hook = _Initializing()
+
+    def input_fn():
+        x, y = tf.placeholder(tf.float32, [6]), tf.placeholder(tf.float32, [6])
+        dataset = tf.data.Dataset.from_tensor_slices(({"x": x}, y)).batch(4)
+        iterator = tf.data.make_initializable_iterator(dataset)
+        hook.initializer = iterator.initializer
+        hook.data = {x: np.arange(6), y: np.ones(6)}
+        return iterator.get_next()
+
+    estimator = models.estimator(model_dir)
+    estimator.train(input_fn, hooks=[hook])
+    record(estimator.evaluate(input_fn, hooks=[hook]))
+    record(list(estimator.predict(input_fn, hooks=[hook])))
+
+
 def no_features(model_dir, record):
     """({}, None): a model without input; the step trains."""
     _through(model_dir, record, lambda: ({}, None), modes=("train",))
@@ -382,3 +408,34 @@ def keys_that_cannot_be_sorted(model_dir, record):
     estimator = models.estimator(model_dir, model_fn)
     estimator.train(input_fn, steps=2)
     record(estimator.evaluate(input_fn, steps=2))
+
+
+def _queues(model_dir, epochs):
+    path = os.path.join(model_dir, "lines.csv")
+    with open(path, "w") as file:
+        file.writelines(f"{i / 10},{i / 5}\n" for i in range(1, 11))
+
+    def input_fn():
+        names = tf.train.string_input_producer([path], num_epochs=epochs, shuffle=False)
+        _, line = tf.TextLineReader().read(names)
+        x, y = tf.decode_csv(line, [[0.0], [0.0]])
+        x, y = tf.train.batch([x, y], 4, allow_smaller_final_batch=epochs is not None)
+        return {"x": x}, y
+
+    return input_fn
+
+
+def queues_of_files(model_dir, record):
+    """Names of files, lines, batches: all by queue runners. The data end with the epochs."""
+    estimator = models.trained(model_dir, 1)
+    estimator.train(_queues(model_dir, epochs=2))  # five batches
+    record(estimator.get_variable_value("global_step"))
+    record(estimator.evaluate(_queues(model_dir, epochs=1)))  # three, the last a smaller one
+    record(len(list(estimator.predict(_queues(model_dir, epochs=1)))))
+
+
+def queues_of_files_for_tpu(model_dir, record):
+    queues = _queues(model_dir, epochs=None)
+    estimator = models.tpu_estimator(model_dir)
+    estimator.train(lambda params: queues(), max_steps=3)
+    record(estimator.evaluate(lambda params: queues(), steps=2))

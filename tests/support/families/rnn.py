@@ -35,10 +35,16 @@ def predict_input_fn(params):
     return tf.data.Dataset.from_tensor_slices(features).batch(params["batch_size"])
 
 
-def _power(x, exponent):
-    """x ** exponent by a loop of its own, so that one loop does not come from the library."""
+def _power(x, exponent, for_tpu):
+    """x ** exponent by a loop of its own, so that one loop does not come from the library.
+
+    A TPU's gradients of loops need their longest length in advance.
+    """
     _, result = tf.while_loop(
-        lambda i, _: i < exponent, lambda i, r: (i + 1, r * x), [0, tf.ones_like(x)]
+        lambda i, _: i < exponent,
+        lambda i, r: (i + 1, r * x),
+        [0, tf.ones_like(x)],
+        maximum_iterations=exponent if for_tpu else None,
     )
     return result
 
@@ -62,7 +68,7 @@ def model_fn(features, labels, mode, params):
     if mode == estimator.ModeKeys.PREDICT:
         return tpu.TPUEstimatorSpec(mode, predictions={"outputs": outputs, "states": states})
 
-    error = _power(outputs - labels, 2)
+    error = _power(outputs - labels, 2, params["use_tpu"])
     loss = tf.identity(tf.reduce_mean(error), name="total_loss")
     if mode == estimator.ModeKeys.TRAIN:
         optimizer = tf.train.AdamOptimizer(params["learning_rate"])
