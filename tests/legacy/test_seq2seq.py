@@ -9,68 +9,33 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from tf_keras.api._v1.keras.__internal__.legacy.rnn_cell import RNNCell
+from support.small_decoder import (
+    BATCH,
+    CELL,
+    END,
+    IDS,
+    INPUTS,
+    KEYS,
+    LENGTHS,
+    MEMORY,
+    MEMORY_LENGTHS,
+    OUTPUT,
+    STATE,
+    TABLE,
+    TIME,
+    UNITS,
+    Cell,
+    cell,
+    close,
+    constants,
+    projection,
+    softmax,
+    values,
+)
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import layers
 from tpu_estimator_compat.contrib import rnn, seq2seq
-
-BATCH, TIME, UNITS, IDS, END = 3, 5, 4, 6, 1
-RANDOM = np.random.RandomState(0)
-CELL = RANDOM.randn(4 * UNITS, UNITS).astype(np.float32) / 2
-OUTPUT = RANDOM.randn(UNITS, IDS).astype(np.float32) * 2
-TABLE = RANDOM.randn(IDS, UNITS).astype(np.float32)
-INPUTS = RANDOM.randn(BATCH, TIME, UNITS).astype(np.float32)
-MEMORY = RANDOM.randn(BATCH, 7, UNITS).astype(np.float32)
-KEYS = RANDOM.randn(UNITS, UNITS).astype(np.float32)
-LENGTHS = np.array([3, 5, 2], np.int32)
-MEMORY_LENGTHS = np.array([7, 4, 1], np.int32)
-STATE = RANDOM.randn(BATCH, UNITS).astype(np.float32)
-
-
-class Cell(RNNCell):
-    """tanh of inputs and state, with given weights."""
-
-    @property
-    def state_size(self) -> int:
-        return UNITS
-
-    @property
-    def output_size(self) -> int:
-        return UNITS
-
-    def call(self, inputs: Any, state: Any) -> Any:
-        joined = tf.concat([inputs, state], -1)
-        state = tf.tanh(tf.matmul(joined, CELL[: joined.shape[-1]]))
-        return state, state
-
-
-def cell(inputs: Any, state: Any) -> Any:
-    joined = np.concatenate([inputs, state], -1)
-    return np.tanh(joined @ CELL[: joined.shape[-1]])
-
-
-def softmax(x: Any) -> Any:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def projection(dtype: Any = tf.float32) -> Any:
-    return layers.Dense(
-        IDS, use_bias=False, kernel_initializer=tf.constant_initializer(OUTPUT), dtype=dtype
-    )
-
-
-def values(build: Any) -> Any:
-    """What `build` makes in a graph, after its variables are initialized."""
-    with tf.Graph().as_default(), tf.Session() as session:
-        tensors = build()
-        session.run(tf.global_variables_initializer())
-        return session.run(tensors)
-
-
-def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("impute", [False, True])
@@ -150,16 +115,6 @@ MECHANISMS = {
 }
 
 
-def constants(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Gives kernels of layers, and the vector of scores, known values."""
-    if name.endswith("/kernel"):
-        attends = name.endswith("attention_layer/kernel")
-        kwargs["initializer"] = tf.constant_initializer(CELL[: 2 * UNITS] if attends else KEYS)
-    elif name.endswith("attention_v"):
-        kwargs["initializer"] = tf.constant_initializer(0.5)
-    return getter(name, *args, **kwargs)
-
-
 @pytest.mark.parametrize("layer", [False, True])
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_attends(kind: str, layer: bool) -> None:
@@ -221,110 +176,10 @@ def test_variables_have_the_names_of_tensorflow_1() -> None:
     }
 
 
-def beam_search(width: int, steps: int, weight: float) -> tuple[Any, Any]:
-    """Ids [batch, time, beams] and scores of the last step [batch, beams], beam by beam."""
-    ids, scores = [], []
-    for b in range(BATCH):
-        beams = [([], STATE[b], 0.0, False, 0)]
-        for _ in range(steps):
-            grown = []
-            for tokens, state, log_prob, finished, length in beams:
-                token = tokens[-1] if tokens else 2
-                after = cell(TABLE[token][None], state[None])[0]
-                logs = np.log(softmax(after @ OUTPUT))
-                for i in range(IDS):
-                    if finished and i != END:
-                        continue
-                    total = log_prob if finished else log_prob + logs[i]
-                    counted = length + (not finished and i != END)
-                    score = total / ((5 + counted) / 6) ** weight
-                    ended = finished or i == END
-                    longer = length + (not finished)
-                    grown.append((score, ([*tokens, i], after, total, ended, longer)))
-            grown.sort(key=lambda scored: -scored[0])
-            beams = [beam for _, beam in grown[:width]]
-        ids.append(np.array([tokens for tokens, *_ in beams]).T)
-        scores.append([score for score, _ in grown[:width]])
-    return np.array(ids), np.array(scores)
-
-
-@pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_searches_beams(weight: float) -> None:
-    width, steps = 3, 4
-
-    def build() -> Any:
-        decoder = seq2seq.BeamSearchDecoder(
-            Cell(),
-            TABLE,
-            tf.fill([BATCH], 2),
-            END,
-            seq2seq.tile_batch(tf.constant(STATE), width),
-            width,
-            projection(),
-            length_penalty_weight=weight,
-        )
-        outputs, _, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=steps)
-        return outputs.predicted_ids, outputs.beam_search_decoder_output.scores[:, -1]
-
-    ids, scores = values(build)
-    expected_ids, expected_scores = beam_search(width, steps, weight)
-    assert (ids == expected_ids).all()
-    close(scores, expected_scores)
-
-
-def test_searches_beams_with_attention_and_coverage() -> None:
-    """A memory of one time is covered at once: coverage changes nothing, and the search ends."""
-    width = 2
-
-    def build(coverage: float) -> Any:
-        with tf.variable_scope("d", reuse=tf.AUTO_REUSE, custom_getter=constants):
-            memory = seq2seq.LuongAttention(
-                UNITS, seq2seq.tile_batch(tf.constant(MEMORY[:, :1]), width)
-            )
-            attending = seq2seq.AttentionWrapper(Cell(), memory, UNITS, alignment_history=True)
-            decoder = seq2seq.BeamSearchDecoder(
-                attending,
-                TABLE,
-                tf.fill([BATCH], 2),
-                END,
-                attending.zero_state(BATCH * width, tf.float32),
-                width,
-                projection(),
-                coverage_penalty_weight=coverage,
-            )
-            outputs, state, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=4)
-        return outputs.predicted_ids, state.cell_state.alignment_history
-
-    (ids, history), (covering, _) = values(lambda: (build(0.0), build(0.5)))
-    assert (ids == covering).all()
-    close(history, np.ones((ids.shape[1], BATCH * width, 1)))
-
-
-def test_traces_beams_back() -> None:
-    time, batch, width = 6, 4, 3
-    ids = RANDOM.randint(0, 5, (time, batch, width))
-    parents = RANDOM.randint(0, width, (time, batch, width))
-    lengths = np.array([6, 3, 0, 5])
-    expected = np.full((time, batch, width), END)
-    for b, k in itertools.product(range(batch), range(width)):
-        beam = k
-        for t in reversed(range(lengths[b])):
-            expected[t, b, k] = ids[t, b, beam]
-            beam = parents[t, b, beam]
-        ends = np.flatnonzero(expected[:, b, k] == END)
-        if len(ends):
-            expected[ends[0] :, b, k] = END
-    found = values(
-        lambda: seq2seq.gather_tree(
-            tf.constant(ids, tf.int32), tf.constant(parents, tf.int32), lengths, END
-        )
-    )
-    assert (found == expected).all()
-
-
 def test_averages_and_sums_losses() -> None:
-    logits = RANDOM.randn(BATCH, TIME, IDS).astype(np.float32)
-    targets = RANDOM.randint(0, IDS, (BATCH, TIME))
+    random = np.random.RandomState(1)
+    logits = random.randn(BATCH, TIME, IDS).astype(np.float32)
+    targets = random.randint(0, IDS, (BATCH, TIME))
     weights = (np.arange(TIME) < LENGTHS[:, None]).astype(np.float32) * 2
     losses = -np.log(np.take_along_axis(softmax(logits), targets[..., None], -1))[..., 0] * weights
 
@@ -357,11 +212,12 @@ def test_averages_and_sums_losses() -> None:
 @pytest.mark.parametrize("mode", ["recursive", "parallel", "hard"])
 def test_attends_monotonically(mode: str) -> None:
     """At each time that is reached, it stops with a probability, or goes on to the next."""
-    stops = RANDOM.rand(BATCH, TIME).astype(np.float32)
-    previous = softmax(RANDOM.randn(BATCH, TIME)).astype(np.float32)
+    random = np.random.RandomState(1)
+    stops = random.rand(BATCH, TIME).astype(np.float32)
+    previous = softmax(random.randn(BATCH, TIME)).astype(np.float32)
     if mode == "hard":
         stops = np.round(stops)
-        previous = np.eye(TIME, dtype=np.float32)[RANDOM.randint(0, TIME, BATCH)]
+        previous = np.eye(TIME, dtype=np.float32)[random.randint(0, TIME, BATCH)]
     expected = np.zeros((BATCH, TIME))
     for b, start in itertools.product(range(BATCH), range(TIME)):
         reached = previous[b, start]
@@ -404,14 +260,15 @@ def test_samples_as_scheduled() -> None:
 
 
 def test_feeds_outputs_as_scheduled() -> None:
-    auxiliary = RANDOM.randn(BATCH, TIME, UNITS).astype(np.float32)
+    random = np.random.RandomState(1)
+    auxiliary = random.randn(BATCH, TIME, UNITS).astype(np.float32)
 
     def build() -> Any:
         helper = seq2seq.ScheduledOutputTrainingHelper(
             INPUTS,
             np.full(BATCH, TIME, np.int32),
             1.0,
-            next_inputs_fn=lambda outputs: 2 * outputs,
+            next_inputs_fn=lambda outputs: -outputs,
             auxiliary_inputs=auxiliary,
         )
         decoder = seq2seq.BasicDecoder(Cell(), helper, tf.constant(STATE))
@@ -422,7 +279,7 @@ def test_feeds_outputs_as_scheduled() -> None:
     for t in range(TIME):
         state = cell(np.concatenate([inputs, auxiliary[:, t]], -1), state)
         close(found[:, t], state)
-        inputs = 2 * state
+        inputs = -state
 
 
 def test_draws_by_the_logits() -> None:

@@ -45,8 +45,8 @@ class BeamSearchDecoder(Decoder):
     """Keeps `beam_width` beams of each sequence: those of the best scores.
 
     A score is a beam's log probability over its length penalty, ((5 + length) / 6) to the power of
-    `length_penalty_weight`, and with `coverage_penalty_weight` more of the logarithm of what of the
-    memory was attended to. The state of the cell is one for all beams: see `tile_batch`.
+    `length_penalty_weight`. With `coverage_penalty_weight`, beams that are finished lose by what of
+    the memory they did not attend to. A cell's state is one for all beams: see `tile_batch`.
     """
 
     def __init__(
@@ -216,8 +216,10 @@ class BeamSearchDecoder(Decoder):
         scores = log_probs / self._length_penalty(longer + state.lengths[:, :, tf.newaxis])
         if attended is None:
             return scores
+        # What nobody attended to, such as what is behind a memory's end, does not count.
+        attended = tf.where(tf.equal(attended, 0.0), tf.ones_like(attended), attended)
         covered = tf.reduce_sum(tf.log(tf.minimum(attended, 1.0)), 2)
-        covered *= tf.cast(tf.logical_not(state.finished), covered.dtype)
+        covered *= tf.cast(state.finished, covered.dtype)
         return scores + (covered * self._coverage_weight)[:, :, tf.newaxis]
 
     def _length_penalty(self, lengths: tf.Tensor) -> Any:
