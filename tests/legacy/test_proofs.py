@@ -7,6 +7,7 @@ import pytest
 from proofs import (  # noqa: F401
     PROOFS,
     data,
+    decoders,
     estimators,
     heads,
     internals,
@@ -76,8 +77,10 @@ def test_a_refused_name_may_be_imported_and_asked_for():
     thing = quantize.create_training_graph
     assert "not provided" in repr(thing)
     assert not isinstance(1, thing)
-    deeper = found("tf.contrib.seq2seq").BasicDecoder.attribute
-    with pytest.raises(NotImplementedError, match=r"tf\.contrib\.seq2seq\.BasicDecoder\.attribute"):
+    deeper = found("tf.contrib.model_pruning").Pruning.attribute
+    with pytest.raises(
+        NotImplementedError, match=r"tf\.contrib\.model_pruning\.Pruning\.attribute"
+    ):
         deeper()
 
 

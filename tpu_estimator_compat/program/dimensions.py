@@ -3,6 +3,9 @@
 In TensorFlow 2 a shape gives ints. Here, while legacy code that asked for it builds a graph, these
 ints have a `value`. An unknown dimension is None, as TensorFlow 2 has it; with
 `disable_v2_tensorshape()` shapes give TensorFlow's own `Dimension`, for which nothing is done.
+
+Nor does TensorFlow 2 take a float for a dimension, such as `units / 2`. TensorFlow 1 did, if it was
+whole.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework.tensor_shape import Dimension
 
 _asked: list[bool] = []
 _lock = threading.Lock()
@@ -35,7 +39,7 @@ def ask_for_values() -> None:
 
 @contextlib.contextmanager
 def with_values() -> Iterator[None]:
-    """Within, in this thread, dimensions have a `value`, if legacy code is in use."""
+    """Within, in this thread, dimensions have a `value`, and may be floats, for legacy code."""
     if not _asked or getattr(_here, "active", False):
         yield
         return
@@ -56,13 +60,16 @@ def _count(change: int) -> None:
         if not before:
             tf.TensorShape.__getitem__ = _getitem
             tf.TensorShape.__iter__ = _iter
+            Dimension.__init__ = _init
         elif not _users:
             tf.TensorShape.__getitem__ = _plain_getitem
             tf.TensorShape.__iter__ = _plain_iter
+            Dimension.__init__ = _plain_init
 
 
 _plain_getitem = tf.TensorShape.__getitem__
 _plain_iter = tf.TensorShape.__iter__
+_plain_init = Dimension.__init__
 
 
 def _getitem(self: tf.TensorShape, key: Any) -> Any:
@@ -76,3 +83,8 @@ def _iter(self: tf.TensorShape) -> Iterator[Any]:
 def _with_value(found: Any) -> Any:
     active = getattr(_here, "active", False)
     return _Dimension(found) if active and type(found) is int else found
+
+
+def _init(self: Dimension, value: Any) -> None:
+    whole = isinstance(value, float) and value.is_integer() and getattr(_here, "active", False)
+    _plain_init(self, int(value) if whole else value)

@@ -13,7 +13,7 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 from tensorflow.python.ops import control_flow_ops, control_flow_util, resource_variables_toggle
 
-from tpu_estimator_compat.program import dimensions
+from tpu_estimator_compat.program import dimensions, variable_refs
 from tpu_estimator_compat.program.keras_layers import one_scope_per_call
 
 _FOREIGN = "Attempting to capture an EagerTensor without building a function"
@@ -32,7 +32,7 @@ def capture_semantics() -> Iterator[None]:
     control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
     resource_variables_toggle._DEFAULT_USE_RESOURCE = True
     try:
-        with dimensions.with_values(), _recording():
+        with dimensions.with_values(), variable_refs.with_refs(), _recording():
             yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow

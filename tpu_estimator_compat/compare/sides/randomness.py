@@ -38,6 +38,7 @@ _STATELESS = {
     "RandomStandardNormal": tf.random.stateless_normal,
     "TruncatedNormal": tf.random.stateless_truncated_normal,
 }
+_REPLACED = {*_STATELESS, "Multinomial"}
 _ALGORITHM = {"alg": "philox"} if hasattr(tf.random, "Algorithm") else {}
 """The only one of TensorFlow 1; later ones may choose another on other devices."""
 
@@ -104,10 +105,10 @@ def draw_by_step(targets: list[Any]) -> list[str]:
     if drawing:
         step = tf.cast(tf.convert_to_tensor(global_step), tf.int32)
         for op in drawing:
-            if op.type in _STATELESS:
+            if op.type in _REPLACED:
                 _replace(op, step)
     _read_before_raised(global_step, needed)
-    return [op.name for op in drawing if op.type not in _STATELESS]
+    return [op.name for op in drawing if op.type not in _REPLACED]
 
 
 def _is_random(op: Any) -> bool:
@@ -119,20 +120,22 @@ def _is_random(op: Any) -> bool:
 
 def _replace(op: Any, step: Any) -> None:
     """Lets a stateless operation take the place of `op` for all who use it."""
-    seed = op.get_attr("seed") ^ op.get_attr("seed2")
+    number = (op.get_attr("seed") ^ op.get_attr("seed2")) % (2**31 - 1)
     old = op.outputs[0]
     with tf.name_scope(None), tf.device(op.device or None):
-        new = _STATELESS[op.type](
-            op.inputs[0],
-            tf.stack([tf.constant(seed % (2**31 - 1), tf.int32), step]),
-            dtype=old.dtype,
-            name=op.name + "_by_step",
-            **_ALGORITHM,
-        )
+        new = _stateless(op, tf.stack([tf.constant(number, tf.int32), step]))
     for consumer in list(old.consumers()):
         for i, given in enumerate(consumer.inputs):
             if given is old:
                 consumer._update_input(i, new)
+
+
+def _stateless(op: Any, seed: Any) -> Any:
+    dtype, name = op.outputs[0].dtype, op.name + "_by_step"
+    if op.type == "Multinomial":
+        logits, samples = op.inputs
+        return tf.random.stateless_categorical(logits, samples, seed, dtype, name)
+    return _STATELESS[op.type](op.inputs[0], seed, dtype=dtype, name=name, **_ALGORITHM)
 
 
 def _read_before_raised(global_step: Any, needed: set[Any]) -> None:

@@ -1,0 +1,418 @@
+"""`tf.contrib.seq2seq` computes what loops in NumPy compute."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from support.small_decoder import (
+    BATCH,
+    CELL,
+    END,
+    IDS,
+    INPUTS,
+    KEYS,
+    LENGTHS,
+    MEMORY,
+    MEMORY_LENGTHS,
+    OUTPUT,
+    STATE,
+    TABLE,
+    TIME,
+    UNITS,
+    Cell,
+    cell,
+    close,
+    constants,
+    projection,
+    softmax,
+    values,
+)
+
+import tpu_estimator_compat as tpu
+from tpu_estimator_compat import layers
+from tpu_estimator_compat.contrib import rnn, seq2seq
+
+
+@pytest.mark.parametrize("impute", [False, True])
+def test_reads_the_inputs_of_training(impute: bool) -> None:
+    def build() -> Any:
+        helper = seq2seq.TrainingHelper(INPUTS, LENGTHS)
+        decoder = seq2seq.BasicDecoder(Cell(), helper, tf.constant(STATE), projection())
+        return seq2seq.dynamic_decode(decoder, impute_finished=impute)
+
+    outputs, state, lengths = values(build)
+    states, expected = STATE, []
+    last = np.zeros_like(STATE)
+    for t in range(TIME):
+        # The inputs are read, whatever the lengths.
+        states = cell(INPUTS[:, t], states)
+        last = np.where((t < LENGTHS)[:, None], states, last)
+        expected.append(states @ OUTPUT)
+    logits = np.stack(expected, 1)
+    counts = (np.arange(TIME) < LENGTHS[:, None])[:, :, None]
+    close(outputs.rnn_output, np.where(counts, logits, 0) if impute else logits)
+    close(state, last if impute else states)
+    assert (lengths == LENGTHS).all()
+    ids = np.argmax(logits, -1)
+    assert (outputs.sample_id == (np.where(counts[..., 0], ids, 0) if impute else ids)).all()
+
+
+def greedy(steps: int) -> tuple[list[list[int]], list[int]]:
+    """Ids of each sequence, and lengths."""
+    ids, state, tokens = [], STATE, np.full(BATCH, 2)
+    lengths, finished = np.zeros(BATCH, int), np.zeros(BATCH, bool)
+    for _ in range(steps):
+        state = cell(TABLE[tokens], state)
+        tokens = np.argmax(state @ OUTPUT, -1)
+        ids.append(tokens)
+        lengths += ~finished
+        finished |= tokens == END
+        if finished.all():
+            break
+    return np.stack(ids, 1).tolist(), lengths.tolist()
+
+
+@pytest.mark.parametrize("embedding", [TABLE, lambda ids: tf.gather(TABLE, ids)])
+def test_feeds_what_it_found(embedding: Any) -> None:
+    def build() -> Any:
+        helper = seq2seq.GreedyEmbeddingHelper(embedding, tf.fill([BATCH], 2), END)
+        decoder = seq2seq.BasicDecoder(Cell(), helper, tf.constant(STATE), projection())
+        outputs, _, lengths = seq2seq.dynamic_decode(
+            decoder, maximum_iterations=9, output_time_major=True
+        )
+        return tf.transpose(outputs.sample_id), lengths
+
+    found, lengths = values(build)
+    assert (found.tolist(), lengths.tolist()) == greedy(9)
+
+
+def scores_of_luong(query: Any, scale: float) -> Any:
+    return scale * np.einsum("nu,ntu->nt", query, MEMORY @ KEYS)
+
+
+def scores_of_bahdanau(query: Any, norm: float | None) -> Any:
+    vector, bias = np.full(UNITS, 0.5), 0.0
+    if norm is not None:
+        vector, bias = norm * vector / np.sqrt((vector**2).sum()), 0.0
+    masked = MEMORY * (np.arange(7) < MEMORY_LENGTHS[:, None])[:, :, None]
+    return (vector * np.tanh(masked @ KEYS + (query @ KEYS)[:, None] + bias)).sum(-1)
+
+
+MECHANISMS = {
+    "luong": (seq2seq.LuongAttention, {}, lambda q: scores_of_luong(q, 1.0)),
+    "scaled": (seq2seq.LuongAttention, {"scale": True}, lambda q: scores_of_luong(q, 1.0)),
+    "bahdanau": (seq2seq.BahdanauAttention, {}, lambda q: scores_of_bahdanau(q, None)),
+    "normed": (
+        seq2seq.BahdanauAttention,
+        {"normalize": True},
+        lambda q: scores_of_bahdanau(q, math.sqrt(1 / UNITS)),
+    ),
+}
+
+
+@pytest.mark.parametrize("layer", [False, True])
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_attends(kind: str, layer: bool) -> None:
+    mechanism, options, scores = MECHANISMS[kind]
+
+    def build() -> Any:
+        with tf.variable_scope("d", custom_getter=constants):
+            memory = mechanism(UNITS, tf.constant(MEMORY), MEMORY_LENGTHS, **options)
+            attending = seq2seq.AttentionWrapper(
+                Cell(), memory, UNITS if layer else None, alignment_history=True
+            )
+            state = attending.zero_state(BATCH, tf.float32).clone(cell_state=tf.constant(STATE))
+            helper = seq2seq.TrainingHelper(INPUTS, np.full(BATCH, TIME, np.int32))
+            decoder = seq2seq.BasicDecoder(attending, helper, state)
+            outputs, state, _ = seq2seq.dynamic_decode(decoder)
+        return outputs.rnn_output, state.alignment_history.stack(), state.cell_state
+
+    found, history, last = values(build)
+    state, attention = STATE, np.zeros_like(STATE)
+    for t in range(TIME):
+        state = cell(np.concatenate([INPUTS[:, t], attention], -1), state)
+        weights = np.where(np.arange(7) < MEMORY_LENGTHS[:, None], scores(state), -np.inf)
+        weights = softmax(weights)
+        attention = np.einsum("nt,ntu->nu", weights, MEMORY)
+        if layer:
+            attention = np.concatenate([state, attention], -1) @ CELL[: 2 * UNITS]
+        close(found[:, t], attention)
+        close(history[t], weights)
+    close(last, state)
+
+
+def test_variables_have_the_names_of_tensorflow_1() -> None:
+    with tf.Graph().as_default():
+        with tf.variable_scope("decoder"):
+            memories = [
+                seq2seq.BahdanauAttention(UNITS, tf.constant(MEMORY), normalize=True),
+                seq2seq.LuongMonotonicAttention(UNITS, tf.constant(MEMORY), scale=True),
+            ]
+            attending = seq2seq.AttentionWrapper(Cell(), memories, [UNITS, UNITS])
+            helper = seq2seq.TrainingHelper(INPUTS, LENGTHS)
+            state = attending.zero_state(BATCH, tf.float32)
+            decoder = seq2seq.BasicDecoder(attending, helper, state, layers.Dense(IDS, name="out"))
+            seq2seq.dynamic_decode(decoder)
+        names = {variable.op.name for variable in tf.global_variables()}
+    scope = "decoder/decoder/attention_wrapper"
+    assert names == {
+        "decoder/memory_layer/kernel",
+        "decoder/memory_layer_1/kernel",
+        f"{scope}/bahdanau_attention/query_layer/kernel",
+        f"{scope}/bahdanau_attention/attention_v",
+        f"{scope}/bahdanau_attention/attention_g",
+        f"{scope}/bahdanau_attention/attention_b",
+        f"{scope}/luong_monotonic_attention/attention_g",
+        f"{scope}/luong_monotonic_attention/attention_score_bias",
+        f"{scope}/attention_layer/kernel",
+        f"{scope}/attention_layer_1/kernel",
+        "decoder/decoder/out/kernel",
+        "decoder/decoder/out/bias",
+    }
+
+
+def test_averages_and_sums_losses() -> None:
+    random = np.random.RandomState(1)
+    logits = random.randn(BATCH, TIME, IDS).astype(np.float32)
+    targets = random.randint(0, IDS, (BATCH, TIME))
+    weights = (np.arange(TIME) < LENGTHS[:, None]).astype(np.float32) * 2
+    losses = -np.log(np.take_along_axis(softmax(logits), targets[..., None], -1))[..., 0] * weights
+
+    def loss(time: str, batch: str) -> Any:
+        options = {
+            "average_across_timesteps": time == "average",
+            "sum_over_timesteps": time == "sum",
+            "average_across_batch": batch == "average",
+            "sum_over_batch": batch == "sum",
+        }
+        return values(
+            lambda: seq2seq.sequence_loss(
+                tf.constant(logits), tf.constant(targets), tf.constant(weights), **options
+            )
+        )
+
+    close(loss("average", "average"), losses.sum() / weights.sum())
+    close(loss("sum", "sum"), losses.sum() / (weights > 0).sum())
+    close(loss("average", "no"), losses.sum(1) / weights.sum(1))
+    with np.errstate(invalid="ignore"):
+        close(loss("no", "average"), np.nan_to_num(losses.sum(0) / weights.sum(0)))
+        close(loss("no", "sum"), np.nan_to_num(losses.sum(0) / (weights > 0).sum(0)))
+    close(loss("no", "no"), losses)
+    with pytest.raises(ValueError, match="average_across_timesteps and sum_over_timesteps"):
+        seq2seq.sequence_loss(
+            tf.zeros([1, 1, 1]), tf.zeros([1, 1]), tf.zeros([1, 1]), sum_over_timesteps=True
+        )
+
+
+@pytest.mark.parametrize("mode", ["recursive", "parallel", "hard"])
+def test_attends_monotonically(mode: str) -> None:
+    """At each time that is reached, it stops with a probability, or goes on to the next."""
+    random = np.random.RandomState(1)
+    stops = random.rand(BATCH, TIME).astype(np.float32)
+    previous = softmax(random.randn(BATCH, TIME)).astype(np.float32)
+    if mode == "hard":
+        stops = np.round(stops)
+        previous = np.eye(TIME, dtype=np.float32)[random.randint(0, TIME, BATCH)]
+    expected = np.zeros((BATCH, TIME))
+    for b, start in itertools.product(range(BATCH), range(TIME)):
+        reached = previous[b, start]
+        for t in range(start, TIME):
+            expected[b, t] += reached * stops[b, t]
+            reached *= 1 - stops[b, t]
+    found = values(lambda: seq2seq.monotonic_attention(stops, previous, mode))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def decoded(helper: Any) -> Any:
+    decoder = seq2seq.BasicDecoder(Cell(), helper, tf.constant(STATE), projection())
+    outputs, _, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=TIME)
+    return outputs
+
+
+def test_samples_as_scheduled() -> None:
+    full = np.full(BATCH, TIME, np.int32)
+
+    def embedding(probability: Any) -> Any:
+        helper = seq2seq.ScheduledEmbeddingTrainingHelper(
+            INPUTS, full, TABLE, probability, seed=3, scheduling_seed=4
+        )
+        return decoded(helper)
+
+    trained, never, always = values(
+        lambda: (
+            decoded(seq2seq.TrainingHelper(INPUTS, full)),
+            embedding(0.0),
+            embedding(np.ones(BATCH, np.float32)),
+        )
+    )
+    close(never.rnn_output, trained.rnn_output)
+    assert (never.sample_id == -1).all()
+    assert (always.sample_id >= 0).all()
+    state = cell(INPUTS[:, 0], STATE)
+    for t in range(1, TIME):
+        state = cell(TABLE[always.sample_id[:, t - 1]], state)
+        close(always.rnn_output[:, t], state @ OUTPUT)
+
+
+def test_feeds_outputs_as_scheduled() -> None:
+    random = np.random.RandomState(1)
+    auxiliary = random.randn(BATCH, TIME, UNITS).astype(np.float32)
+
+    def build() -> Any:
+        helper = seq2seq.ScheduledOutputTrainingHelper(
+            INPUTS,
+            np.full(BATCH, TIME, np.int32),
+            1.0,
+            next_inputs_fn=lambda outputs: -outputs,
+            auxiliary_inputs=auxiliary,
+        )
+        decoder = seq2seq.BasicDecoder(Cell(), helper, tf.constant(STATE))
+        return seq2seq.dynamic_decode(decoder)[0].rnn_output
+
+    found = values(build)
+    inputs, state = INPUTS[:, 0], STATE
+    for t in range(TIME):
+        state = cell(np.concatenate([inputs, auxiliary[:, t]], -1), state)
+        close(found[:, t], state)
+        inputs = -state
+
+
+def test_draws_by_the_logits() -> None:
+    def draw(temperature: float) -> Any:
+        helper = seq2seq.SampleEmbeddingHelper(
+            TABLE, tf.fill([BATCH], 2), END, softmax_temperature=temperature, seed=5
+        )
+        outputs = decoded(helper)
+        return outputs.sample_id, tf.argmax(outputs.rnn_output, -1)
+
+    cold, best = values(lambda: draw(1e-4))
+    assert (cold == best).all()
+    hot, best = values(lambda: draw(100.0))
+    assert (hot != best).any()
+
+
+def test_helpers_of_functions() -> None:
+    def build() -> Any:
+        custom = seq2seq.CustomHelper(
+            lambda: (tf.fill([BATCH], False), tf.constant(INPUTS[:, 0])),
+            lambda time, outputs, state: tf.argmax(outputs, -1, output_type=tf.int32),
+            lambda time, outputs, state, sample_ids: (
+                tf.fill([BATCH], time >= TIME - 1),
+                tf.gather(TABLE, sample_ids),
+                state,
+            ),
+        )
+        custom.initialize()
+        inference = seq2seq.InferenceHelper(
+            lambda outputs: outputs, [UNITS], tf.float32, INPUTS[:, 0], lambda s: s[:, 0] > 9
+        )
+        continuous = seq2seq.BasicDecoder(Cell(), inference, tf.constant(STATE))
+        made = seq2seq.dynamic_decode(continuous, maximum_iterations=2)[0].sample_id
+        return decoded(custom).sample_id, made
+
+    ids, made = values(build)
+    state, inputs = STATE, INPUTS[:, 0]
+    for t in range(TIME):
+        state = cell(inputs, state)
+        assert (ids[:, t] == np.argmax(state @ OUTPUT, -1)).all()
+        inputs = TABLE[ids[:, t]]
+    first = cell(INPUTS[:, 0], STATE)
+    close(made, np.stack([first, cell(first, first)], 1))
+
+
+def test_refuses_what_does_not_fit() -> None:
+    with tf.Graph().as_default():
+        memory = seq2seq.LuongAttention(UNITS, tf.constant(MEMORY))
+        with pytest.raises(TypeError, match="helper must be a Helper"):
+            seq2seq.BasicDecoder(Cell(), None, tf.constant(STATE))
+        with pytest.raises(TypeError, match="Expected decoder to be type Decoder"):
+            seq2seq.dynamic_decode(Cell())
+        with pytest.raises(TypeError, match="not an RNNCell"):
+            seq2seq.AttentionWrapper(lambda x: x, memory)
+        with pytest.raises(ValueError, match="Only one of attention_layer_size"):
+            seq2seq.AttentionWrapper(Cell(), memory, 4, attention_layer=layers.Dense(4))
+        with pytest.raises(ValueError, match="exactly one element per"):
+            seq2seq.AttentionWrapper(Cell(), memory, [4, 4])
+        with pytest.raises(ValueError, match="Perhaps you need to set num_units"):
+            seq2seq.LuongAttention(UNITS + 1, tf.constant(MEMORY))(tf.constant(STATE), None)
+        with pytest.raises(ValueError, match="start_tokens must be a vector"):
+            seq2seq.GreedyEmbeddingHelper(TABLE, 1, END)
+        with pytest.raises(ValueError, match="expected to be same"):
+            seq2seq.AttentionWrapper(Cell(), memory).zero_state(BATCH, tf.float32).clone(
+                cell_state=tf.zeros([BATCH, UNITS + 1])
+            )
+
+
+def model_fn(features: Any, labels: Any, mode: Any, params: Any) -> Any:
+    """Reverses sequences: trains by their labels, and predicts by a beam search."""
+    with tf.variable_scope("model"):
+        table = tf.get_variable("table", [IDS, UNITS])
+        encoded, state = tf.nn.dynamic_rnn(
+            rnn.GRUCell(UNITS), tf.nn.embedding_lookup(table, features), dtype=tf.float32
+        )
+        width = 1 if mode == tpu.ModeKeys.TRAIN else 2
+        encoded, state = seq2seq.tile_batch((encoded, state), width)
+        memory = seq2seq.BahdanauAttention(UNITS, encoded)
+        attending = seq2seq.AttentionWrapper(rnn.GRUCell(UNITS), memory, UNITS)
+        state = attending.zero_state(params["batch_size"] * width, tf.float32).clone(
+            cell_state=state
+        )
+        output = layers.Dense(IDS, name="output")
+        start = tf.fill([params["batch_size"]], 2)
+        if mode == tpu.ModeKeys.PREDICT:
+            search = seq2seq.BeamSearchDecoder(attending, table, start, END, state, width, output)
+            outputs, _, _ = seq2seq.dynamic_decode(search, maximum_iterations=TIME)
+            return tpu.TPUEstimatorSpec(mode, predictions={"ids": outputs.predicted_ids})
+        given = tf.concat([start[:, tf.newaxis], labels[:, :-1]], 1)
+        helper = seq2seq.TrainingHelper(
+            tf.nn.embedding_lookup(table, given), tf.fill([params["batch_size"]], TIME)
+        )
+        decoder = seq2seq.BasicDecoder(attending, helper, state, output)
+        outputs, _, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=TIME)
+    loss = seq2seq.sequence_loss(outputs.rnn_output, labels, tf.ones([params["batch_size"], TIME]))
+    optimizer = tpu.CrossShardOptimizer(tf.train.AdamOptimizer(0.05))
+    return tpu.TPUEstimatorSpec(
+        mode, loss=loss, train_op=optimizer.minimize(loss, tf.train.get_global_step())
+    )
+
+
+def test_trains_and_predicts_in_an_estimator(tmp_path: Any) -> None:
+    def input_fn(params: Any) -> Any:
+        ids = np.random.RandomState(1).randint(2, IDS, (8, TIME)).astype(np.int32)
+        data = tf.data.Dataset.from_tensor_slices((ids, ids[:, ::-1].copy()))
+        return data.repeat(params["epochs"]).batch(params["batch_size"], drop_remainder=True)
+
+    def estimator(epochs: int) -> Any:
+        return tpu.TPUEstimator(
+            model_fn,
+            model_dir=str(tmp_path),
+            config=tpu.RunConfig(tf_random_seed=1),
+            params={"epochs": epochs},
+            use_tpu=False,
+            train_batch_size=8,
+            predict_batch_size=4,
+        )
+
+    losses: list[float] = []
+
+    class Watch(tf.train.SessionRunHook):
+        def before_run(self, run_context: Any) -> Any:
+            return tf.train.SessionRunArgs(
+                run_context.session.graph.get_tensor_by_name("sequence_loss/div_no_nan:0")
+            )
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            losses.append(float(run_values.results))
+
+    trained = estimator(60).train(input_fn, hooks=[Watch()])
+    assert losses[-1] < losses[0] / 2
+    found = np.array([p["ids"] for p in estimator(1).predict(input_fn)])
+    assert found.shape == (8, TIME, 2)
+    assert "model/decoder/attention_wrapper/bahdanau_attention/attention_v" in (
+        trained.get_variable_names()
+    )

@@ -1,0 +1,70 @@
+"""Monotonic attention: from the probability to stop at a time, to weights of times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+
+def safe_cumprod(x: Any, *args: Any, **kwargs: Any) -> tf.Tensor:
+    """`tf.cumprod` of numbers in [0, 1], by way of logarithms, which has a gradient at 0."""
+    with tf.name_scope(None, "SafeCumprod", [x]):
+        x = tf.convert_to_tensor(x, name="x")
+        tiny = np.finfo(x.dtype.as_numpy_dtype).tiny
+        return tf.exp(tf.cumsum(tf.log(tf.clip_by_value(x, tiny, 1)), *args, **kwargs))
+
+
+def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> tf.Tensor:
+    """Weights of times, of which each is at the earlier one's or behind it.
+
+    Args:
+      p_choose_i: the probability to stop at each time, [batch, time].
+      previous_attention: the weights of the step before, [batch, time].
+      mode: `recursive`; `parallel`, the same as sums over time, less exact; or `hard`, where
+        `p_choose_i` and the weights are 0 or 1.
+
+    Returns:
+      Weights [batch, time].
+    """
+    p_choose_i = tf.convert_to_tensor(p_choose_i, name="p_choose_i")
+    previous = tf.convert_to_tensor(previous_attention, name="previous_attention")
+    if mode == "recursive":
+        return _recursive(p_choose_i, previous)
+    if mode == "parallel":
+        going_on = safe_cumprod(1 - p_choose_i, axis=1, exclusive=True)
+        shares = previous / tf.clip_by_value(going_on, 1e-10, 1.0)
+        return p_choose_i * going_on * tf.cumsum(shares, axis=1)
+    if mode == "hard":
+        p_choose_i *= tf.cumsum(previous, axis=1)
+        return p_choose_i * tf.cumprod(1 - p_choose_i, axis=1, exclusive=True)
+    raise ValueError("mode must be 'recursive', 'parallel', or 'hard'.")
+
+
+def _recursive(p_choose_i: tf.Tensor, previous: tf.Tensor) -> tf.Tensor:
+    """What reaches a time: the previous weight there, and what did not stop at the time before."""
+    batch = tf.shape(p_choose_i)[0]
+    ones = tf.ones([batch, 1], p_choose_i.dtype)
+    going_on = tf.concat([ones, 1 - p_choose_i[:, :-1]], 1)
+    reaching = tf.scan(
+        lambda reached, of_time: of_time[0] * reached + of_time[1],
+        [tf.transpose(going_on), tf.transpose(previous)],
+        initializer=tf.zeros([batch], p_choose_i.dtype),
+    )
+    return p_choose_i * tf.transpose(reaching)
+
+
+def monotonic_probability_fn(
+    score: tf.Tensor,
+    previous_alignments: tf.Tensor,
+    sigmoid_noise: float,
+    mode: str,
+    seed: int | None = None,
+) -> tf.Tensor:
+    """Weights of times, from scores and the weights before; noise makes the choice clearer."""
+    if sigmoid_noise > 0:
+        noise = tf.random_normal(tf.shape(score), dtype=score.dtype, seed=seed)
+        score += sigmoid_noise * noise
+    choice = tf.cast(score > 0, score.dtype) if mode == "hard" else tf.sigmoid(score)
+    return monotonic_attention(choice, previous_alignments, mode)
