@@ -1,5 +1,6 @@
 """The rest of `tf.contrib`."""
 
+import importlib.util
 import itertools
 
 import numpy as np
@@ -24,6 +25,16 @@ def converts(autograph):
 @proves(f"{CONTRIB}.autograph.do_not_convert")
 def leaves_alone(do_not_convert):
     assert do_not_convert(lambda x: x + 1)(1) == 2
+
+
+@proves(f"{CONTRIB}.gan")
+def is_a_package_of_its_own(gan):
+    """With the package: `tests/legacy/test_gan.py`, and `tests/clients/test_gan.py`."""
+    if importlib.util.find_spec("tensorflow_gan") is None:
+        with pytest.raises(ImportError, match="Install tensorflow-gan"):
+            _ = gan.estimator
+    else:
+        assert gan.estimator.GANEstimator
 
 
 @proves(f"{CONTRIB}.eager.GradientTape")
