@@ -122,9 +122,10 @@ class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
         allow_nan_stats: bool = True,
         name: str = "MultivariateNormalDiagWithSoftplusScale",
     ):
+        parameters = dict(locals())
         deviations = tf.nn.softplus(scale_diag)
         super().__init__(loc, deviations, None, validate_args, allow_nan_stats, name)
-        self._parameters = {**self._parameters, "scale_diag": scale_diag}
+        self._parameters = parameters
 
 
 def _location_and_scale(loc: Any, diagonal: Any, multiplier: Any) -> tuple[tf.Tensor, tf.Tensor]:
