@@ -102,6 +102,8 @@ TPU = [
     "TPURunConfig(master='x', cluster=resolver('w:1'))",
     "TPURunConfig(cluster=resolver('w:1', 'w:2'))",
     "TPURunConfig(cluster=resolver())",
+    "TPURunConfig(cluster='')",
+    "TPURunConfig(cluster='', master='x')",
     "TPURunConfig(cluster=resolver('w:1'), session_config=v1.ConfigProto())",
     "TPURunConfig(cluster=resolver('w:1'), session_config=v1.ConfigProto("
     "cluster_def=tf.train.ClusterSpec({'w': ['a:1']}).as_cluster_def()))",

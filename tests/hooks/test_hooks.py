@@ -8,7 +8,13 @@ import time
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
+from support.legacy_models import (
+    examples,
+    finite_input_fn,
+    logits_of,
+    make_estimator,
+    train_input_fn,
+)
 
 import tpu_estimator_compat as tpu
 
@@ -332,3 +338,27 @@ def test_a_subclass_that_changes_a_turn_is_told_the_same_in_fewer_turns(tmp_path
     assert seldom == often
     assert len(often) == asked
     assert (turns_of_often, turns_of_seldom < 20) == (36, True)
+
+
+class FindsLabels(tf.train.SessionRunHook):
+    """Fetches labels by the name that they have where input_fn and model_fn share a graph."""
+
+    def __init__(self):
+        self.seen = []
+
+    def begin(self):
+        self.labels = tf.get_default_graph().get_tensor_by_name("IteratorGetNext:1") + 0
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self.labels)
+
+    def after_run(self, run_context, run_values):
+        self.seen.append(run_values.results.tolist())
+
+
+def test_a_hook_finds_the_input_by_name(tmp_path):
+    hook = FindsLabels()
+    estimator = make_estimator(tmp_path, scaled_model_fn)
+    estimator.train(train_input_fn, steps=2, hooks=[hook])
+    _, labels = examples()
+    assert hook.seen == [labels[:16].tolist(), labels[16:32].tolist()]

@@ -5,7 +5,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.inputs import call_input_fn
-from tpu_estimator_compat.inputs.calling import reruns_graph, runs_python, warn_if_endless
+from tpu_estimator_compat.inputs.calling import (
+    reruns_graph,
+    runs_python,
+    tensor_names,
+    warn_if_endless,
+)
 
 
 def elements(call, count=100, seed=None):
@@ -167,3 +172,23 @@ def test_a_dataset_outlives_its_graph():
     ).batch(2)
     gc.collect()
     assert [f.tolist() for f in dataset.as_numpy_iterator()] == [[1, 2], [3, 4]]
+
+
+def test_names_of_tensors():
+    def pairs():
+        return tf.data.Dataset.range(4).map(lambda i: ({"b": i, "a": i}, i))
+
+    def tensors():
+        with tf.name_scope("data"):
+            features, labels = tf.data.make_one_shot_iterator(pairs()).get_next()
+        return {"a": features["a"], "n": tf.negative(features["b"], name="minus")}, labels
+
+    def sparse():
+        return pairs().map(lambda features, labels: (tf.sparse.from_dense([labels]), labels))
+
+    found = [tensor_names(call_input_fn(call, seed=None)) for call in (pairs, tensors, sparse)]
+    assert found == [
+        ["IteratorGetNext:0", "IteratorGetNext:1", "IteratorGetNext:2"],
+        ["data/IteratorGetNext:0", "minus:0", "data/IteratorGetNext:2"],
+        [],
+    ]

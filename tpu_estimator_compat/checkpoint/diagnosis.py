@@ -123,9 +123,10 @@ def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> l
         if name not in shapes:
             found.append(Mismatch(f"Variable {name!r} is not in the checkpoint.", False))
         elif not variable.shape.is_compatible_with(shapes[name]):
+            shape = tuple(variable.shape.as_list())
             found.append(
                 Mismatch(
-                    f"Variable {name!r} has shape {tuple(variable.shape)} in the model and "
+                    f"Variable {name!r} has shape {shape} in the model and "
                     f"{tuple(shapes[name])} in the checkpoint.",
                     True,
                 )

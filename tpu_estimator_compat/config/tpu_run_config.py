@@ -17,7 +17,7 @@ class RunConfig(run_config.RunConfig):
       tpu_config: a `TPUConfig`; None for the default one.
       evaluation_master: address used for evaluation; None for the same as training.
       master: address of the TPU worker; None to take TF_CONFIG's or the cluster's.
-      cluster: a `tf.distribute.cluster_resolver.ClusterResolver`.
+      cluster: a `tf.distribute.cluster_resolver.ClusterResolver`; None or "" for none.
       **kwargs: the arguments of the plain `RunConfig`, `jit_compile` among them.
 
     Raises:
@@ -37,7 +37,8 @@ class RunConfig(run_config.RunConfig):
         super().__init__(**kwargs)
         self._tpu_config = TPUConfig() if tpu_config is None else _checked(tpu_config)
         self._cluster = cluster
-        if cluster is not None and not hasattr(cluster, "cluster_spec"):
+        # Scripts that run without a TPU give "" for no cluster.
+        if cluster and not hasattr(cluster, "cluster_spec"):
             raise TypeError(
                 "cluster must be a cluster resolver, such as TPUClusterResolver(...), got"
                 f" {type(cluster)}: {cluster!r}. An address is given as master=..."

@@ -9,9 +9,9 @@ and TensorFlow stay as others see them.
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tpu_estimator_compat.contrib import slim_copy
+from tpu_estimator_compat.contrib import package_copy
 
-slim_copy.load_into(sys.modules[__name__])
+package_copy.load_into(sys.modules[__name__], "tf_slim")
 
 if TYPE_CHECKING:
 

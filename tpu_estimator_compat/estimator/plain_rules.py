@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tpu_estimator_compat import inputs
@@ -93,6 +93,7 @@ class PlainRules:
         element_spec: Any,
         store: VariableStore | None = None,
         check_shapes: bool = True,
+        names: Sequence[str] = (),
     ) -> CapturedMode:
         """Calls model_fn for a graph that replicas run.
 
@@ -101,6 +102,7 @@ class PlainRules:
           element_spec: what one of them is fed: structure of `tf.TypeSpec`s.
           store: live variables to go on with; None for new ones.
           check_shapes: whether shapes must be static, where the rules of TPU execution hold.
+          names: of the element's tensors, as `DeployedInput` knows them.
         """
         return prepare(
             lambda features, labels: self._call_model_fn(
@@ -113,6 +115,7 @@ class PlainRules:
             store,
             # A store that is there already is that of a keras_model(), which has tables whole.
             tables=self._tables(input_mode, check_shapes, sharded=store is None),
+            names=names,
         )
 
     def _tables(
@@ -126,7 +129,7 @@ class PlainRules:
     ) -> tuple[CapturedMode, inputs.DeployedInput]:
         """Calls input_fn and model_fn."""
         feed = self.feed(input_fn, input_mode)
-        run = self.capture(input_mode, feed.element_spec)
+        run = self.capture(input_mode, feed.element_spec, names=feed.names)
         return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
 
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:

@@ -101,10 +101,11 @@ class TPURules(PlainRules):
         element_spec: Any,
         store: VariableStore | None = None,
         check_shapes: bool = True,
+        names: Sequence[str] = (),
     ) -> CapturedMode:
         """As `PlainRules.capture`."""
         partition = self._partition(input_mode, element_spec)
-        run = super().capture(input_mode, element_spec, store, check_shapes)
+        run = super().capture(input_mode, element_spec, store, check_shapes, names)
         return dataclasses.replace(run, partition=partition)
 
     def _tables(

@@ -132,6 +132,23 @@ def session_of(dataset: tf.data.Dataset) -> GraphSession | None:
     return source and source[0]
 
 
+def tensor_names(dataset: tf.data.Dataset) -> list[str]:
+    """What the tensors of an element are called in a graph that input_fn and model_fn share.
+
+    Returns:
+      A name such as `IteratorGetNext:1` for each flat tensor; none where they are not known.
+    """
+    source = getattr(dataset, "_legacy_source", None)
+    if source is None:
+        return []
+    if not isinstance(source[1], tf.data.Dataset):
+        return getattr(dataset, "_legacy_names", [])
+    specs = tf.nest.flatten(dataset.element_spec)
+    if not all(isinstance(spec, tf.TensorSpec) for spec in specs):
+        return []  # an iterator gives a composite as one tensor, which is taken apart
+    return [f"IteratorGetNext:{i}" for i in range(len(specs))]
+
+
 def reruns_graph(dataset: tf.data.Dataset) -> bool:
     """Whether every element is made by running a graph again: input_fn returned tensors."""
     source = getattr(dataset, "_legacy_source", None)
@@ -206,6 +223,15 @@ def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data
             lambda t: t if hasattr(t, "dtype") and hasattr(t, "graph") else _as_tensor(t), element
         )
     tensors = tf.nest.flatten(element, expand_composites=True)
+    dataset = _of_tensors(tensors, element, graph, store)
+    dataset._legacy_names = [tensor.name for tensor in tensors]
+    return dataset
+
+
+def _of_tensors(
+    tensors: list[tf.Tensor], element: Any, graph: tf.Graph, store: VariableStore
+) -> tf.data.Dataset:
+    """A dataset of what the tensors of an element are, each time that they are run."""
     if queues.are_in(graph):
         return _packed(queues.dataset(graph, tensors), element)
     program = ReplicaProgram(graph, [], tensors)

@@ -16,7 +16,12 @@ from tensorflow.python.distribute import device_util, distribute_utils
 from tensorflow.python.distribute.input_lib import _enable_get_next_as_optional
 from tensorflow.python.ops import gen_dataset_ops
 
-from tpu_estimator_compat.inputs.calling import reruns_graph, runs_python, session_of
+from tpu_estimator_compat.inputs.calling import (
+    reruns_graph,
+    runs_python,
+    session_of,
+    tensor_names,
+)
 from tpu_estimator_compat.inputs.modes import InputMode
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.runtime import eager, workers
@@ -44,6 +49,8 @@ class DeployedInput:
       replicas_per_element: how many replicas' elements are stacked to one of the iterator; None
         where they come one by one, or as the strategy distributes them.
       sessions: of the graphs in which input_fn ran: hooks initialise its iterators there.
+      names: of an element's tensors in a graph that input_fn and model_fn share; none where they
+        are not known.
     """
 
     datasets: Sequence[tf.data.Dataset]
@@ -56,6 +63,7 @@ class DeployedInput:
     same_for_all: bool = False
     replicas_per_element: int | None = None
     sessions: Sequence[GraphSession] = ()
+    names: Sequence[str] = ()
 
     @property
     def element_spec(self) -> Structure:
@@ -202,4 +210,5 @@ def feed(datasets: Sequence[tf.data.Dataset], input_mode: InputMode) -> Deployed
             same_for_all=input_mode.same_for_all,
             replicas_per_element=input_mode.topology.replicas_per_element,
             sessions=[s for s in map(session_of, datasets) if s is not None],
+            names=tensor_names(datasets[0]),
         )

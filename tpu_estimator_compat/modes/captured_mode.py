@@ -219,6 +219,7 @@ def prepare(
     store: VariableStore | None = None,
     tuning: Tuning = DEFAULTS,
     tables: CapturedTables | None = None,
+    names: Sequence[str] = (),
 ) -> CapturedMode:
     """Captures the graph of a mode.
 
@@ -231,6 +232,7 @@ def prepare(
       store: live variables to go on with; None for new ones.
       tuning: the numbers that the lengths of loops go by.
       tables: embedding tables, whose activations model_fn is to be given; None for none.
+      names: of the element's tensors, as `DeployedInput` knows them.
 
     Returns:
       The prepared run, nothing initialised yet.
@@ -254,6 +256,7 @@ def prepare(
         tpu_semantics=topology.tpu_semantics,
         for_tpu=topology.on_tpu,
         compiled=topology.compiles_steps,
+        names=names if topology.num_replicas == 1 and not topology.tpu_semantics else (),
     )
     store = store or new_store(topology)
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -40,18 +40,39 @@ class CapturedGraph:
     spec: Any
 
 
-def placeholders(element_spec: Structure) -> tuple[Structure, list[tf.Tensor]]:
+def placeholders(
+    element_spec: Structure, names: Sequence[str] = ()
+) -> tuple[Structure, list[tf.Tensor]]:
     """Placeholders for an element, in the default graph.
 
     Args:
       element_spec: structure of `tf.TypeSpec`s.
+      names: how hooks find the element's tensors, such as `IteratorGetNext:1`; empty for none.
 
     Returns:
-      The element made of placeholders, and its flat tensors.
+      The element made of placeholders, and the flat placeholders.
     """
     flat_specs = tf.nest.flatten(element_spec, expand_composites=True)
     flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
-    return tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True), flat
+    named = _named(flat, names) if len(names) == len(flat) else flat
+    return tf.nest.pack_sequence_as(element_spec, named, expand_composites=True), flat
+
+
+def _named(tensors: list[tf.Tensor], names: Sequence[str]) -> list[tf.Tensor]:
+    """The tensors by the given names, as far as operations can be made that have those outputs."""
+    outputs: dict[str, dict[int, int]] = {}
+    for position, name in enumerate(names):
+        operation, _, output = name.partition(":")
+        outputs.setdefault(operation, {})[int(output)] = position
+    found = list(tensors)
+    for operation, positions in outputs.items():
+        if sorted(positions) != list(range(len(positions))):
+            continue  # input_fn took only some of the outputs
+        order = [positions[i] for i in range(len(positions))]
+        copies = tf.identity_n([tensors[p] for p in order], name=operation)
+        for position, copy in zip(order, copies, strict=True):
+            found[position] = copy
+    return found
 
 
 @contextlib.contextmanager
@@ -78,6 +99,7 @@ def capture(
     tpu_semantics: bool,
     for_tpu: bool = False,
     compiled: bool = False,
+    names: Sequence[str] = (),
 ) -> CapturedGraph:
     """Runs `call` in a new graph on placeholders for one replica's input element.
 
@@ -89,12 +111,13 @@ def capture(
       tpu_semantics: whether CrossShardOptimizer is to see them; else every TF1 optimizer does.
       for_tpu: whether they are cores of a TPU, for which ops can be marked to run on the host.
       compiled: whether XLA compiles what they run.
+      names: how hooks find the element's tensors, such as `IteratorGetNext:1`; empty for none.
 
     Returns:
       The captured graph; its default-graph context has been left.
     """
     with new_graph(seed) as graph:
-        element, feeds = placeholders(element_spec)
+        element, feeds = placeholders(element_spec, names)
         exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
         marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
         xla = graph_building.for_xla() if compiled else contextlib.nullcontext()

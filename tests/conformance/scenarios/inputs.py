@@ -439,3 +439,36 @@ def queues_of_files_for_tpu(model_dir, record):
     estimator = models.tpu_estimator(model_dir)
     estimator.train(lambda params: queues(), max_steps=3)
     record(estimator.evaluate(lambda params: queues(), steps=2))
+
+
+def _summarizes(name):
+    """A hook that summarizes the mean of a tensor that it knows by name, and reads it in a step."""
+
+    class Summarizes(tf.train.SessionRunHook):
+        def begin(self):
+            self.tensor = tf.get_default_graph().get_tensor_by_name(name)
+            tf.summary.scalar("named", tf.reduce_mean(self.tensor))
+
+    return Summarizes()
+
+
+def tensors_of_a_dataset_by_name(model_dir, record):
+    """The iterator of a dataset is of the graph of model_fn, by the name that an iterator has."""
+    estimator = models.estimator(model_dir, save_summary_steps=1)
+    for name in ("IteratorGetNext:0", "IteratorGetNext:1"):
+        estimator.train(models.batches(), hooks=[_summarizes(name)], steps=2)
+        estimator.evaluate(models.batches(), hooks=[_summarizes(name)], steps=2)
+
+
+def tensors_of_an_input_fn_by_name(model_dir, record):
+    """So is all that an input_fn makes that returns tensors."""
+
+    def input_fn():
+        with tf.name_scope("training_data"):
+            return models.batches()().make_one_shot_iterator().get_next()
+
+    hook = _summarizes("training_data/IteratorGetNext:1")
+    models.estimator(model_dir, save_summary_steps=1).train(input_fn, hooks=[hook], steps=2)
+    hook = _summarizes("batch:0")
+    estimator = models.estimator(model_dir, save_summary_steps=1)
+    estimator.train(_queues(model_dir, epochs=None), hooks=[hook], steps=2)

@@ -1,5 +1,6 @@
 """The rest of `tf.contrib`."""
 
+import importlib.util
 import itertools
 
 import numpy as np
@@ -24,6 +25,16 @@ def converts(autograph):
 @proves(f"{CONTRIB}.autograph.do_not_convert")
 def leaves_alone(do_not_convert):
     assert do_not_convert(lambda x: x + 1)(1) == 2
+
+
+@proves(f"{CONTRIB}.gan")
+def is_a_package_of_its_own(gan):
+    """With the package: `tests/legacy/test_gan.py`, and `tests/clients/test_gan.py`."""
+    if importlib.util.find_spec("tensorflow_gan") is None:
+        with pytest.raises(ImportError, match="Install tensorflow-gan"):
+            _ = gan.estimator
+    else:
+        assert gan.estimator.GANEstimator
 
 
 @proves(f"{CONTRIB}.eager.GradientTape")
@@ -363,6 +374,67 @@ def counts_draws(distribution):
     assert evaluate(lambda: distribution(4.0, [1.0, 1.0]).mean()).sum() == 4
 
 
+@proves(
+    f"{DISTRIBUTIONS}.MultivariateNormalDiag",
+    f"{DISTRIBUTIONS}.MultivariateNormalDiagWithSoftplusScale",
+)
+def is_normal_in_every_direction(distribution):
+    soft = distribution.__name__.endswith("Scale")
+    loc, deviations, x = np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([1.0, 2.0]), [3.0, -1.0]
+    given = np.log(np.expm1(deviations)) if soft else deviations
+
+    def build():
+        normal = distribution(loc, given)
+        other = distribution(loc + 1.0, 3.0 * np.ones(2))
+        statistics = [normal.mean(), normal.stddev(), normal.entropy(), normal.covariance()]
+        likely = normal.log_prob(tf.constant(x, tf.float64))
+        same = normal.kl_divergence(normal)
+        return normal.sample(4000, seed=1), likely, statistics, normal.kl_divergence(other), same
+
+    samples, likely, (mean, stddev, entropy, covariance), divergence, same = evaluate(build)
+    assert samples.shape == (4000, 2, 2)
+    np.testing.assert_allclose(samples.mean(0), loc, atol=0.2)
+    np.testing.assert_allclose(samples.std(0), stddev, rtol=0.1)
+    expected = -(((x - loc) / deviations) ** 2) / 2 - np.log(deviations) - np.log(2 * np.pi) / 2
+    np.testing.assert_allclose(likely, expected.sum(-1))
+    np.testing.assert_allclose(mean, loc)
+    np.testing.assert_allclose(entropy, np.log(2) + 1 + np.log(2 * np.pi))
+    np.testing.assert_allclose(covariance, [np.diag(deviations**2)] * 2)
+    np.testing.assert_allclose(same, 0.0, atol=1e-12)
+    if not soft:
+        between = np.log(3 / deviations) + (deviations**2 + 1) / 18 - 0.5
+        np.testing.assert_allclose(divergence, [between.sum()] * 2)
+
+
+@proves(f"{DISTRIBUTIONS}.MultivariateNormalDiag")
+def takes_one_deviation_for_all(distribution):
+    def build():
+        alone = distribution([0.0, 1.0], scale_identity_multiplier=[2.0, 3.0])
+        added = distribution(scale_diag=[1.0, 2.0], scale_identity_multiplier=0.5)
+        standard = distribution([5.0, 6.0])
+        return [d.stddev() + 0.0 * d.sample() for d in (alone, added, standard)]
+
+    alone, added, standard = evaluate(build)
+    np.testing.assert_allclose(alone, [[2.0, 2.0], [3.0, 3.0]])
+    np.testing.assert_allclose(added, [1.5, 2.5])
+    np.testing.assert_allclose(standard, [1.0, 1.0])
+    with graph(), pytest.raises(ValueError, match="needs loc or scale_diag"):
+        distribution(scale_identity_multiplier=1.0)
+
+
+@proves(f"{CONTRIB}.framework.python.ops.audio_ops")
+def hears(audio_ops):
+    def build():
+        tone = tf.sin(tf.range(1600, dtype=tf.float32) / 3.0)[:, tf.newaxis]
+        sound = audio_ops.decode_wav(audio_ops.encode_wav(tone, 16000), desired_samples=1600)
+        spectrum = audio_ops.audio_spectrogram(sound.audio, window_size=480, stride=160)
+        return audio_ops.mfcc(spectrum, sound.sample_rate, dct_coefficient_count=13)
+
+    coefficients = evaluate(build)
+    assert coefficients.shape == (1, 8, 13)
+    assert np.isfinite(coefficients).all()
+
+
 @proves(f"{DISTRIBUTIONS}.kl_divergence")
 def diverges(divergence):
     def build():
@@ -458,6 +530,7 @@ def runs_an_experiment(module, tmp_path):
 @proves(
     *below(LEARN, "ExportStrategy make_export_strategy"),
     *below(f"{LEARN}.python.learn", "export_strategy utils.saved_model_export_utils"),
+    f"{LEARN}.utils.saved_model_export_utils",
 )
 def exports(module):
     strategy = getattr(module, "make_export_strategy", module)
