@@ -54,25 +54,27 @@ def placeholders(
     """
     flat_specs = tf.nest.flatten(element_spec, expand_composites=True)
     flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
-    named = _named(flat, names) if len(names) == len(flat) else flat
-    return tf.nest.pack_sequence_as(element_spec, named, expand_composites=True), flat
+    if len(names) == len(flat):
+        _name(flat, names)
+    return tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True), flat
 
 
-def _named(tensors: list[tf.Tensor], names: Sequence[str]) -> list[tf.Tensor]:
-    """The tensors by the given names, as far as operations can be made that have those outputs."""
+def _name(tensors: list[tf.Tensor], names: Sequence[str]) -> None:
+    """Copies the tensors, for whoever fetches them by the given names.
+
+    An operation with several outputs copies all of them at once, some that a step does without, or
+    that XLA has no type for. So the model is not made of the copies.
+
+    Names are left out where no operation can be made that has just these outputs.
+    """
     outputs: dict[str, dict[int, int]] = {}
     for position, name in enumerate(names):
         operation, _, output = name.partition(":")
         outputs.setdefault(operation, {})[int(output)] = position
-    found = list(tensors)
     for operation, positions in outputs.items():
         if sorted(positions) != list(range(len(positions))):
             continue  # input_fn took only some of the outputs
-        order = [positions[i] for i in range(len(positions))]
-        copies = tf.identity_n([tensors[p] for p in order], name=operation)
-        for position, copy in zip(order, copies, strict=True):
-            found[position] = copy
-    return found
+        tf.identity_n([tensors[positions[i]] for i in range(len(positions))], name=operation)
 
 
 @contextlib.contextmanager
