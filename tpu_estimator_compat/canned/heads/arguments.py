@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.python.util import function_utils
 
-Number = int | tf.Tensor
+Number: TypeAlias = Any  # int, or a scalar tensor
 
 
 def checked_vocabulary(
