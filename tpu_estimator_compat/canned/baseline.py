@@ -13,8 +13,8 @@ from tensorflow.python.feature_column import feature_column as columns_v1
 from tensorflow.python.feature_column import feature_column_v2 as columns_v2
 
 from tpu_estimator_compat.canned import heads
-from tpu_estimator_compat.canned.head_choices import binary_or_multi_class_head
 from tpu_estimator_compat.canned.heads import v1 as heads_v1
+from tpu_estimator_compat.canned.heads.selection import binary_or_multi_class_head
 from tpu_estimator_compat.canned.optimizers import (
     get_optimizer_instance,
     get_optimizer_instance_v2,

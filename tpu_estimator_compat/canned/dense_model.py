@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -66,6 +67,25 @@ def of_v1(
       layers: what the layers are.
       input_layer_partitioner: of embeddings.
     """
+    with _name_scope():
+        return _layers_of_v1(features, mode, columns, layers, input_layer_partitioner)
+
+
+def _name_scope() -> contextlib.AbstractContextManager[Any]:
+    """`dnn`, where there is no other: summaries are named by it."""
+    if tf.compat.v1.get_default_graph().get_name_scope():
+        return contextlib.nullcontext()
+    scope: contextlib.AbstractContextManager[Any] = tf.compat.v1.name_scope("dnn")
+    return scope
+
+
+def _layers_of_v1(
+    features: Mapping[str, Any],
+    mode: str,
+    columns: Sequence[Any],
+    layers: Layers,
+    input_layer_partitioner: Any,
+) -> tf.Tensor:
     training = mode == ModeKeys.TRAIN
     scope_of = tf.compat.v1.variable_scope
     with scope_of("input_from_feature_columns", partitioner=input_layer_partitioner):

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tpu_estimator_compat.canned import dense_model, heads
-from tpu_estimator_compat.canned.head_choices import binary_or_multi_class_head
 from tpu_estimator_compat.canned.heads import v1 as heads_v1
+from tpu_estimator_compat.canned.heads.selection import binary_or_multi_class_head
 from tpu_estimator_compat.canned.inputs import check_features
 from tpu_estimator_compat.canned.optimizers import (
     get_optimizer_instance,

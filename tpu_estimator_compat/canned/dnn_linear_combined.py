@@ -11,8 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.canned import heads
-from tpu_estimator_compat.canned.head_choices import binary_or_multi_class_head
 from tpu_estimator_compat.canned.heads import v1 as heads_v1
+from tpu_estimator_compat.canned.heads.selection import binary_or_multi_class_head
 from tpu_estimator_compat.canned.wide_and_deep import Options, bind, bind_v2
 from tpu_estimator_compat.estimator import Estimator
 

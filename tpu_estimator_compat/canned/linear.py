@@ -13,8 +13,8 @@ import tensorflow as tf
 import tf_keras
 
 from tpu_estimator_compat.canned import heads, linear_model, summaries
-from tpu_estimator_compat.canned.head_choices import binary_or_multi_class_head
 from tpu_estimator_compat.canned.heads import v1 as heads_v1
+from tpu_estimator_compat.canned.heads.selection import binary_or_multi_class_head
 from tpu_estimator_compat.canned.inputs import check_features
 from tpu_estimator_compat.canned.optimizers import (
     get_optimizer_instance,
