@@ -8,6 +8,7 @@ from proofs import (  # noqa: F401
     PROOFS,
     data,
     estimators,
+    heads,
     internals,
     keras_python,
     layers,
