@@ -23,6 +23,9 @@ _PLACES = {name: (module, f"{name}V2") for module, names in _MODELS.items() for 
     for name in ("classifier_parse_example_spec", "regressor_parse_example_spec")
 }
 
+NAMES = frozenset(_PLACES)
+"""Names in `tf.estimator` that mean one thing in TensorFlow 1, and another in TensorFlow 2."""
+
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
