@@ -1,26 +1,27 @@
-"""`adanet` 0.9.0 stands on the heads of canned estimators, which are refused, and says so."""
+"""`adanet` 0.9.0, run unchanged: it subclasses both estimators, and makes two iterations."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 
 import pytest
-from runs import COMMAND
-from support.client_packages import environment
+from results import record
+from runs import COMMAND, HERE, python
 
 pytestmark = pytest.mark.slow
 
 
-def test_it_is_refused_with_a_reason(clients, tmp_path):
-    (tmp_path / "script.py").write_text("import adanet\n")
-    done = subprocess.run(
-        [sys.executable, "-m", *COMMAND, "--legacy-package=adanet", "script.py"],
-        cwd=tmp_path,
-        env=environment(clients),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert "RegressionHead went with TensorFlow 2.16" in done.stderr
-    assert "Heads are not provided. Write loss, predictions and metrics in model_fn" in done.stderr
+@pytest.mark.parametrize("kind", ["Estimator", "TPUEstimator"])
+def test_grows_an_ensemble(kind, clients, tmp_path):
+    words = ["--legacy-package=adanet", str(HERE / "adanet_script.py"), kind, "model"]
+    log = python(clients, tmp_path, "-m", *COMMAND, *words)
+    [line] = [line for line in log.splitlines() if line.startswith("FOUND ")]
+    first, last, predictions = json.loads(line.removeprefix("FOUND "))
+    assert (first["iteration"], first["global_step"]) == (0, 20)
+    assert (last["iteration"], last["global_step"]) == (1, 40)
+    assert last["average_loss"] < first["average_loss"]
+    assert len(predictions) == 1
+    model = tmp_path / "model"
+    architecture = json.loads((model / "architecture-0.json").read_text())
+    assert len(architecture["subnetworks"]) == 1
+    record("adanet 0.9.0", f"an ensemble of two iterations with {kind}: train, evaluate, predict")

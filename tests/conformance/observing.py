@@ -191,14 +191,21 @@ def events(home: str, texts: Texts) -> dict[str, Any]:
         name = texts(_without_host(os.path.relpath(path, home)))
         tags = found.setdefault(name, collections.defaultdict(list))
         for event in tf.train.summary_iterator(path):
-            for kind in ("graph_def", "meta_graph_def"):
+            for kind, graph in GRAPHS.items():
                 if event.HasField(kind):
-                    tags[f"<{kind}>"].append([event.step, None])
+                    shown = graph(getattr(event, kind)).node
+                    tags[f"<{kind}>"].append([event.step, "empty" if not shown else "graph"])
             if event.HasField("session_log"):
                 tags["<session_log>"].append([event.step, int(event.session_log.status)])
             for value in event.summary.value:
                 tags[value.tag].append([event.step, _of_summary(value, texts)])
     return found
+
+
+GRAPHS = {
+    "graph_def": tf.GraphDef.FromString,
+    "meta_graph_def": lambda meta: tf.MetaGraphDef.FromString(meta).graph_def,
+}
 
 
 def _of_summary(value: Any, texts: Texts) -> Any:

@@ -68,7 +68,8 @@ class Estimator(Exporting):
         params: Any = None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
-        self._assert_members_are_not_overridden()
+        # As the original did: there are scripts that make a static method of it.
+        type(self)._assert_members_are_not_overridden(self)
         self._config = with_model_dir(config, model_dir)
         self._model_dir: str = self._config.model_dir or ""  # never empty: see with_model_dir
         self._session_config = self._config.session_config

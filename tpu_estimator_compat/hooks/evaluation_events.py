@@ -25,14 +25,18 @@ def write_results(
     results: dict[str, Any],
     checkpoint_path: str | None,
     step: int | None = None,
+    graph: tf.Graph | None = None,
 ) -> None:
     """Adds one event of all `results` to the event file in `output_dir`.
+
+    A file that is begun for it shows the graph first.
 
     Args:
       output_dir: the evaluation's directory.
       results: metric name to value.
       checkpoint_path: what was evaluated; recorded as a text tensor.
       step: of the event; None for `results["global_step"]`.
+      graph: what was evaluated; None for an empty one.
     """
     step = int(results["global_step"]) if step is None else step
     logging.info("Saving dict for global step %d: %s", step, shown(results))
@@ -40,7 +44,7 @@ def write_results(
     for name, value in results.items():
         if name != "global_step" and value is not None:
             _add(summary, name, value)
-    with tf.Graph().as_default():  # the cache of TF1 writers, which hooks share, is for graphs
+    with (graph or tf.Graph()).as_default():  # the cache, which hooks share, is for graphs
         writer = tf.compat.v1.summary.FileWriterCache.get(output_dir)
     writer.add_summary(summary, step)
     if checkpoint_path:

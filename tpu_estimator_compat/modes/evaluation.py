@@ -103,7 +103,8 @@ class Evaluation:
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
         logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         if self._run.writes_files:
-            write_results(self._request.output_dir, results, restored)
+            folder = self._request.output_dir
+            write_results(folder, results, restored, graph=self._run.graph)
         return results
 
     def _scaffold_with(
