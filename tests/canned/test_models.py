@@ -96,7 +96,7 @@ def test_what_is_refused():
         dnn_linear_combined.DNNLinearCombinedRegressor()
     with pytest.raises(ValueError, match="units must be an int"):
         dnn.dnn_logit_fn_builder(2.0, [2], [COLUMN], None, None, None, False)
-    with pytest.raises(ValueError, match="Unsupported optimizer name: Lion. Supported names are"):
+    with pytest.raises(ValueError, match=r"Unsupported optimizer name: Lion\. Supported names"):
         optimizers.get_optimizer_instance("Lion", 0.1)
     with pytest.raises(ValueError, match="learning_rate must be specified when opt is string"):
         optimizers.get_optimizer_instance("Adam")
@@ -104,9 +104,15 @@ def test_what_is_refused():
         optimizers.get_optimizer_instance(lambda: 3)
 
 
-@pytest.mark.parametrize("model", [linear.LinearRegressor, linear.LinearRegressorV2])
-def test_replicas_make_the_step_of_one(model, tmp_path):
-    """Their gradients are added up: sums of losses, or shares of a mean."""
+@pytest.mark.parametrize(
+    ("model", "mean"),
+    [
+        (linear.LinearRegressor, tf.compat.v1.losses.Reduction.MEAN),
+        (linear.LinearRegressorV2, "sum_over_batch_size"),
+    ],
+)
+def test_replicas_make_the_step_of_one(model, mean, tmp_path):
+    """Each minimises its share of the mean, and gradients are added up."""
 
     def batches(size):
         return tf.data.Dataset.from_tensor_slices(({"x": X}, X)).batch(size).repeat()

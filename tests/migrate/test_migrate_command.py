@@ -125,7 +125,8 @@ def test_a_file_that_cannot_be_written_stays_whole(monkeypatch, capsys):
 
 def test_what_is_left_to_a_person(capsys):
     pathlib.Path("a.py").write_text(
-        "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier()\ntf.compat.v1.keras.Input(1)\n"
+        "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier()\n"
+        "tf.compat.v1.keras.Input(1)\n"
     )
     pathlib.Path("b.py").write_text("import tensorflow\nprint tensorflow.contrib\n")
     assert main(["migrate", ".", "--write"]) == 1

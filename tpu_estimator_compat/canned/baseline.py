@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+import tf_keras
 from tensorflow.python.feature_column import feature_column as columns_v1
 from tensorflow.python.feature_column import feature_column_v2 as columns_v2
 
@@ -26,7 +27,7 @@ from tpu_estimator_compat.spec import ModeKeys
 _LEARNING_RATE = 0.3
 _NUMERIC_COLUMNS: Any = (columns_v1._NumericColumn, columns_v2.NumericColumn)
 _SUM = tf.compat.v1.losses.Reduction.SUM
-_MEAN = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
+_MEAN = tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
 def _baseline_model_fn(

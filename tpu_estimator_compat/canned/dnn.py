@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+import tf_keras
 
 from tpu_estimator_compat.canned import dense_model, heads
 from tpu_estimator_compat.canned.heads import v1 as heads_v1
@@ -26,7 +27,7 @@ _MIN_SLICE = 64 << 20  # bytes
 """Of a part of an embedding that is split over parameter servers."""
 
 _SUM = tf.compat.v1.losses.Reduction.SUM
-_MEAN = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
+_MEAN = tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
 def dnn_logit_fn_builder(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
+import tf_keras
 
 from tpu_estimator_compat.canned import heads
 from tpu_estimator_compat.canned.heads import v1 as heads_v1
@@ -17,7 +18,7 @@ from tpu_estimator_compat.canned.wide_and_deep import Options, bind, bind_v2
 from tpu_estimator_compat.estimator import Estimator
 
 _SUM = tf.compat.v1.losses.Reduction.SUM
-_MEAN = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
+_MEAN = tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
 class DNNLinearCombinedClassifier(Estimator):

@@ -28,7 +28,7 @@ _MIN_SLICE = 64 << 20  # bytes
 """Of a part of a variable that is split over parameter servers."""
 
 _SUM = tf.compat.v1.losses.Reduction.SUM
-_MEAN = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
+_MEAN = tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
 def linear_logit_fn_builder(

@@ -1,4 +1,4 @@
-"""What canned models of TensorFlow 2 minimise where several replicas share a batch."""
+"""What heads and canned models of TensorFlow 2 minimise where several replicas share a batch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import tensorflow as tf
 
 
 def share_of_loss(loss: tf.Tensor, loss_reduction: Any) -> tf.Tensor:
-    """A replica's share of a loss: replicas' gradients are added up.
+    """A replica's share of a loss: Keras' optimizers add up the replicas' gradients.
 
     Args:
       loss: of the replica's own examples.
       loss_reduction: how it was made; a sum is taken as it is.
     """
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    if loss_reduction == tf.losses.Reduction.SUM_OVER_BATCH_SIZE and replicas > 1:
-        return loss * (1.0 / replicas)
-    return loss
+    import tf_keras
+    from tf_keras.src.utils import losses_utils
+
+    if loss_reduction != tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE:
+        return loss
+    # A captured graph knows no strategy: capture puts the number of its replicas into this.
+    return losses_utils.scale_loss_for_distribution(loss)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+import tf_keras
 
 from tpu_estimator_compat.canned import dense_model, summaries
 from tpu_estimator_compat.canned.dnn import dnn_logit_fn_builder
@@ -24,7 +25,7 @@ _LINEAR_LEARNING_RATE = 0.005
 _MIN_SLICE = 64 << 20  # bytes
 """Of a part of a variable that is split over parameter servers."""
 
-_MEAN = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
+_MEAN = tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
 class Options(NamedTuple):

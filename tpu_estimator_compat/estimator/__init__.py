@@ -11,6 +11,7 @@ from tpu_estimator_compat.estimator.exporters import (
     FinalExporter,
     LatestExporter,
 )
+from tpu_estimator_compat.estimator.extending import add_metrics
 from tpu_estimator_compat.estimator.schedule import train_and_evaluate
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, VocabInfo, WarmStartSettings
@@ -64,6 +65,7 @@ __all__ = [
     "TrainSpec",
     "VocabInfo",
     "WarmStartSettings",
+    "add_metrics",
     "experimental",
     "export",
     "inputs",

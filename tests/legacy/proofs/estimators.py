@@ -237,3 +237,22 @@ def makes_estimators_of_keras_models(found, tmp_path):
     after = made.evaluate(keras_input_fn)
     assert after["loss"] < before["loss"]
     assert after["global_step"] == 1
+
+
+@proves("tf.estimator.add_metrics", "tf.contrib.estimator.add_metrics", *deep("extenders"))
+def adds_metrics(function, tmp_path):
+    estimator = trained(estimators.Estimator, tmp_path)
+    metric_fn = lambda predictions: {"mean": tf.metrics.mean(predictions["y"])}  # noqa: E731
+    more = getattr(function, "add_metrics", function)(estimator, metric_fn)
+    assert more.evaluate(input_fn, steps=1)["mean"] > 0.5
+
+
+@proves("tf.contrib.estimator.forward_features")
+def forwards_features(function, tmp_path):
+    def doubling(features, labels, mode):
+        return estimators.EstimatorSpec(mode, {"y": features["x"] * 2.0})
+
+    estimator = estimators.Estimator(doubling, str(tmp_path))
+    batch = {"x": np.ones([1], np.float32), "id": np.array([7])}
+    predictions = function(estimator, "id").predict(lambda: tf2.data.Dataset.from_tensors(batch))
+    assert next(predictions) == {"y": 2.0, "id": 7}

@@ -477,3 +477,12 @@ def analyses_models(module, tmp_path):
     assert found.total_parameters == 12
     assert costs.total_float_ops == 2 * 2 * 3 * 4
     assert "weights (3x4, 12/12 params)" in path.read_text()
+
+
+@proves(f"{LEARN}.preprocessing")
+@proves(*below(f"{LEARN}.python.learn.preprocessing", ". text categorical_vocabulary"))
+def makes_ids_of_words(module):
+    processor = module.VocabularyProcessor(3)
+    documents = ["the cat", "the dog sat down"]
+    assert np.array_equal(list(processor.fit_transform(documents)), [[1, 2, 0], [1, 3, 4]])
+    assert list(module.tokenizer(["It's TPUEstimator"])) == [["It's", "TPU", "Estimator"]]

@@ -1,0 +1,147 @@
+"""Estimators made of other estimators: with more metrics, or with features in their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.util import function_utils
+
+from tpu_estimator_compat.estimator.estimator import Estimator
+from tpu_estimator_compat.export.outputs import PredictOutput
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
+
+_METRIC_FN_ARGUMENTS = ("features", "labels", "predictions", "config")
+
+
+def add_metrics(estimator: Estimator, metric_fn: Callable[..., Mapping[str, Any]]) -> Estimator:
+    """An estimator that evaluates more metrics than another, in the same model_dir.
+
+    Args:
+      estimator: the other; it stays as it is.
+      metric_fn: takes any of `features`, `labels`, `predictions` and `config`; returns a dict of
+        `(value, update_op)` pairs or Keras metrics. One by the name of another takes its place.
+
+    Raises:
+      ValueError: `metric_fn` takes another argument.
+    """
+    names = function_utils.fn_args(metric_fn)
+    if unknown := sorted({*names} - {*_METRIC_FN_ARGUMENTS}):
+        raise ValueError(
+            f"metric_fn ({metric_fn}) has following not expected args: {unknown}. It may take "
+            "features, labels, predictions and config."
+        )
+
+    def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+        spec = _spec_of(estimator, features, labels, mode, config)
+        if mode != ModeKeys.EVAL:
+            return spec
+        offered = {"features": features, "labels": labels, "config": config}
+        offered["predictions"] = spec.predictions
+        metrics = metric_fn(**{name: offered[name] for name in names})
+        return spec._replace(eval_metric_ops={**(spec.eval_metric_ops or {}), **metrics})
+
+    return _like(estimator, model_fn)
+
+
+def forward_features(
+    estimator: Estimator,
+    keys: str | Iterable[str] | None = None,
+    sparse_default_values: Mapping[str, Any] | None = None,
+) -> Estimator:
+    """An estimator whose predictions have features in them, such as ids of the examples.
+
+    Args:
+      estimator: the one that predicts; its predictions are a dict. It stays as it is.
+      keys: of the features; None for all.
+      sparse_default_values: what fills the gaps of sparse features, by key.
+
+    Raises:
+      TypeError: `keys` are no strings.
+      ValueError: in a call of the model_fn: features or predictions are no dict, there is no such
+        feature, a prediction has its key, or it is sparse and nothing fills its gaps.
+    """
+    if isinstance(keys, str):
+        keys = [keys]
+    wanted = None if keys is None else list(keys)
+    if wanted is not None and not all(isinstance(key, str) for key in wanted):
+        raise TypeError(f"keys should be strings. Given: {wanted}")
+
+    def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+        spec = _spec_of(estimator, features, labels, mode, config)
+        if spec.predictions is None:
+            return spec
+        forwarded = _forwarded(features, spec.predictions, wanted, sparse_default_values or {})
+        outputs = {
+            name: _with_features(output, forwarded)
+            for name, output in (spec.export_outputs or {}).items()
+        }
+        return spec._replace(
+            predictions={**spec.predictions, **forwarded},
+            export_outputs=outputs if spec.export_outputs is not None else None,
+        )
+
+    return _like(estimator, model_fn)
+
+
+def _spec_of(
+    estimator: Estimator, features: Any, labels: Any, mode: str, config: Any
+) -> EstimatorSpec:
+    spec: Any = estimator.model_fn(features, labels, mode, config)
+    return spec.as_estimator_spec() if hasattr(spec, "as_estimator_spec") else spec
+
+
+def _like(estimator: Estimator, model_fn: Callable[..., EstimatorSpec]) -> Estimator:
+    """An estimator of `model_fn` in the place of another."""
+    return Estimator(
+        model_fn,
+        estimator.model_dir,
+        estimator.config,
+        warm_start_from=estimator._warm_start_settings,
+    )
+
+
+def _forwarded(
+    features: Any, predictions: Any, keys: list[str] | None, fill: Mapping[str, Any]
+) -> dict[str, tf.Tensor]:
+    if not isinstance(features, dict):
+        raise ValueError(f"Features should be a dict. Given type: {type(features)}")
+    if not isinstance(predictions, dict):
+        raise ValueError(
+            "Predictions should be a dict to be able to forward features. "
+            f"Given type: {type(predictions)}"
+        )
+    found = {}
+    for key in features if keys is None else keys:
+        if key not in features:
+            raise ValueError(
+                f'keys should be exist in features. Key "{key}" is not in features dict. '
+                f"features dict has following keys: {list(features)}."
+            )
+        if key in predictions:
+            raise ValueError(
+                f"Cannot forward feature key ({key}). Since it does exist in predictions. "
+                f"Existing prediction keys: {list(predictions)}."
+            )
+        found[key] = _dense(key, features[key], fill)
+    return found
+
+
+def _dense(key: str, feature: Any, fill: Mapping[str, Any]) -> tf.Tensor:
+    feature = tf.compat.v1.convert_to_tensor_or_sparse_tensor(feature)
+    if not isinstance(feature, tf.SparseTensor):
+        return feature
+    if key not in fill:
+        raise ValueError(
+            f"Feature {key!r} is a SparseTensor, which predictions cannot be. Name what fills its "
+            f"gaps in sparse_default_values, such as {{{key!r}: 0}}."
+        )
+    return tf.sparse.to_dense(feature, default_value=fill[key])
+
+
+def _with_features(output: Any, features: Mapping[str, tf.Tensor]) -> Any:
+    """An export output, with features if it answers with predictions."""
+    if not isinstance(output, PredictOutput):
+        return output
+    return PredictOutput({**output.outputs, **features})
