@@ -119,8 +119,9 @@ def test_replicas_make_the_step_of_one(model, mean, tmp_path):
 
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     config = RunConfig(model_dir=str(tmp_path / "two"), train_distribute=strategy)
-    two = model([COLUMN], config=config, optimizer="SGD").train(lambda: batches(4), steps=2)
-    one = model([COLUMN], str(tmp_path / "one"), optimizer="SGD").train(lambda: batches(8), steps=2)
+    options = {"optimizer": "SGD", "loss_reduction": mean}
+    two = model([COLUMN], config=config, **options).train(lambda: batches(4), steps=2)
+    one = model([COLUMN], str(tmp_path / "one"), **options).train(lambda: batches(8), steps=2)
     name = "linear/linear_model/x/weights"
     np.testing.assert_allclose(
         two.get_variable_value(name), one.get_variable_value(name), rtol=1e-5
