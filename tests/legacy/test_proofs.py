@@ -6,6 +6,7 @@ import pathlib
 import pytest
 from proofs import (  # noqa: F401
     PROOFS,
+    canned,
     data,
     decoders,
     estimators,

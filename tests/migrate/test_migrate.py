@@ -89,6 +89,26 @@ CASES = {
         "from tensorflow.compat.v1 import nn\nnn.rnn_cell.LSTMCell\n",
         "from tpu_estimator_compat.v1 import nn\nnn.rnn_cell.LSTMCell\n",
     ),
+    # Of names that mean another thing in TensorFlow 2, the one that was meant.
+    "canned_models_of_1": (
+        "import tensorflow as tf\ntf.Session()\ntf.estimator.LinearClassifier([])\n",
+        "import tpu_estimator_compat.v1 as tf\ntf.Session()\ntf.estimator.LinearClassifier([])\n",
+    ),
+    "canned_models_of_2": (
+        "import tensorflow as tf\ntf.estimator.LinearClassifier([])\n",
+        "import tensorflow as tf\nfrom tpu_estimator_compat import v1\n"
+        "v1.compat.v2.estimator.LinearClassifier([])\n",
+    ),
+    "canned_models_of_2_in_a_namespace": (
+        "from tensorflow import estimator\nestimator.DNNRegressor([], [])\nestimator.RunConfig\n",
+        "from tpu_estimator_compat.v1 import estimator\nfrom tpu_estimator_compat import v1\n"
+        "v1.compat.v2.estimator.DNNRegressor([], [])\nestimator.RunConfig\n",
+    ),
+    "canned_models_of_2_from": (
+        "from tensorflow.estimator import DNNClassifier, RunConfig\n",
+        "from tpu_estimator_compat.v1.compat.v2.estimator import DNNClassifier\n"
+        "from tpu_estimator_compat.v1.estimator import RunConfig\n",
+    ),
     # From imports.
     "from_contrib": (
         "from tensorflow.contrib import tpu as contrib_tpu\ncontrib_tpu.TPUConfig()\n",
@@ -283,10 +303,10 @@ def test_left_alone(code):
             [(3, "tf.contrib.no_such_thing", Status.UNKNOWN)],
         ),
         (
-            "import tensorflow as tf\ntf.estimator.LinearClassifier()\n",
+            "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier()\n",
             "import tensorflow as tf\nfrom tpu_estimator_compat import v1\n"
-            "v1.estimator.LinearClassifier()\n",
-            [(3, "tf.estimator.LinearClassifier", Status.REFUSED)],
+            "v1.estimator.BoostedTreesClassifier()\n",
+            [(3, "tf.estimator.BoostedTreesClassifier", Status.REFUSED)],
         ),
         (
             "from tensorflow.contrib import no_such_thing, tpu\n",
@@ -333,7 +353,7 @@ def test_what_is_left(before, after, left):
 
 def test_lines_of_the_report():
     """Those of the old text in a dry run, and those of the new text after writing."""
-    code = "import tensorflow as tf\ntf.estimator.RunConfig\ntf.estimator.LinearClassifier\n"
+    code = "import tensorflow as tf\ntf.estimator.RunConfig\ntf.estimator.BoostedTreesClassifier\n"
     code += "tf.compat.v1.keras.Input(1)\n"
     migration = migrate_text(code, "a.py")
     expected = [(3, Status.REFUSED), (4, Status.DIFFERS)]

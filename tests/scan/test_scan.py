@@ -90,8 +90,8 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
             [(1, "tf.contrib.tpu", "works"), (2, SPEC, "works")],
         ),
         (
-            "import tensorflow as tf\ntf.estimator.LinearClassifier",
-            [(2, "tf.estimator.LinearClassifier", "refused")],
+            "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier",
+            [(2, "tf.estimator.BoostedTreesClassifier", "refused")],
         ),
         (
             "import tensorflow as tf\ntf.estimator.no_such_name",
@@ -147,9 +147,9 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
         # After `migrate`.
         (
             "import tpu_estimator_compat.v1 as tf\ntf.layers.dense\ntf.placeholder\n"
-            "tf.estimator.LinearClassifier\ntf.contrib.no_such_thing",
+            "tf.estimator.BoostedTreesClassifier\ntf.contrib.no_such_thing",
             [
-                (4, "tf.estimator.LinearClassifier", "refused"),
+                (4, "tf.estimator.BoostedTreesClassifier", "refused"),
                 (5, "tf.contrib.no_such_thing", "unknown"),
             ],
         ),
@@ -187,8 +187,8 @@ def test_place_and_advice():
     assert finding.place == "models/a.py:2"
     assert finding.column == 10
     assert finding.advice == "Write tpu_estimator_compat.v1.estimator.tpu.TPUConfig."
-    refused = scan_text("import tensorflow as tf\ntf.estimator.LinearClassifier", "a.py")[0]
-    assert "Write a model_fn" in refused.advice
+    refused = scan_text("import tensorflow as tf\ntf.estimator.BoostedTreesClassifier", "a.py")[0]
+    assert "Train trees" in refused.advice
     assert refused.status.needs_a_person
 
 

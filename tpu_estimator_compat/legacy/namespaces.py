@@ -50,6 +50,7 @@ def v2() -> Namespace:
     keras = importlib.import_module("tf_keras")
     children = {
         "compat": _compat(v1()),
+        "estimator": _estimator(),
         "keras": Namespace(
             "tensorflow.keras",
             "tf.keras",
@@ -68,6 +69,13 @@ def v2() -> Namespace:
 def tensorflow_estimator() -> Namespace:
     """The package `tensorflow_estimator`."""
     return Namespace("tensorflow_estimator", "tensorflow_estimator", ())
+
+
+def _estimator() -> Namespace:
+    """`tf.estimator` of TensorFlow 2, whose canned models are others than those of 1."""
+    names = ("tpu_estimator_compat.canned.of_v2", "tpu_estimator_compat.estimator")
+    bases = tuple(importlib.import_module(name) for name in names)
+    return Namespace("tensorflow.estimator", "tf.estimator", bases, alive_first=True)
 
 
 def _keras_estimator() -> types.ModuleType:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import importlib.resources
 
+from tpu_estimator_compat.canned import of_v2
 from tpu_estimator_compat.legacy import table
 from tpu_estimator_compat.legacy.dialect import Dialect, is_only_in, meaning
 from tpu_estimator_compat.legacy.references import Form, Reference
@@ -28,12 +29,14 @@ class Verdict:
       status: what is known of it.
       advice: what to do; may be empty.
       row: of the table, if it has one for the name or for a module above it.
+      of_2: whether TensorFlow 2's is meant, where TensorFlow 1 has another by that name.
     """
 
     name: str
     status: Status
     advice: str = ""
     row: DeadName | None = None
+    of_2: bool = False
 
     @property
     def target(self) -> str | None:
@@ -44,7 +47,7 @@ class Verdict:
         if row is not None and row.move_to:
             path = row.move_to + path.removeprefix(row.name)
         if path.partition(".")[0] == "tf":
-            return V1 + path.removeprefix("tf")
+            return V1 + (".compat.v2" if self.of_2 else "") + path.removeprefix("tf")
         if row is None or not row.served_by:
             return None
         return row.served_by.replace(":", ".") + path.removeprefix(row.name)
@@ -109,6 +112,8 @@ def _of_path(reference: Reference, bare: Dialect) -> Verdict | None:
     if api is Dialect.V2 and not _is_dead_in_v2(name):
         return None
     said = _of_row(dead, dead)
+    if said is not None and api is Dialect.V2 and _is_another_in_2(name):
+        return dataclasses.replace(said, of_2=True)
     if said is None and _is_gone(name):
         return _unknown(dead)
     if said is None and api is Dialect.V1 and _imports_of_bare(reference):
@@ -160,6 +165,11 @@ def _unknown(name: str) -> Verdict:
 def _is_gone(name: str) -> bool:
     """Whether a name is in a namespace of which nothing is left."""
     return any(f"{name}.".startswith(f"{gone}.") for gone in _GONE)
+
+
+def _is_another_in_2(name: str) -> bool:
+    namespace, _, following = name.partition(".")
+    return namespace == "estimator" and following.partition(".")[0] in of_v2.NAMES
 
 
 def _is_dead_in_v2(name: str) -> bool:

@@ -12,6 +12,7 @@ from tpu_estimator_compat.canned import keys
 from tpu_estimator_compat.canned.heads import arguments, keras_metrics, tensors
 from tpu_estimator_compat.canned.heads.problems import Problem
 from tpu_estimator_compat.canned.keys import MetricKeys
+from tpu_estimator_compat.canned.replicas import share_of_loss
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
 from tpu_estimator_compat.spec.tpu_estimator_spec import TPUEstimatorSpec
 
@@ -346,9 +347,7 @@ def _minimize(loss: tf.Tensor, optimizer: Any, variables: Any, loss_reduction: s
     if variables is None:
         raise ValueError(f"trainable_variables cannot be None. Given {variables}")
     _check_sequence("trainable_variables", variables)
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    if loss_reduction == tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE and replicas > 1:
-        loss = loss * (1.0 / replicas)
+    loss = share_of_loss(loss, loss_reduction)
     if hasattr(optimizer, "get_updates"):
         return optimizer.get_updates(loss, variables)[0]
     gradients = tf.gradients(loss, variables)

@@ -36,7 +36,7 @@ class Chains:
 
     def _plan(self, reference: Reference, said: Verdict, target: str) -> None:
         """Replaces the front of the chain, up to where old path and new path go on alike."""
-        moves = self._facts.alias_moves(reference)
+        moves = self._facts.alias_moves(reference) and not said.of_2
         moved_row = said.row is not None and bool(said.row.move_to)
         is_root = not meaning(reference.base, self._facts.module.bare)[1]
         if moves and not (moved_row and is_root):

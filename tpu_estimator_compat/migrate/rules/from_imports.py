@@ -113,7 +113,7 @@ def _names(references: Sequence[Reference], facts: Facts) -> list[_Name]:
 def _in_place(reference: Reference, name: _Name, facts: Facts) -> _Name:
     """The name where the table has it, and not where it moved to."""
     said = facts.verdicts[id(reference)]
-    if name.module is None or said is None or not said.name.startswith("tf."):
+    if name.module is None or said is None or said.of_2 or not said.name.startswith("tf."):
         return name
     return _name(reference, "tpu_estimator_compat.v1" + said.name.removeprefix("tf"))
 

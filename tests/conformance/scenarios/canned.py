@@ -1,0 +1,469 @@
+"""Canned models: linear, deep, wide and deep, and baselines, of both TensorFlows."""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+import tensorflow.compat.v2 as tf2
+from scenarios import models
+from tensorflow.python.feature_column import feature_column as old_columns
+
+fc = tf.feature_column
+REDUCTION = tf2.keras.losses.Reduction
+
+NUMBERS = np.linspace(-1.0, 1.0, 8, dtype=np.float32)
+FEATURES = {
+    "a": NUMBERS,
+    "b": np.stack([NUMBERS, NUMBERS**2], axis=1),
+    "id": np.arange(8) % 4,
+    "word": np.array(["x", "y", "z", "x", "y", "other", "x", "z"]),
+    "weight": np.array([1, 2, 0.5, 1, 1, 3, 1, 0.25], np.float32),
+}
+LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
+CLASSES = np.arange(8) % 3
+TARGETS = (2 * NUMBERS + 1).astype(np.float32)
+
+
+def _input_fn(labels, keys=tuple(FEATURES)):
+    def input_fn():
+        features = {key: FEATURES[key] for key in keys}
+        return tf.data.Dataset.from_tensor_slices((features, labels)).batch(4).repeat(2)
+
+    return input_fn
+
+
+def _categorical():
+    return [
+        fc.categorical_column_with_identity("id", 4),
+        fc.categorical_column_with_vocabulary_list("word", ["x", "y"], num_oov_buckets=1),
+        fc.bucketized_column(fc.numeric_column("a"), [-0.5, 0.5]),
+        fc.crossed_column(["word", "id"], 5),
+    ]
+
+
+def _wide():
+    return [fc.numeric_column("b", shape=2), *_categorical()]
+
+
+def _deep():
+    id_column, words, buckets, _ = _categorical()
+    return [
+        fc.numeric_column("a", normalizer_fn=lambda x: x * 2),
+        fc.embedding_column(id_column, 2),
+        fc.indicator_column(words),
+        buckets,
+    ]
+
+
+def _config(model_dir):
+    return tf.estimator.RunConfig(model_dir=model_dir, tf_random_seed=5, save_summary_steps=1)
+
+
+def _through(estimator, record, labels, keys=tuple(FEATURES)):
+    """Trains, evaluates and predicts."""
+    input_fn = _input_fn(labels, keys)
+    estimator.train(input_fn, steps=3)
+    record(estimator.evaluate(input_fn))
+    record(list(estimator.predict(input_fn)))
+    for name in estimator.get_variable_names():
+        record(name, estimator.get_variable_value(name))
+
+
+def linear_classifier(model_dir, record):
+    estimator = tf.estimator.LinearClassifier(_wide(), config=_config(model_dir))
+    _through(estimator, record, LABELS)
+
+
+def linear_classifier_of_2(model_dir, record):
+    estimator = tf2.estimator.LinearClassifier(_wide(), config=_config(model_dir))
+    _through(estimator, record, LABELS)
+
+
+def linear_classifier_of_words(model_dir, record):
+    """Labels that are strings, with weights, and a mean as loss."""
+    estimator = tf.estimator.LinearClassifier(
+        _wide(),
+        model_dir,
+        n_classes=3,
+        weight_column="weight",
+        label_vocabulary=["p", "q", "r"],
+        optimizer=lambda: tf.train.AdamOptimizer(0.1),
+        loss_reduction=tf.losses.Reduction.SUM_OVER_BATCH_SIZE,
+    )
+    _through(estimator, record, np.array(["p", "q", "r"])[CLASSES])
+
+
+def linear_classifier_of_words_of_2(model_dir, record):
+    estimator = tf2.estimator.LinearClassifier(
+        _wide(),
+        model_dir,
+        n_classes=3,
+        weight_column="weight",
+        label_vocabulary=["p", "q", "r"],
+        optimizer=lambda: tf2.keras.optimizers.legacy.Adam(0.1),
+        loss_reduction=REDUCTION.SUM,
+    )
+    _through(estimator, record, np.array(["p", "q", "r"])[CLASSES])
+
+
+def _several_values():
+    """Features of which an example has several, and weights for each."""
+    indices = [[0, 0], [0, 1], [1, 0], [2, 1], [3, 0], [3, 1]]
+    ids = tf.SparseTensor(indices, tf.constant([0, 1, 2, 2, 1, 3], tf.int64), [4, 2])
+    weights = tf.SparseTensor(indices, [1.0, 2.0, 0.5, 1.0, 1.0, 3.0], [4, 2])
+    return {"id": ids, "of_id": weights}, tf.constant(
+        [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    )
+
+
+def _combined(estimator_class, model_dir, record, combiner):
+    ids = fc.categorical_column_with_identity("id", 4)
+    columns = [fc.weighted_categorical_column(ids, "of_id")]
+    estimator = estimator_class(
+        columns, model_dir, label_dimension=2, sparse_combiner=combiner, optimizer="SGD"
+    )
+    estimator.train(_several_values, steps=2)
+    record(estimator.evaluate(_several_values, steps=1))
+    record(estimator.get_variable_value("linear/linear_model/id_weighted_by_of_id/weights"))
+
+
+def linear_regressor_of_several_values(model_dir, record):
+    for combiner in ("sum", "mean", "sqrtn"):
+        _combined(tf.estimator.LinearRegressor, f"{model_dir}_{combiner}", record, combiner)
+
+
+def linear_regressor_of_several_values_of_2(model_dir, record):
+    for combiner in ("sum", "mean", "sqrtn"):
+        _combined(tf2.estimator.LinearRegressor, f"{model_dir}_{combiner}", record, combiner)
+
+
+def linear_estimator(model_dir, record):
+    head = tf.estimator.MultiClassHead(3, weight_column="weight")
+    estimator = tf.estimator.LinearEstimator(
+        head, _wide(), config=_config(model_dir), optimizer="RMSProp"
+    )
+    _through(estimator, record, CLASSES)
+
+
+def linear_estimator_of_2(model_dir, record):
+    head = tf2.estimator.MultiClassHead(3, weight_column="weight")
+    estimator = tf2.estimator.LinearEstimator(
+        head, _wide(), config=_config(model_dir), optimizer="RMSProp"
+    )
+    _through(estimator, record, CLASSES)
+
+
+def dnn_classifier(model_dir, record):
+    estimator = tf.estimator.DNNClassifier([4, 3], _deep(), config=_config(model_dir))
+    _through(estimator, record, LABELS)
+
+
+def dnn_classifier_of_2(model_dir, record):
+    estimator = tf2.estimator.DNNClassifier([4, 3], _deep(), config=_config(model_dir))
+    _through(estimator, record, LABELS)
+
+
+def dnn_regressor_with_options(model_dir, record):
+    estimator = tf.estimator.DNNRegressor(
+        hidden_units=[4, 3],
+        feature_columns=_deep(),
+        config=_config(model_dir),
+        weight_column=fc.numeric_column("weight"),
+        optimizer="RMSProp",
+        activation_fn=tf.nn.tanh,
+        dropout=0.25,
+        loss_reduction=tf.losses.Reduction.MEAN,
+    )
+    _through(estimator, record, TARGETS)
+
+
+def dnn_regressor_with_options_of_2(model_dir, record):
+    estimator = tf2.estimator.DNNRegressor(
+        hidden_units=[4, 3],
+        feature_columns=_deep(),
+        config=_config(model_dir),
+        weight_column=fc.numeric_column("weight"),
+        optimizer="RMSProp",
+        activation_fn=tf.nn.tanh,
+        dropout=0.25,
+        loss_reduction=REDUCTION.SUM,
+    )
+    _through(estimator, record, TARGETS)
+
+
+def dnn_estimator(model_dir, record):
+    estimator = tf.estimator.DNNEstimator(
+        tf.estimator.MultiLabelHead(2), [3], _deep(), config=_config(model_dir), optimizer="SGD"
+    )
+    _through(estimator, record, np.stack([LABELS, 1 - LABELS], axis=1))
+
+
+def dnn_estimator_of_2(model_dir, record):
+    estimator = tf2.estimator.DNNEstimator(
+        tf2.estimator.MultiLabelHead(2), [3], _deep(), config=_config(model_dir), optimizer="SGD"
+    )
+    _through(estimator, record, np.stack([LABELS, 1 - LABELS], axis=1))
+
+
+def _shared():
+    """Embeddings that two columns share."""
+    ids = [fc.categorical_column_with_identity(key, 4) for key in ("id", "other_id")]
+    return fc.shared_embedding_columns(ids, 2)
+
+
+def _old():
+    """Columns as the first feature columns were."""
+    a = old_columns._numeric_column("a")
+    ids = old_columns._categorical_column_with_identity("id", 4)
+    return [a, ids], [a, old_columns._embedding_column(ids, 2)]
+
+
+def _two_ids():
+    features = {"id": FEATURES["id"], "other_id": (FEATURES["id"] + 1) % 4}
+    return tf.data.Dataset.from_tensors((features, LABELS))
+
+
+def dnn_with_shared_embeddings(model_dir, record):
+    with tf.Graph().as_default():  # which tells the function that columns are to be of 1
+        columns = _shared()
+    estimator = tf.estimator.DNNClassifier([2], columns, config=_config(model_dir))
+    estimator.train(_two_ids, steps=2)
+    record(estimator.get_variable_names(), estimator.evaluate(_two_ids, steps=1))
+
+
+def dnn_with_old_columns(model_dir, record):
+    wide, deep = _old()
+    estimator = tf.estimator.DNNLinearCombinedClassifier(
+        config=_config(model_dir),
+        linear_feature_columns=wide,
+        dnn_feature_columns=deep,
+        dnn_hidden_units=[2],
+    )
+    _through(estimator, record, LABELS)
+
+
+def old_columns_in_2(model_dir, record):
+    """They are refused."""
+    _, deep = _old()
+    tf2.estimator.DNNClassifier([2], deep, model_dir).train(_input_fn(LABELS), steps=1)
+
+
+def wide_and_deep_classifier(model_dir, record):
+    estimator = tf.estimator.DNNLinearCombinedClassifier(
+        config=_config(model_dir),
+        linear_feature_columns=_wide(),
+        dnn_feature_columns=_deep(),
+        dnn_hidden_units=[4, 3],
+        batch_norm=True,
+    )
+    _through(estimator, record, LABELS)
+
+
+def wide_and_deep_classifier_of_2(model_dir, record):
+    estimator = tf2.estimator.DNNLinearCombinedClassifier(
+        config=_config(model_dir),
+        linear_feature_columns=_wide(),
+        dnn_feature_columns=_deep(),
+        dnn_hidden_units=[4, 3],
+        batch_norm=True,
+    )
+    _through(estimator, record, LABELS)
+
+
+def wide_or_deep(model_dir, record):
+    """One half of the model alone, below a head or not."""
+    head = tf.estimator.PoissonRegressionHead()
+    wide = tf.estimator.DNNLinearCombinedEstimator(
+        head, f"{model_dir}_wide", _wide(), linear_optimizer=tf.train.FtrlOptimizer(0.1)
+    )
+    _through(wide, record, TARGETS + 2)
+    deep = tf.estimator.DNNLinearCombinedRegressor(
+        config=_config(f"{model_dir}_deep"), dnn_feature_columns=_deep(), dnn_hidden_units=[2]
+    )
+    _through(deep, record, TARGETS)
+
+
+def wide_or_deep_of_2(model_dir, record):
+    head = tf2.estimator.PoissonRegressionHead()
+    wide = tf2.estimator.DNNLinearCombinedEstimator(
+        head,
+        f"{model_dir}_wide",
+        _wide(),
+        linear_optimizer=tf2.keras.optimizers.legacy.Ftrl(0.1),
+    )
+    _through(wide, record, TARGETS + 2)
+    deep = tf2.estimator.DNNLinearCombinedRegressor(
+        config=_config(f"{model_dir}_deep"), dnn_feature_columns=_deep(), dnn_hidden_units=[2]
+    )
+    _through(deep, record, TARGETS)
+
+
+def _baselines(estimators, model_dir, record):
+    classifier = estimators.BaselineClassifier(
+        f"{model_dir}_classifier", n_classes=3, weight_column="weight"
+    )
+    _through(classifier, record, CLASSES, ("a", "weight"))
+    _through(estimators.BaselineRegressor(f"{model_dir}_regressor"), record, TARGETS, ("a",))
+    head = estimators.LogisticRegressionHead()
+    estimator = estimators.BaselineEstimator(head, f"{model_dir}_estimator", optimizer="Adagrad")
+    _through(estimator, record, NUMBERS**2, ("a",))
+
+
+def baselines(model_dir, record):
+    _baselines(tf.estimator, model_dir, record)
+
+
+def baselines_of_2(model_dir, record):
+    _baselines(tf2.estimator, model_dir, record)
+
+
+def baseline_of_several_features(model_dir, record):
+    _through(tf.estimator.BaselineRegressor(model_dir), record, TARGETS)
+
+
+def baseline_of_several_features_of_2(model_dir, record):
+    _through(tf2.estimator.BaselineRegressor(model_dir), record, TARGETS)
+
+
+def _refused(record, make, *arguments, **named):
+    try:
+        made = make(*arguments, **named)
+        made.train(_input_fn(LABELS), steps=1)
+    except (ValueError, TypeError, KeyError) as error:
+        record(type(error).__name__, str(error).split("ValueError: ")[-1].strip())  # without lines
+
+
+def _refusals(api, model_dir, record):
+    estimators = api.estimator
+    a = fc.numeric_column("a")
+    _refused(record, estimators.LinearClassifier, [a], model_dir, n_classes=1)
+    _refused(record, estimators.DNNClassifier, [2], [a], model_dir, n_classes=0)
+    _refused(
+        record, estimators.LinearClassifier, [a], model_dir, n_classes=3, label_vocabulary="words"
+    )
+    _refused(record, estimators.LinearRegressor, [a], model_dir, label_dimension=0)
+    _refused(record, estimators.LinearRegressor, [a], model_dir, optimizer="Lion")
+    _refused(record, estimators.LinearRegressor, [a], model_dir, optimizer=3)
+    _refused(record, estimators.DNNRegressor, [2], [a], model_dir, optimizer="Momentum")
+    _refused(record, estimators.DNNRegressor, [2], [fc.categorical_column_with_identity("id", 4)])
+    _refused(record, estimators.LinearRegressor, ["a"], model_dir)
+    _refused(record, estimators.LinearRegressor, [fc.numeric_column("missing")], model_dir)
+    _refused(record, estimators.LinearRegressor, [a, a], model_dir)
+    _refused(record, estimators.DNNLinearCombinedRegressor, model_dir)
+    _refused(record, estimators.DNNLinearCombinedClassifier, model_dir, dnn_feature_columns=[a])
+
+
+def refusals(model_dir, record):
+    _refusals(tf, model_dir, record)
+
+
+def refusals_of_2(model_dir, record):
+    _refusals(tf2, model_dir, record)
+    a = fc.numeric_column("a")
+    _refused(record, tf2.estimator.LinearClassifier, [a], model_dir, loss_reduction="all")
+    new = tf2.keras.optimizers.Adam()
+    _refused(record, tf2.estimator.LinearClassifier, [a], model_dir, optimizer=new)
+
+
+def features_that_are_no_dict(model_dir, record):
+    def input_fn():
+        return tf.data.Dataset.from_tensors((NUMBERS, LABELS))
+
+    tf.estimator.LinearClassifier([fc.numeric_column("a")], model_dir).train(input_fn)
+
+
+def _exported(api, model_dir, record):
+    columns = [fc.numeric_column("a"), fc.categorical_column_with_identity("id", 4)]
+    estimator = api.estimator.LinearClassifier(columns, model_dir)
+    estimator.train(_input_fn(LABELS), steps=2)
+    spec = fc.make_parse_example_spec(columns)
+    receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
+    path = estimator.export_saved_model("exported", receiver)
+    with tf.Graph().as_default(), tf.Session() as session:
+        graph = tf.saved_model.load(session, ["serve"], path.decode())
+        for name, signature in sorted(graph.signature_def.items()):
+            outputs = {key: [o.dtype, str(o.tensor_shape)] for key, o in signature.outputs.items()}
+            record(name, signature.method_name, sorted(signature.inputs), outputs)
+
+
+def exports(model_dir, record):
+    _exported(tf, model_dir, record)
+
+
+def exports_of_2(model_dir, record):
+    _exported(tf2, model_dir, record)
+
+
+def _warm(api, model_dir, record):
+    def made(folder, **arguments):
+        return api.estimator.DNNClassifier([2], _deep(), config=_config(folder), **arguments)
+
+    made(f"{model_dir}_first").train(_input_fn(LABELS), steps=2)
+    second = made(f"{model_dir}_second", warm_start_from=f"{model_dir}_first")
+    record(second.train(_input_fn(LABELS), steps=1).evaluate(_input_fn(LABELS)))
+    settings = tf.estimator.WarmStartSettings(f"{model_dir}_first", ".*embedding_weights")
+    third = made(f"{model_dir}_third", warm_start_from=settings)
+    record(third.train(_input_fn(LABELS), steps=1).evaluate(_input_fn(LABELS)))
+
+
+def warm_starts(model_dir, record):
+    _warm(tf, model_dir, record)
+
+
+def warm_starts_of_2(model_dir, record):
+    _warm(tf2, model_dir, record)
+
+
+def logit_fns_in_a_model_fn(model_dir, record):
+    """Logits of both kinds of models, below one head."""
+    experimental = tf.estimator.experimental
+    wide = experimental.linear_logit_fn_builder(3, tuple(_wide()))
+    deep = experimental.dnn_logit_fn_builder(3, [2], tuple(_deep()), tf.nn.relu, None, None, False)
+
+    def model_fn(features, labels, mode, params, config):
+        logits = sum(
+            experimental.call_logit_fn(logit_fn, features, mode, params, config)
+            for logit_fn in (wide, deep)
+        )
+        head = tf.estimator.MultiClassHead(3)
+        return head.create_estimator_spec(
+            features=features, mode=mode, logits=logits, labels=labels, train_op_fn=models.descent
+        )
+
+    estimator = tf.estimator.Estimator(model_fn, config=_config(model_dir), params={})
+    _through(estimator, record, CLASSES)
+    try:
+        experimental.call_logit_fn(lambda features: 3, {}, "train", {}, None)
+    except ValueError as error:
+        record(error)
+
+
+def parsing(model_dir, record):
+    for api in (tf, tf2):
+        columns, estimators = _wide(), api.estimator
+        record(str(sorted(estimators.classifier_parse_example_spec(columns, "y").items())))
+        record(
+            str(
+                sorted(
+                    estimators.regressor_parse_example_spec(
+                        columns, "y", label_dimension=2, weight_column="weight"
+                    ).items()
+                )
+            )
+        )
+        for label, weight in (("id", None), ("y", "b"), ("y", columns[-1])):
+            try:
+                estimators.classifier_parse_example_spec(columns, label, weight_column=weight)
+            except ValueError as error:
+                record(error)
+
+
+def signatures(model_dir, record):
+    """Names, order and defaults of the arguments."""
+    import inspect
+
+    for api in (tf, tf2):
+        for model in ("Baseline", "DNN", "DNNLinearCombined", "Linear"):
+            for kind in ("Classifier", "Estimator", "Regressor"):
+                made = getattr(api.estimator, model + kind)
+                for parameter in inspect.signature(made.__init__).parameters.values():
+                    default = parameter.default
+                    record(model + kind, parameter.name, getattr(default, "__name__", str(default)))
