@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.contrib.rnn import BasicRNNCell
 from tpu_estimator_compat.contrib.sequence_features import sequence_input_layer
 
 columns = tf.feature_column
@@ -12,13 +13,14 @@ HEAT = columns.sequence_numeric_column("heat", shape=(2,), default_value=-1.0)
 TABLE = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
-def features(heat_steps=2):
+def features(second_heat=1):
+    """Two steps of words and one; two of heat, and so many."""
     ids = tf.constant([2, 0, 1], tf.int64)
-    heat = tf.constant(np.arange(2.0 * heat_steps + 2), tf.float32)
-    places = [[0, i] for i in range(2 * heat_steps)] + [[1, 0], [1, 1]]
+    places = [[0, i] for i in range(4)] + [[1, i] for i in range(2 * second_heat)]
+    heat = tf.constant(np.arange(len(places)), tf.float32)
     return {
         "words": tf.SparseTensor([[0, 0], [0, 1], [1, 0]], ids, [2, 2]),
-        "heat": tf.SparseTensor(places, heat, [2, 2 * heat_steps]),
+        "heat": tf.SparseTensor(places, heat, [2, 4]),
     }
 
 
@@ -60,7 +62,7 @@ def test_variables_and_their_collections():
 def test_a_recurrent_network_reads_it():
     def build():
         values, lengths = sequence_input_layer(features(), [embedding()])
-        cell = tf.nn.rnn_cell.BasicRNNCell(3)
+        cell = BasicRNNCell(3)
         return tf.nn.dynamic_rnn(cell, values, lengths, dtype=tf.float32)[0]
 
     outputs = evaluated(build)
@@ -81,4 +83,4 @@ def test_what_is_refused():
 
 def test_lengths_that_differ_are_an_error():
     with pytest.raises(tf.errors.InvalidArgumentError):
-        evaluated(lambda: sequence_input_layer(features(heat_steps=3), [HEAT, embedding()]))
+        evaluated(lambda: sequence_input_layer(features(second_heat=2), [HEAT, embedding()]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -44,8 +44,8 @@ def sequence_input_layer(
 
 
 def _checked(columns: Any) -> list[Any]:
-    listed = list(columns) if isinstance(columns, Iterable) and not _is_column(columns) else columns
-    listed = listed if isinstance(listed, list) else [listed]
+    # A column is a tuple, too.
+    listed = [columns] if isinstance(columns, _KINDS) else list(columns)
     if not listed:
         raise ValueError("feature_columns must not be empty.")
     for column in listed:
@@ -60,11 +60,6 @@ def _checked(columns: Any) -> list[Any]:
     if twice:
         raise ValueError(f"Duplicate feature column name found for columns: {twice}")
     return sorted(listed, key=lambda column: column.name)
-
-
-def _is_column(value: Any) -> bool:
-    # Columns are tuples, too.
-    return isinstance(value, (feature_column._FeatureColumn, feature_column_v2.FeatureColumn))
 
 
 def _sequence_of(
