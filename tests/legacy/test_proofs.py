@@ -7,6 +7,7 @@ import pytest
 from proofs import (  # noqa: F401
     PROOFS,
     canned,
+    cells,
     data,
     decoders,
     estimators,
@@ -96,9 +97,9 @@ def test_all_of_tf_contrib_is_served_or_refused():
 
 def test_what_a_namespace_refuses_is_refused_inside_of_it():
     inside = "tf.contrib.rnn.python.ops.rnn_cell"
-    cell = overlay.member(found(inside), inside, "NASCell")
+    cell = overlay.member(found(inside), inside, "NTMCell")
     with pytest.raises(NotImplementedError) as raised:
         cell(4)
-    assert ROWS["tf.contrib.rnn.NASCell"].advice in str(raised.value)
+    assert ROWS["tf.contrib.rnn.NTMCell"].advice in str(raised.value)
     with pytest.raises(ImportError):
         overlay.member(found(inside), inside, "NoSuchCell")

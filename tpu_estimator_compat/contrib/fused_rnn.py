@@ -74,6 +74,26 @@ class GRUBlockCellV2(GRUCell):
         super().__init__(num_units or cell_size, reuse=reuse, name=name)
 
 
+class GRUBlockCell(GRUBlockCellV2):
+    """`GRUBlockCellV2` with the older names of variables: `w_ru`, `b_ru`, `w_c` and `b_c`."""
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables.
+
+        Raises:
+          ValueError: the depth of the input is not known.
+        """
+        depth, units = tf.TensorShape(input_shape).as_list()[-1], self.state_size
+        if depth is None:
+            raise ValueError("Expecting input_size to be set.")
+        ones, zeros = tf.ones_initializer(), tf.zeros_initializer()
+        self._gate_kernel = self.add_weight("w_ru", [depth + units, 2 * units])
+        self._gate_bias = self.add_weight("b_ru", [2 * units], initializer=ones)
+        self._candidate_kernel = self.add_weight("w_c", [depth + units, units])
+        self._candidate_bias = self.add_weight("b_c", [units], initializer=zeros)
+        self.built = True
+
+
 class LSTMBlockFusedCell(Layer):
     """An LSTM over a whole sequence.
 
@@ -278,6 +298,7 @@ def _limit(cell_clip: float | None) -> float | None:
 __all__ = [
     "FusedRNNCell",
     "FusedRNNCellAdaptor",
+    "GRUBlockCell",
     "GRUBlockCellV2",
     "LSTMBlockCell",
     "LSTMBlockFusedCell",

@@ -17,12 +17,62 @@ from tf_keras.api._v1.keras.__internal__.legacy.rnn_cell import (
     ResidualWrapper,
     RNNCell,
 )
+from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell
 
-from tpu_estimator_compat.contrib import slim
+from tpu_estimator_compat.contrib.cell_layers import normalized
+from tpu_estimator_compat.contrib.cell_wrappers import (
+    AttentionCellWrapper,
+    EmbeddingWrapper,
+    HighwayWrapper,
+    InputProjectionWrapper,
+    OutputProjectionWrapper,
+)
+from tpu_estimator_compat.contrib.conv_cells import (
+    Conv1DLSTMCell,
+    Conv2DLSTMCell,
+    Conv3DLSTMCell,
+    ConvLSTMCell,
+)
+from tpu_estimator_compat.contrib.fused_rnn import GRUBlockCell, GRUBlockCellV2, LSTMBlockCell
+from tpu_estimator_compat.contrib.gated_cells import (
+    CFNCell,
+    IntersectionRNNCell,
+    MinimalRNNCell,
+    NASCell,
+    SRUCell,
+    UGRNNCell,
+)
+from tpu_estimator_compat.contrib.independent_cells import IndRNNCell, IndyGRUCell, IndyLSTMCell
+from tpu_estimator_compat.contrib.lstm_cells import (
+    CoupledInputForgetGateLSTMCell,
+    LayerNormLSTMCell,
+    WeightNormLSTMCell,
+)
+from tpu_estimator_compat.contrib.lstm_variants import GLSTMCell, PhasedLSTMCell
 
 static_bidirectional_rnn = tf.nn.static_bidirectional_rnn
 static_rnn = tf.nn.static_rnn
 static_state_saving_rnn = tf.nn.static_state_saving_rnn
+
+
+def best_effort_input_batch_size(flat_input: list[tf.Tensor]) -> Any:
+    """The batch's size as an integer where an input's shape tells it, else as a tensor.
+
+    Args:
+      flat_input: tensors [time, batch, ...].
+
+    Raises:
+      ValueError: an input has no batch.
+    """
+    for tensor in flat_input:
+        if tensor.shape.rank is None:
+            continue
+        if tensor.shape.rank < 2:
+            raise ValueError(f"Expected input tensor {tensor} to have rank at least 2")
+        size = tensor.shape.as_list()[1]
+        if size is not None:
+            return size
+    return tf.shape(flat_input[0])[1]
 
 
 def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
@@ -240,26 +290,49 @@ class LayerNormBasicLSTMCell(RNNCell):
         return tf.nn.bias_add(gates, tf.get_variable("bias", [width], dtype=inputs.dtype))
 
     def _norm(self, tensor: tf.Tensor, scope: str) -> tf.Tensor:
-        shape = tensor.shape[-1:]
-        with tf.variable_scope(scope):
-            for name, value in (("gamma", self._norm_gain), ("beta", self._norm_shift)):
-                initializer = tf.constant_initializer(value)
-                tf.get_variable(name, shape, tensor.dtype, initializer=initializer)
-        return slim.layers.layer_norm(tensor, reuse=True, scope=scope)
+        return normalized(tensor, scope, self._norm_gain, self._norm_shift, tensor.dtype)
 
 
 __all__ = [
+    "AttentionCellWrapper",
     "BasicLSTMCell",
     "BasicRNNCell",
+    "CFNCell",
+    "Conv1DLSTMCell",
+    "Conv2DLSTMCell",
+    "Conv3DLSTMCell",
+    "ConvLSTMCell",
+    "CoupledInputForgetGateLSTMCell",
     "DeviceWrapper",
     "DropoutWrapper",
+    "EmbeddingWrapper",
+    "GLSTMCell",
+    "GRUBlockCell",
+    "GRUBlockCellV2",
     "GRUCell",
+    "HighwayWrapper",
+    "IndRNNCell",
+    "IndyGRUCell",
+    "IndyLSTMCell",
+    "InputProjectionWrapper",
+    "IntersectionRNNCell",
+    "LSTMBlockCell",
     "LSTMCell",
     "LSTMStateTuple",
     "LayerNormBasicLSTMCell",
+    "LayerNormLSTMCell",
+    "LayerRNNCell",
+    "MinimalRNNCell",
     "MultiRNNCell",
+    "NASCell",
+    "OutputProjectionWrapper",
+    "PhasedLSTMCell",
     "RNNCell",
     "ResidualWrapper",
+    "SRUCell",
+    "UGRNNCell",
+    "WeightNormLSTMCell",
+    "best_effort_input_batch_size",
     "stack_bidirectional_dynamic_rnn",
     "stack_bidirectional_rnn",
     "static_bidirectional_rnn",

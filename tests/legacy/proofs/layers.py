@@ -516,7 +516,7 @@ def knows_a_cell(check):
 CELLS = "tf.contrib.rnn"
 
 
-@proves(*below(CELLS, "LSTMBlockCell GRUBlockCellV2"))
+@proves(*below(CELLS, "LSTMBlockCell GRUBlockCell GRUBlockCellV2"))
 def is_a_cell(cell):
     def build():
         return tf.nn.dynamic_rnn(cell(3), tf.ones([2, 4, 5]), dtype=tf.float32)[0]
