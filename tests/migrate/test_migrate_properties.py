@@ -150,7 +150,8 @@ def test_any_module(text):
 HERE = pathlib.Path(__file__).parents[1]
 # They have the original's private modules, which have no names in `tf` after migration for `meant`
 # to compare; test_migrated_names looks at each of them.
-PRIVATE = [HERE / "legacy/subclass_probe.py", HERE / "conformance/scenarios/heads.py"]
+SCENARIOS = HERE / "conformance/scenarios"
+PRIVATE = [HERE / "legacy/subclass_probe.py", SCENARIOS / "heads.py", SCENARIOS / "canned.py"]
 FILES = [
     path
     for path in sorted(HERE.rglob("*.py"))

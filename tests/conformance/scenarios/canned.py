@@ -5,6 +5,7 @@ import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
 from scenarios import models
 from tensorflow.python.feature_column import feature_column as old_columns
+from tensorflow_estimator.python.estimator.canned import head as heads_of_1
 
 fc = tf.feature_column
 REDUCTION = tf2.keras.losses.Reduction
@@ -136,10 +137,17 @@ def linear_regressor_of_several_values_of_2(model_dir, record):
 
 
 def linear_estimator(model_dir, record):
-    head = tf.estimator.MultiClassHead(3, weight_column="weight")
+    head = heads_of_1._multi_class_head_with_softmax_cross_entropy_loss(3, "weight")
     estimator = tf.estimator.LinearEstimator(
         head, _wide(), config=_config(model_dir), optimizer="RMSProp"
     )
+    _through(estimator, record, CLASSES)
+
+
+def a_head_of_2_below_a_model_of_1(model_dir, record):
+    """It wants an optimizer of Keras."""
+    head = tf.estimator.MultiClassHead(3)
+    estimator = tf.estimator.LinearEstimator(head, _wide(), config=_config(model_dir))
     _through(estimator, record, CLASSES)
 
 
@@ -190,10 +198,11 @@ def dnn_regressor_with_options_of_2(model_dir, record):
 
 
 def dnn_estimator(model_dir, record):
+    head = heads_of_1._regression_head(label_dimension=2)
     estimator = tf.estimator.DNNEstimator(
-        tf.estimator.MultiLabelHead(2), [3], _deep(), config=_config(model_dir), optimizer="SGD"
+        head, [3], _deep(), config=_config(model_dir), optimizer="SGD"
     )
-    _through(estimator, record, np.stack([LABELS, 1 - LABELS], axis=1))
+    _through(estimator, record, np.stack([TARGETS, -TARGETS], axis=1))
 
 
 def dnn_estimator_of_2(model_dir, record):

@@ -5,7 +5,7 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
 from proofs import evaluate, proves
-from tpu_estimator_compat.canned import heads
+from tpu_estimator_compat.canned.heads.contrib import regression_head
 from tpu_estimator_compat.estimator import RunConfig
 
 ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
@@ -60,23 +60,23 @@ def trains_a_baseline(model, tmp_path):
 
 @proves("tf.estimator.LinearEstimator", f"{CONTRIB}.LinearEstimator")
 def trains_a_linear_model_below_a_head(model, tmp_path):
-    trained(model(heads.RegressionHead(), [COLUMN], config=config(tmp_path)))
+    trained(model(regression_head(), [COLUMN], config=config(tmp_path)))
 
 
 @proves("tf.estimator.DNNEstimator", f"{CONTRIB}.DNNEstimator")
 def trains_a_deep_model_below_a_head(model, tmp_path):
-    trained(model(heads.RegressionHead(), [4], [COLUMN], config=config(tmp_path)))
+    trained(model(regression_head(), [4], [COLUMN], config=config(tmp_path)))
 
 
 @proves("tf.estimator.DNNLinearCombinedEstimator", f"{CONTRIB}.DNNLinearCombinedEstimator")
 def trains_a_wide_and_deep_model_below_a_head(model, tmp_path):
-    head = heads.RegressionHead()
+    head = regression_head()
     trained(model(head, linear_feature_columns=[COLUMN], config=config(tmp_path)))
 
 
 @proves("tf.estimator.BaselineEstimator", f"{CONTRIB}.BaselineEstimator")
 def trains_a_baseline_below_a_head(model, tmp_path):
-    trained(model(heads.RegressionHead(), config=config(tmp_path)))
+    trained(model(regression_head(), config=config(tmp_path)))
 
 
 @proves(*deep("linear"))
