@@ -56,6 +56,7 @@ ESTIMATOR_NAMES = HOOK_NAMES | {
     "TrainSpec",
     "VocabInfo",
     "WarmStartSettings",
+    "add_metrics",
     "experimental",
     "export",
     "inputs",

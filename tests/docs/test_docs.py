@@ -31,6 +31,12 @@ EFFECTS = {
     "checkpoints.md": """
 np.testing.assert_array_equal(*kernels)
 """,
+    "canned.md": """
+assert results["accuracy"] > 0.8, results
+assert "dnn/hiddenlayer_0/kernel/t_0/Adagrad" in classifier.get_variable_names()
+assert "training/Ftrl/linear/linear_model/x/weights/accumulator" in slots
+assert estimator.get_variable_value("global_step") == 10
+""",
     "host_call.md": """
 import glob
 events = [e for f in glob.glob(f"{MODEL_DIR}/*tfevents*") for e in tf.train.summary_iterator(f)]

@@ -20,9 +20,9 @@ def install(everywhere: bool) -> None:
     Args:
       everywhere: whether `import tensorflow` is to give TensorFlow 1's names, too.
     """
-    v1 = tf.compat.v1
-    if hasattr(v1, "contrib"):  # it is TensorFlow 1
+    if tf.__version__.startswith("1."):
         return
+    v1 = tf.compat.v1
     slim = _slim()  # it is to see the TensorFlow that it was written for
     tpu = _module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
     contrib = _module(
