@@ -6,6 +6,7 @@ What they do in an `Estimator` is judged by the original, in `tests/conformance`
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.feature_column import feature_column
 
 import tpu_estimator_compat.tpu as tpu
 from tpu_estimator_compat.canned import heads
@@ -43,6 +44,13 @@ def test_weighted_losses_and_metrics_of_two_classes():
         (WEIGHTS * ANSWERS * above).sum() / (WEIGHTS * above).sum(),
         rtol=1e-6,
     )
+
+
+def test_weights_of_a_column_of_tensorflow_1():
+    column = feature_column._numeric_column("weight")
+    features, logits = {"weight": WEIGHTS[:, None]}, 2 * X
+    loss = heads.BinaryClassHead(column).loss(ANSWERS, logits, features)
+    assert loss == heads.BinaryClassHead("weight").loss(ANSWERS, logits, features)
 
 
 def test_no_labels_have_a_baseline_of_zero():

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.feature_column import feature_column_v2
+from tensorflow.python.feature_column import feature_column, feature_column_v2
 from tensorflow.python.util import function_utils
 
 from tpu_estimator_compat.canned.heads.arguments import Number
@@ -135,13 +135,12 @@ def weights(
         return 1.0
     if isinstance(weight_column, str):
         weight_column = tf.feature_column.numeric_column(weight_column, shape=(1,))
-    if not isinstance(weight_column, feature_column_v2.DenseColumn):
+    if not isinstance(weight_column, feature_column_v2.DenseColumn | feature_column._DenseColumn):
         raise TypeError(
             "Weight column must be either a string or _DenseColumn. "
             f"Given type: {type(weight_column)}."
         )
-    cache = feature_column_v2.FeatureTransformationCache(features or {})
-    values = weight_column.get_dense_tensor(cache, None)
+    values = _values_of(weight_column, features or {})
     if not (values.dtype.is_floating or values.dtype.is_integer):
         raise ValueError(f"Weight column should be castable to float. Given dtype: {values.dtype}")
     values = tf.cast(values, tf.float32)
@@ -157,6 +156,13 @@ def weights(
     if per_logit and values.shape.rank is not None and values.shape[-1] not in (None, 1):
         expected = tf.shape(logits)
     return _expect(expected, tf.shape(values), values, message, "weights")
+
+
+def _values_of(column: Any, features: Mapping[str, Any]) -> tf.Tensor:
+    if isinstance(column, feature_column_v2.DenseColumn):
+        cache = feature_column_v2.FeatureTransformationCache(features)
+        return column.get_dense_tensor(cache, None)
+    return column._get_dense_tensor(feature_column._LazyBuilder(features))
 
 
 def custom_loss(
