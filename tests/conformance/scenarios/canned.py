@@ -1,5 +1,7 @@
 """Canned models: linear, deep, wide and deep, and baselines, of both TensorFlows."""
 
+import contextlib
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
@@ -58,10 +60,19 @@ def _config(model_dir):
     return tf.estimator.RunConfig(model_dir=model_dir, tf_random_seed=5, save_summary_steps=1)
 
 
+@contextlib.contextmanager
+def _without_log():
+    """For trainings: the original reads the step for its first line while the step changes it."""
+    tf.logging.set_verbosity(tf.logging.WARN)
+    yield
+    tf.logging.set_verbosity(tf.logging.INFO)
+
+
 def _through(estimator, record, labels, keys=tuple(FEATURES)):
     """Trains, evaluates and predicts."""
     input_fn = _input_fn(labels, keys)
-    estimator.train(input_fn, steps=3)
+    with _without_log():
+        estimator.train(input_fn, steps=3)
     record(estimator.evaluate(input_fn))
     record(list(estimator.predict(input_fn)))
     for name in estimator.get_variable_names():
@@ -121,7 +132,8 @@ def _combined(estimator_class, model_dir, record, combiner):
     estimator = estimator_class(
         columns, model_dir, label_dimension=2, sparse_combiner=combiner, optimizer="SGD"
     )
-    estimator.train(_several_values, steps=2)
+    with _without_log():
+        estimator.train(_several_values, steps=2)
     record(estimator.evaluate(_several_values, steps=1))
     record(estimator.get_variable_value("linear/linear_model/id_weighted_by_of_id/weights"))
 
@@ -234,7 +246,8 @@ def dnn_with_shared_embeddings(model_dir, record):
     with tf.Graph().as_default():  # which tells the function that columns are to be of 1
         columns = _shared()
     estimator = tf.estimator.DNNClassifier([2], columns, config=_config(model_dir))
-    estimator.train(_two_ids, steps=2)
+    with _without_log():
+        estimator.train(_two_ids, steps=2)
     record(estimator.get_variable_names(), estimator.evaluate(_two_ids, steps=1))
 
 
@@ -252,7 +265,8 @@ def dnn_with_old_columns(model_dir, record):
 def old_columns_in_2(model_dir, record):
     """They are refused."""
     _, deep = _old()
-    tf2.estimator.DNNClassifier([2], deep, model_dir).train(_input_fn(LABELS), steps=1)
+    with _without_log():
+        tf2.estimator.DNNClassifier([2], deep, model_dir).train(_input_fn(LABELS), steps=1)
 
 
 def wide_and_deep_classifier(model_dir, record):
@@ -335,7 +349,8 @@ def baseline_of_several_features_of_2(model_dir, record):
 def _refused(record, make, *arguments, **named):
     try:
         made = make(*arguments, **named)
-        made.train(_input_fn(LABELS), steps=1)
+        with _without_log():
+            made.train(_input_fn(LABELS), steps=1)
     except (ValueError, TypeError, KeyError) as error:
         record(type(error).__name__, str(error).split("ValueError: ")[-1].strip())  # without lines
 
@@ -376,13 +391,15 @@ def features_that_are_no_dict(model_dir, record):
     def input_fn():
         return tf.data.Dataset.from_tensors((NUMBERS, LABELS))
 
-    tf.estimator.LinearClassifier([fc.numeric_column("a")], model_dir).train(input_fn)
+    with _without_log():
+        tf.estimator.LinearClassifier([fc.numeric_column("a")], model_dir).train(input_fn)
 
 
 def _exported(api, model_dir, record):
     columns = [fc.numeric_column("a"), fc.categorical_column_with_identity("id", 4)]
     estimator = api.estimator.LinearClassifier(columns, model_dir)
-    estimator.train(_input_fn(LABELS), steps=2)
+    with _without_log():
+        estimator.train(_input_fn(LABELS), steps=2)
     spec = fc.make_parse_example_spec(columns)
     receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
     path = estimator.export_saved_model("exported", receiver)
@@ -405,12 +422,15 @@ def _warm(api, model_dir, record):
     def made(folder, **arguments):
         return api.estimator.DNNClassifier([2], _deep(), config=_config(folder), **arguments)
 
-    made(f"{model_dir}_first").train(_input_fn(LABELS), steps=2)
+    with _without_log():
+        made(f"{model_dir}_first").train(_input_fn(LABELS), steps=2)
     second = made(f"{model_dir}_second", warm_start_from=f"{model_dir}_first")
-    record(second.train(_input_fn(LABELS), steps=1).evaluate(_input_fn(LABELS)))
+    with _without_log():
+        record(second.train(_input_fn(LABELS), steps=1).evaluate(_input_fn(LABELS)))
     settings = tf.estimator.WarmStartSettings(f"{model_dir}_first", ".*embedding_weights")
     third = made(f"{model_dir}_third", warm_start_from=settings)
-    record(third.train(_input_fn(LABELS), steps=1).evaluate(_input_fn(LABELS)))
+    with _without_log():
+        record(third.train(_input_fn(LABELS), steps=1).evaluate(_input_fn(LABELS)))
 
 
 def warm_starts(model_dir, record):
