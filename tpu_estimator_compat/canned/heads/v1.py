@@ -126,6 +126,9 @@ class _StandardHead(_Head):
       ValueError: `loss_reduction` is none of these, or NONE.
     """
 
+    _metric_predictions: tuple[str, ...]
+    """Keys of the predictions that metrics are made of."""
+
     def __init__(self, problem: Problem, loss_reduction: str, name: str | None):
         arguments.check_reduction(loss_reduction, _Reduction)
         self._problem, self._loss_reduction, self._name = problem, loss_reduction, name
@@ -157,12 +160,6 @@ class _StandardHead(_Head):
         weights: float | tf.Tensor,
     ) -> MetricOps:
         """Values and update ops of metrics, by their keys without the head's name."""
-
-    def _predicted_for_metrics(
-        self, predictions: Mapping[str, tf.Tensor]
-    ) -> Mapping[str, tf.Tensor]:
-        """Those predictions that metrics are made of."""
-        return predictions
 
     def _create_tpu_estimator_spec(
         self,
@@ -220,7 +217,7 @@ class _StandardHead(_Head):
             "losses": made.unreduced_loss,
             "weights": made.weights,
             "regularization": regularization,
-            **self._predicted_for_metrics(predictions),
+            **{key: predictions[key] for key in self._metric_predictions},
         }
         sent = {name: value for name, value in given.items() if tf.is_tensor(value)}
         own = ("labels", "losses", "weights", "regularization")
@@ -241,6 +238,8 @@ class _StandardHead(_Head):
 class _BinaryHead(_StandardHead):
     """One of two classes."""
 
+    _metric_predictions = (PredictionKeys.LOGISTIC, PredictionKeys.CLASS_IDS)
+
     def __init__(
         self,
         weight_column: Any,
@@ -254,12 +253,6 @@ class _BinaryHead(_StandardHead):
         vocabulary = arguments.checked_vocabulary(label_vocabulary, TypeError)
         arguments.check_loss_fn(loss_fn, ("features",))
         super().__init__(Binary(weight_column, loss_fn, vocabulary), loss_reduction, name)
-
-    def _predicted_for_metrics(
-        self, predictions: Mapping[str, tf.Tensor]
-    ) -> Mapping[str, tf.Tensor]:
-        wanted = PredictionKeys.LOGISTIC, PredictionKeys.CLASS_IDS
-        return {key: predictions[key] for key in wanted}
 
     def _metric_ops(
         self,
@@ -281,6 +274,8 @@ class _BinaryHead(_StandardHead):
 class _MultiClassHead(_StandardHead):
     """One of several classes."""
 
+    _metric_predictions = (PredictionKeys.CLASS_IDS,)
+
     def __init__(
         self,
         n_classes: Number,
@@ -295,11 +290,6 @@ class _MultiClassHead(_StandardHead):
         n_classes = arguments.checked_n_classes(n_classes)
         problem = MultiClass(weight_column, loss_fn, n_classes, vocabulary)
         super().__init__(problem, loss_reduction, name)
-
-    def _predicted_for_metrics(
-        self, predictions: Mapping[str, tf.Tensor]
-    ) -> Mapping[str, tf.Tensor]:
-        return {PredictionKeys.CLASS_IDS: predictions[PredictionKeys.CLASS_IDS]}
 
     def _metric_ops(
         self,
@@ -317,6 +307,8 @@ class _MultiClassHead(_StandardHead):
 
 class _MultiLabelHead(_StandardHead):
     """Any number of classes."""
+
+    _metric_predictions = (PredictionKeys.PROBABILITIES,)
 
     def __init__(
         self,
@@ -337,11 +329,6 @@ class _MultiLabelHead(_StandardHead):
         self._vocabulary = vocabulary
         problem = MultiLabel(weight_column, loss_fn, n_classes, vocabulary)
         super().__init__(problem, loss_reduction, name)
-
-    def _predicted_for_metrics(
-        self, predictions: Mapping[str, tf.Tensor]
-    ) -> Mapping[str, tf.Tensor]:
-        return {PredictionKeys.PROBABILITIES: predictions[PredictionKeys.PROBABILITIES]}
 
     def _metric_ops(
         self,
@@ -367,6 +354,8 @@ class _MultiLabelHead(_StandardHead):
 class _RegressionHead(_StandardHead):
     """Numbers."""
 
+    _metric_predictions = (PredictionKeys.PREDICTIONS,)
+
     def __init__(
         self,
         weight_column: Any,
@@ -379,11 +368,6 @@ class _RegressionHead(_StandardHead):
         arguments.check_loss_fn(loss_fn, ("features",))
         problem = Regression(weight_column, loss_fn, label_dimension, inverse_link_fn)
         super().__init__(problem, loss_reduction, name)
-
-    def _predicted_for_metrics(
-        self, predictions: Mapping[str, tf.Tensor]
-    ) -> Mapping[str, tf.Tensor]:
-        return {PredictionKeys.PREDICTIONS: predictions[PredictionKeys.PREDICTIONS]}
 
     def _metric_ops(
         self,

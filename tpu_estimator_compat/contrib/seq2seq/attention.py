@@ -33,6 +33,9 @@ class AttentionMechanism(abc.ABC):
 class _Base(AttentionMechanism):
     """A memory [batch, time, ...], masked by its lengths, with keys made of it by a layer."""
 
+    _SCOPE: str
+    """Of the variables of a score."""
+
     def __init__(
         self,
         query_layer: Any,
@@ -103,6 +106,15 @@ class _Base(AttentionMechanism):
         """State before the first step: the initial weights."""
         return self.initial_alignments(batch_size, dtype)
 
+    def __call__(self, query: tf.Tensor, state: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.variable_scope(None, self._SCOPE, [query]):
+            alignments = self._probabilities(self._score(query), state)
+        return alignments, alignments
+
+    @abc.abstractmethod
+    def _score(self, query: tf.Tensor) -> tf.Tensor:
+        """How well a query goes with each time: [batch, time]."""
+
 
 class LuongAttention(_Base):
     """Products of query and keys (https://arxiv.org/abs/1508.04025), scaled by a variable or not.
@@ -138,11 +150,6 @@ class LuongAttention(_Base):
         self._num_units = num_units
         self._scale = scale
         self._name = name
-
-    def __call__(self, query: tf.Tensor, state: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.variable_scope(None, self._SCOPE, [query]):
-            alignments = self._probabilities(self._score(query), state)
-        return alignments, alignments
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         scale = None
@@ -187,11 +194,6 @@ class BahdanauAttention(_Base):
         self._num_units = num_units
         self._normalize = normalize
         self._name = name
-
-    def __call__(self, query: tf.Tensor, state: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.variable_scope(None, self._SCOPE, [query]):
-            alignments = self._probabilities(self._score(query), state)
-        return alignments, alignments
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         processed = self.query_layer(query)
