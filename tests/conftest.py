@@ -8,6 +8,7 @@ os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # it is in the h
 
 import pytest
 import tensorflow as tf
+from support import python_path
 
 pytest_plugins = ["support.original", "support.client_packages"]
 
@@ -21,6 +22,17 @@ def pytest_configure(config):
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * LOGICAL_CPUS
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_imports():
+    """Processes that tests start import what users' do, and not what else is installed for tests.
+
+    A fixture: workers of pytest-xdist are no such processes.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", python_path.joined(python_path.PLAIN_IMPORTS))
+        yield
 
 
 @pytest.fixture(scope="session")

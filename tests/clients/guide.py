@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+from support import python_path
+
 HERE = pathlib.Path(__file__).parent
 GUIDE = HERE.parents[1] / "migration_guide"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -28,7 +30,7 @@ def walk(page: str, folder: pathlib.Path, clients: pathlib.Path) -> list[str]:
     environment = {
         **os.environ,
         "PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(clients)]),
+        "PYTHONPATH": python_path.joined(HERE.parents[1], clients),
     }
     printed = []
     for block in BLOCK.finditer(text):

@@ -67,7 +67,10 @@ def one_side(python: str, side: str, out: pathlib.Path, scenarios: tuple[str, ..
         done = subprocess.run(
             [*command, "--limit", str(LIMIT), *left],
             cwd=out,  # modules in the working directory are legacy, which ours are not
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+            },
             capture_output=True,
             text=True,
             errors="replace",

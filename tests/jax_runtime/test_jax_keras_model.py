@@ -1,8 +1,12 @@
 """`keras_model()` on JAX's devices: Keras' own loops, with the numbers of TensorFlow's replicas."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support import TESTS
 from support.jax_estimators import on
 from support.legacy_models import examples, make_model_fn, train_input_fn
 
@@ -50,6 +54,29 @@ def test_both_runtimes_agree(numbers, what):
 
 def test_predictions_are_as_many_as_examples(numbers):
     assert numbers["jax"]["predictions"]["class"].shape == (40,)
+
+
+EAGER_TENSORFLOW_1 = """
+import sys
+import tensorflow.compat.v1 as tf
+
+tf.disable_v2_behavior()
+tf.enable_eager_execution()
+sys.path.insert(0, {tests!r})
+from support.jax_estimators import on
+from support.legacy_models import examples, train_input_fn
+
+model = on("jax", 1, {folder!r}).keras_model(train_input_fn)
+model.fit(train_input_fn({{"batch_size": 16}}).take(1), verbose=0)
+print(model.predict(examples(40)[0], batch_size=16, verbose=0)["class"].shape)
+"""
+
+
+@pytest.mark.slow
+def test_predicts_where_tensorflow_1_is_eager(tmp_path):
+    code = EAGER_TENSORFLOW_1.format(tests=str(TESTS), folder=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "(40,)\n", done.stderr
 
 
 def test_weights_that_are_set_are_used(tmp_path):

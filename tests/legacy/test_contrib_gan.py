@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from support import python_path
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = {
@@ -57,7 +58,7 @@ def run(tmp_path):
     def of() -> tuple[str, str]:
         (tmp_path / "script.py").write_text(SCRIPT)
         words = ["-m", "tpu_estimator_compat", "run", "script.py"]
-        paths = os.pathsep.join([str(ROOT), str(tmp_path / "installed")])
+        paths = python_path.joined(ROOT, tmp_path / "installed")
         environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
             [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True

@@ -9,6 +9,7 @@ import sys
 import textwrap
 
 import pytest
+from support import python_path
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -18,7 +19,7 @@ def python(folder: pathlib.Path, source: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(source)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": python_path.joined(ROOT)},
         capture_output=True,
         text=True,
     )

@@ -10,6 +10,7 @@ import sys
 import textwrap
 
 import pytest
+from support import python_path
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -28,7 +29,11 @@ def run(tmp_path):
 
 
 def python(*words: str, folder: pathlib.Path) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": python_path.joined(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
     )

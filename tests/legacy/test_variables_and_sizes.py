@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+from support import python_path
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 SCRIPT = """
@@ -47,7 +49,7 @@ def test_values_of_variables_and_whole_floats_as_sizes(tmp_path: pathlib.Path) -
     done = subprocess.run(
         [sys.executable, "-m", "tpu_estimator_compat", "run", "script.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": python_path.joined(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
     )

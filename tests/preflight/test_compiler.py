@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import stablehlo_modules as modules
 import tensorflow as tf
+from support import python_path
 
 from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModule
 from tpu_estimator_compat.preflight import compiler, topologies
@@ -289,7 +290,7 @@ def test_the_worker_imports_its_own_package_and_no_tensorflow(tmp_path):
     worker = str(package / "preflight" / "worker.py")
     done = subprocess.run(
         [sys.executable, "-P", "-c", IMPORTS, worker, str(tmp_path / "request")],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": python_path.joined(tmp_path)},
         capture_output=True,
         text=True,
     )

@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from support import TESTS
+from support import TESTS, python_path
 from tpu_estimator_compat.compare.environment import lock
 from tpu_estimator_compat.runtime import cache_files
 
@@ -56,7 +56,7 @@ def clients() -> pathlib.Path:
 
 def environment(clients: pathlib.Path) -> dict[str, str]:
     """With this package and the clients in Python's path."""
-    return {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{clients}"}
+    return {**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent, clients)}
 
 
 def _install(home: pathlib.Path) -> None:

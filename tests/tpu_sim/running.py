@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import python_path
 from support.sharing import shared
 
 from tpu_estimator_compat.environment import has_xla_for_cpu
@@ -24,8 +25,7 @@ TESTS = pathlib.Path(__file__).parents[1]
 
 
 def environment() -> dict[str, str]:
-    path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
+    return {**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent, TESTS)}
 
 
 def run_driver(request: dict[str, Any], out: pathlib.Path) -> None:

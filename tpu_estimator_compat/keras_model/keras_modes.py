@@ -355,6 +355,8 @@ def _filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> 
     """`tensor` with its last row repeated, dealt to the replicas in shares of so many rows."""
     rows = tf.minimum(tf.range(share * strategy.num_replicas_in_sync), tf.shape(tensor)[0] - 1)
     parts = tf.split(tf.gather(tensor, rows), strategy.num_replicas_in_sync)
+    if len(parts) == 1:  # TensorFlow's own strategy cannot deal where its version 2 is disabled
+        return parts[0]
     return strategy.experimental_distribute_values_from_function(
         lambda context: parts[context.replica_id_in_sync_group]
     )
