@@ -62,15 +62,13 @@ def one_side(python: str, side: str, out: pathlib.Path, scenarios: tuple[str, ..
     """
     out.mkdir(parents=True)
     left = list(scenarios)
+    path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     while left:
         command = [python, str(HERE / "driver.py"), "--side", side, "--out", str(out)]
         done = subprocess.run(
             [*command, "--limit", str(LIMIT), *left],
             cwd=out,  # modules in the working directory are legacy, which ours are not
-            env={
-                **os.environ,
-                "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-            },
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             capture_output=True,
             text=True,
             errors="replace",
