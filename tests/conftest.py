@@ -1,6 +1,7 @@
 """Shared set-up of the tests: quiet TensorFlow, four logical CPUs, strategies over them."""
 
 import functools
+import gc
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -22,6 +23,8 @@ def pytest_configure(config):
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * LOGICAL_CPUS
     )
+    gc.collect()
+    gc.freeze()  # Python's collector need not look at half a million objects of imports again
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -86,6 +86,8 @@ def main() -> None:
         importlib.import_module("tpu_estimator_compat.tpu")  # once, in no scenario's time
     else:
         assert tf.estimator.Estimator
+    gc.collect()
+    gc.freeze()  # collections, of which each scenario has two, need not look at what is imported
     for name in args.names:
         (args.out / "current").write_text(name)
         observed = run(name, args.out, args.limit)
