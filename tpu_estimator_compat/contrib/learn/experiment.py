@@ -99,8 +99,8 @@ class Experiment:
     ):
         if not isinstance(estimator, AnyEstimator):
             raise ValueError(
-                "`estimator` must be a `tf.estimator.Estimator`, or one of `tf.contrib.learn`, got "
-                f"{estimator!r}."
+                f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}. One of "
+                "`tf.contrib.learn` will do, too."
             )
         if eval_metrics is not None and isinstance(estimator, Estimator):
             raise ValueError(
@@ -315,15 +315,16 @@ class Experiment:
     def _evaluate(
         self, name: str | None, checkpoint_path: str | None = None, steps: int | None = None
     ) -> dict[str, Any]:
-        of_learn = isinstance(self.estimator, BaseEstimator)
-        return self.estimator.evaluate(
-            input_fn=self._eval_input_fn,
-            steps=steps or self.eval_steps,
-            hooks=self._eval_hooks,
-            checkpoint_path=checkpoint_path,
-            name=name,
-            **({"metrics": self._eval_metrics} if of_learn else {}),
-        )
+        options: dict[str, Any] = {
+            "input_fn": self._eval_input_fn,
+            "steps": steps or self.eval_steps,
+            "hooks": self._eval_hooks,
+            "checkpoint_path": checkpoint_path,
+            "name": name,
+        }
+        if isinstance(self.estimator, BaseEstimator):
+            return self.estimator.evaluate(metrics=self._eval_metrics, **options)
+        return self.estimator.evaluate(**options)
 
     def _evaluate_and_export(self, path: str | None) -> tuple[dict[str, Any], list[Any]]:
         results = self._evaluate(None, path)
