@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.contrib import datasets
+from tpu_estimator_compat.contrib.learn import datasets
 
 FILES = {"train": 20, "t10k": 4}
 

@@ -6,9 +6,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat import estimator as estimators
-from tpu_estimator_compat.contrib import experiment
-from tpu_estimator_compat.contrib.experiment import Experiment
-from tpu_estimator_compat.contrib.export_strategy import ExportStrategy, make_export_strategy
+from tpu_estimator_compat.contrib.learn import experiment
+from tpu_estimator_compat.contrib.learn.experiment import Experiment
+from tpu_estimator_compat.contrib.learn.export_strategy import ExportStrategy, make_export_strategy
 
 
 def model_fn(features, labels, mode):

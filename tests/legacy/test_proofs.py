@@ -15,6 +15,7 @@ from proofs import (  # noqa: F401
     internals,
     keras_python,
     layers,
+    learn,
     others,
     tensorflow_python,
     tpu,

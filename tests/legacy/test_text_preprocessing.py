@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.contrib.text_preprocessing import (
+from tpu_estimator_compat.contrib.learn.text_preprocessing import (
     ByteProcessor,
     CategoricalVocabulary,
     VocabularyProcessor,

@@ -3,7 +3,8 @@
 An input_fn may return a Dataset, tensors of a one-shot or initializable iterator, or bare tensors;
 it may make hash tables and random ops. All of that is legal only in a graph, so it gets one. A
 Dataset comes back as its variant tensor, evaluated once; tensors become a dataset that runs the
-pruned graph again for every element, or where queues are, a session on all of it.
+pruned graph again for every element, or where queues are, a session on all of it; where they are
+made of placeholders, one of what hooks feed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
-from tpu_estimator_compat.inputs import feature_keys, queues
+from tpu_estimator_compat.inputs import feature_keys, fed, queues
 from tpu_estimator_compat.program import graph_building, graph_def
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.session import GraphSession, HostFunction
@@ -132,6 +133,11 @@ def session_of(dataset: tf.data.Dataset) -> GraphSession | None:
     return source and source[0]
 
 
+def fed_input_of(dataset: tf.data.Dataset) -> fed.FedInput | None:
+    """What hooks feed of what `call_input_fn` gave; None for nothing."""
+    return getattr(dataset, "_legacy_fed", None)
+
+
 def tensor_names(dataset: tf.data.Dataset) -> list[str]:
     """What the tensors of an element are called in a graph that input_fn and model_fn share.
 
@@ -234,6 +240,11 @@ def _of_tensors(
     """A dataset of what the tensors of an element are, each time that they are run."""
     if queues.are_in(graph):
         return _packed(queues.dataset(graph, tensors), element)
+    if fed.are_fed(tensors):
+        source = fed.FedInput(GraphSession(graph, store), tensors)
+        dataset = _packed(source.dataset(), element)
+        dataset._legacy_fed = source
+        return dataset
     program = ReplicaProgram(graph, [], tensors)
     store.prepare(program.handles, replicated=False)
 

@@ -17,11 +17,13 @@ from tensorflow.python.distribute.input_lib import _enable_get_next_as_optional
 from tensorflow.python.ops import gen_dataset_ops
 
 from tpu_estimator_compat.inputs.calling import (
+    fed_input_of,
     reruns_graph,
     runs_python,
     session_of,
     tensor_names,
 )
+from tpu_estimator_compat.inputs.fed import FedInput
 from tpu_estimator_compat.inputs.modes import InputMode
 from tpu_estimator_compat.program.session import GraphSession
 from tpu_estimator_compat.runtime import eager, workers
@@ -40,7 +42,8 @@ class DeployedInput:
         dealt to the replicas in turn.
       strategy: the replicas.
       reads_ahead: whether elements may be read before they are needed. Not where Python makes the
-        elements of a prediction: it may wait for earlier predictions before it gives the next.
+        elements of a prediction: it may wait for earlier predictions before it gives the next. Nor
+        where hooks feed them.
       sleep_secs: how long to wait before the first element.
       runs_python: whether Python makes them, which other machines do not have.
       reruns_graph: whether tensors make the elements, whose state tf.data does not know.
@@ -51,6 +54,7 @@ class DeployedInput:
       sessions: of the graphs in which input_fn ran: hooks initialise its iterators there.
       names: of an element's tensors in a graph that input_fn and model_fn share; none where they
         are not known.
+      fed: of the elements, those that hooks feed.
     """
 
     datasets: Sequence[tf.data.Dataset]
@@ -64,6 +68,7 @@ class DeployedInput:
     replicas_per_element: int | None = None
     sessions: Sequence[GraphSession] = ()
     names: Sequence[str] = ()
+    fed: Sequence[FedInput] = ()
 
     @property
     def element_spec(self) -> Structure:
@@ -199,11 +204,12 @@ def feed(datasets: Sequence[tf.data.Dataset], input_mode: InputMode) -> Deployed
       The feed. In PREDICT on TPU its elements are `padding.Padded`.
     """
     python = any(map(runs_python, datasets))
+    fed = [source for source in map(fed_input_of, datasets) if source is not None]
     with eager.eager_mode(), tf.device("/cpu:0"):
         return DeployedInput(
             input_mode.deal(datasets),
             input_mode.topology.strategy,
-            reads_ahead=input_mode.mode != ModeKeys.PREDICT or not python,
+            reads_ahead=not fed and (input_mode.mode != ModeKeys.PREDICT or not python),
             sleep_secs=input_mode.sleep_secs,
             runs_python=python,
             reruns_graph=any(map(reruns_graph, datasets)),
@@ -211,4 +217,5 @@ def feed(datasets: Sequence[tf.data.Dataset], input_mode: InputMode) -> Deployed
             replicas_per_element=input_mode.topology.replicas_per_element,
             sessions=[s for s in map(session_of, datasets) if s is not None],
             names=tensor_names(datasets[0]),
+            fed=fed,
         )

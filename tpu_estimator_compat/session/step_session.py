@@ -79,12 +79,14 @@ class StepSession(GraphSession):
         """See `GraphSession`.
 
         What is input_fn's own, such as the initializer of its iterator, runs in its graph: input_fn
-        and model_fn once had the same one.
+        and model_fn once had the same one. So are its placeholders fed there.
         """
         graph = _graph_of_first(fetches)
         for session in self._input.sessions if graph is not self.graph else ():
             if graph is session.graph:
                 return session.run(fetches, feed_dict, options, run_metadata)
+        for source in self._input.fed if feed_dict else ():
+            feed_dict = source.take(feed_dict)
         return super().run(fetches, feed_dict, options, run_metadata)
 
     def _evaluate(

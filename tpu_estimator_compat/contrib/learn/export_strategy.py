@@ -48,7 +48,7 @@ class ExportStrategy(NamedTuple):
 
 def make_export_strategy(
     serving_input_fn: Callable[[], Any],
-    default_output_alternative_key: None = None,
+    default_output_alternative_key: str | None = None,
     assets_extra: dict[str, str] | None = None,
     as_text: bool = False,
     exports_to_keep: int | None = 5,
@@ -58,30 +58,33 @@ def make_export_strategy(
 
     Args:
       serving_input_fn: as `export_savedmodel` takes it.
-      default_output_alternative_key: None: estimators of `tf.contrib.learn` took it.
+      default_output_alternative_key: as an estimator of `tf.contrib.learn` takes it.
       assets_extra: as `export_savedmodel` takes it.
       as_text: as `export_savedmodel` takes it.
       exports_to_keep: how many of the newest; None, or 0, for all.
       strip_default_attrs: as `export_savedmodel` takes it.
 
-    Raises:
-      ValueError: `default_output_alternative_key` is given.
+    Returns:
+      The strategy. Exporting a `tf.estimator.Estimator` raises ValueError where
+      `default_output_alternative_key` is given.
     """
-    if default_output_alternative_key is not None:
-        raise ValueError(
-            "default_output_alternative_key is not supported in core Estimator. Given: "
-            f"{default_output_alternative_key}"
-        )
 
     def export_fn(
-        estimator: Estimator,
+        estimator: Any,
         export_dir_base: str,
         checkpoint_path: str | None = None,
         strip_default_attrs: bool | None = False,
     ) -> Any:
+        default = default_output_alternative_key
+        if default is not None and isinstance(estimator, Estimator):
+            raise ValueError(
+                "default_output_alternative_key is not supported in core Estimator. Given: "
+                f"{default}"
+            )
         path = estimator.export_savedmodel(
             export_dir_base,
             serving_input_fn,
+            **({} if default is None else {"default_output_alternative_key": default}),
             assets_extra=assets_extra,
             as_text=as_text,
             checkpoint_path=checkpoint_path,

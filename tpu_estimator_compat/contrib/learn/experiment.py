@@ -12,15 +12,21 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.contrib.export_strategy import ExportStrategy
 from tpu_estimator_compat.contrib.hparams import HParams
-from tpu_estimator_compat.contrib.monitors import ValidationMonitor, replace_monitors_with_hooks
+from tpu_estimator_compat.contrib.learn.estimator import BaseEstimator
+from tpu_estimator_compat.contrib.learn.export_strategy import ExportStrategy
+from tpu_estimator_compat.contrib.learn.monitors import (
+    ValidationMonitor,
+    replace_monitors_with_hooks,
+)
 from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.estimator.tpu import TPUEstimator
 
 _ONE_PASS = "one_pass"  # the name of evaluations that are not continuous
 _STEPS_PER_ITERATION = 1000
 _SECONDS_BETWEEN_WARNINGS = 600
+
+AnyEstimator = Estimator | BaseEstimator
 
 
 class _EvaluationListener(tf.train.CheckpointSaverListener):
@@ -46,10 +52,10 @@ class Experiment:
     """An estimator with what it is trained and evaluated on.
 
     Args:
-      estimator: a `tf.estimator.Estimator`.
+      estimator: a `tf.estimator.Estimator`, or one of `tf.contrib.learn`.
       train_input_fn: input of the training.
       eval_input_fn: input of evaluations.
-      eval_metrics: None: estimators of `tf.contrib.learn` took it.
+      eval_metrics: names to `MetricSpec`s, for an estimator of `tf.contrib.learn`.
       train_steps: `global_step` at which training ends; None for the end of the data.
       eval_steps: steps of an evaluation; None for all of the data.
       train_monitors: monitors and hooks of the training.
@@ -72,10 +78,10 @@ class Experiment:
 
     def __init__(
         self,
-        estimator: Estimator,
+        estimator: AnyEstimator,
         train_input_fn: Callable[..., Any],
         eval_input_fn: Callable[..., Any],
-        eval_metrics: None = None,
+        eval_metrics: dict[str, Any] | None = None,
         train_steps: int | None = None,
         eval_steps: int | None = 100,
         train_monitors: Iterable[Any] | None = None,
@@ -91,9 +97,12 @@ class Experiment:
         saving_listeners: Any = None,
         check_interval_secs: float = 5,
     ):
-        if not isinstance(estimator, Estimator):
-            raise ValueError(f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}.")
-        if eval_metrics is not None:
+        if not isinstance(estimator, AnyEstimator):
+            raise ValueError(
+                f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}. One of "
+                "`tf.contrib.learn` will do, too."
+            )
+        if eval_metrics is not None and isinstance(estimator, Estimator):
             raise ValueError(
                 "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use "
                 "`eval_metric_ops` in `tf.estimator.EstimatorSpec` instead."
@@ -105,7 +114,10 @@ class Experiment:
                 "`Experiment` class cannot work with `tf.contrib.tpu.TPUEstimator`. Please call "
                 "`TPUEstimator` train/evaluate directly."
             )
+        if saving_listeners and isinstance(estimator, BaseEstimator):
+            raise ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`.")
         self.estimator = estimator
+        self._eval_metrics = eval_metrics
         self.train_steps = train_steps
         self.eval_steps = eval_steps
         self._train_input_fn, self._eval_input_fn = train_input_fn, eval_input_fn
@@ -124,9 +136,9 @@ class Experiment:
         self.reset_export_strategies(export_strategies)
 
     @property
-    def eval_metrics(self) -> None:
-        """None: metrics are those of `model_fn`."""
-        return None
+    def eval_metrics(self) -> dict[str, Any] | None:
+        """Metrics of an estimator of `tf.contrib.learn`, besides those of `model_fn`."""
+        return self._eval_metrics
 
     def extend_train_hooks(self, additional_hooks: Iterable[Any]) -> None:
         """Adds hooks or monitors of the training."""
@@ -149,7 +161,7 @@ class Experiment:
         old, self._export_strategies = self._export_strategies, strategies
         return old
 
-    def train(self, delay_secs: float | None = None) -> Estimator:
+    def train(self, delay_secs: float | None = None) -> AnyEstimator:
         """Trains up to `train_steps`.
 
         Args:
@@ -192,7 +204,7 @@ class Experiment:
     def _train_and_evaluate(self, frequency: int | None) -> tuple[dict[str, Any], list[Any]]:
         config = self.estimator.config
         saves = config.save_checkpoints_secs or config.save_checkpoints_steps
-        if self._checkpoint_and_export and saves:
+        if self._checkpoint_and_export and saves and isinstance(self.estimator, Estimator):
             listener = _EvaluationListener(self._evaluate_and_export, self.estimator.model_dir)
             self._train(self._train_monitors, [listener], max_steps=self.train_steps)
             return listener.results
@@ -203,6 +215,7 @@ class Experiment:
                     input_fn=self._eval_input_fn,
                     eval_steps=self.eval_steps,
                     every_n_steps=frequency,
+                    metrics=self._eval_metrics,
                     hooks=self._eval_hooks,
                     check_interval_secs=self._check_interval_secs,
                 )
@@ -290,8 +303,10 @@ class Experiment:
             "their steps are not synchronous. Take several workers in TF_CONFIG."
         )
 
-    def _train(self, monitors: Iterable[Any], listeners: Any = None, **steps: Any) -> Estimator:
+    def _train(self, monitors: Iterable[Any], listeners: Any = None, **steps: Any) -> AnyEstimator:
         hooks = replace_monitors_with_hooks(list(monitors), self.estimator)
+        if isinstance(self.estimator, BaseEstimator):
+            return self.estimator.fit(input_fn=self._train_input_fn, monitors=hooks, **steps)
         listeners = [*(self._saving_listeners or []), *(listeners or [])] or None
         return self.estimator.train(
             self._train_input_fn, hooks=hooks, saving_listeners=listeners, **steps
@@ -300,13 +315,16 @@ class Experiment:
     def _evaluate(
         self, name: str | None, checkpoint_path: str | None = None, steps: int | None = None
     ) -> dict[str, Any]:
-        return self.estimator.evaluate(
-            self._eval_input_fn,
-            steps=steps or self.eval_steps,
-            hooks=self._eval_hooks,
-            checkpoint_path=checkpoint_path,
-            name=name,
-        )
+        options: dict[str, Any] = {
+            "input_fn": self._eval_input_fn,
+            "steps": steps or self.eval_steps,
+            "hooks": self._eval_hooks,
+            "checkpoint_path": checkpoint_path,
+            "name": name,
+        }
+        if isinstance(self.estimator, BaseEstimator):
+            return self.estimator.evaluate(metrics=self._eval_metrics, **options)
+        return self.estimator.evaluate(**options)
 
     def _evaluate_and_export(self, path: str | None) -> tuple[dict[str, Any], list[Any]]:
         results = self._evaluate(None, path)

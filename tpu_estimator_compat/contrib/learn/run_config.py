@@ -1,4 +1,4 @@
-"""`tf.contrib.learn`: its RunConfig, by which scripts configured an Estimator of `tf`."""
+"""`tf.contrib.learn.RunConfig`, by which scripts also configured an Estimator of `tf`."""
 
 from __future__ import annotations
 
