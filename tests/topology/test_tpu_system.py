@@ -95,6 +95,14 @@ def test_master_and_evaluation_master():
     assert {resolver.get_job_name() for resolver in found} == {"tpu_worker"}
 
 
+def test_a_local_master_is_this_process():
+    config = tpu.RunConfig(master="local", evaluation_master="local")
+    assert config.master == "local"
+    for mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
+        assert tpu_system.find(config, mode) is None
+        assert not tpu_system.is_seen(config, mode)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -47,8 +47,9 @@ class RunConfig(run_config.RunConfig):
             if address is not None:
                 check_type(address, name, (str, bytes), "the address of a worker (str)")
         self._set_masters(master, evaluation_master)
-        if cluster:
-            self._join_cluster(cluster.cluster_spec())
+        if cluster not in (None, ""):
+            # A resolver that found no TPU is false, and may refuse to tell its cluster.
+            self._join_cluster(cluster.cluster_spec() if cluster else None)
 
     def _set_masters(self, master: str | None, evaluation_master: str | None) -> None:
         if master is not None:

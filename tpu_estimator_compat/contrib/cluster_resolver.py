@@ -24,7 +24,7 @@ class TPUClusterResolver:
     A TPU's name or address gives TensorFlow's own resolver. With an empty name, or none, it is that
     of the TPU that the environment names or this machine has; without one it is a
     `topology.LocalResolver`, which `RunConfig` and `TPUStrategy` take for no TPU. TensorFlow's own
-    raises an error then.
+    raises a ValueError then; this one does where a script asks for the cluster.
 
     Args:
       tpu: name or address, or a list of one.
@@ -47,7 +47,7 @@ class TPUClusterResolver:
             tpu = tpu[0]
         if tpu:
             return _resolvers.TPUClusterResolver(tpu, *args, **kwargs)
-        return topology.in_environment() or topology.LocalResolver()
+        return topology.in_environment() or topology.LocalResolver(named=tpu is not None)
 
 
 __all__ = [

@@ -10,8 +10,13 @@ import tensorflow as tf
 class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
     """Stands for no TPU: this machine, with a session of its own.
 
-    Legacy scripts make a `TPUClusterResolver` with an empty name whether or not there is a TPU, and
-    pass it to `RunConfig`. In TensorFlow 1 it gave a local session.
+    Legacy scripts make a `TPUClusterResolver` whether or not there is a TPU, and pass it to
+    `RunConfig`. With an empty name it gave a local session in TensorFlow 1; without a name it
+    raised a ValueError. Scripts caught that to find out whether there is a TPU: they get it as soon
+    as they ask for the cluster, and `if resolver:` says no.
+
+    Args:
+      named: whether the script gave a name, though an empty one.
     """
 
     task_type = "worker"
@@ -19,9 +24,24 @@ class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
     rpc_layer = None
     environment = ""
 
+    def __init__(self, named: bool = True) -> None:
+        self._named = named
+
+    def __bool__(self) -> bool:
+        """False: there is no TPU."""
+        return False
+
     def cluster_spec(self) -> None:
-        """None: there is no cluster."""
-        return None
+        """None: there is no cluster.
+
+        Raises:
+          ValueError: the script gave no name, and there is no TPU.
+        """
+        if not self._named:
+            raise ValueError(
+                "Please provide a TPU Name to connect to. There is no TPU here: none is named by "
+                "an argument or the environment, and this machine has none."
+            )
 
     def master(self, task_type: Any = None, task_id: Any = None, rpc_layer: Any = None) -> str:
         """The empty string: a session of this process."""

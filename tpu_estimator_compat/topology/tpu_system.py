@@ -67,9 +67,12 @@ def is_seen(config: RunConfig, mode: str) -> bool:
 
 
 def _master(config: RunConfig, mode: str) -> str | None:
-    """The address of a TPU; in a cluster, a master is this worker's own address."""
+    """The address of a TPU; in a cluster, a master is this worker's own address.
+
+    "local" is a session of this process, as "" is: it names no TPU.
+    """
     master = config.evaluation_master if mode == ModeKeys.EVAL else config.master
-    return master if master and not config.cluster_spec else None
+    return master if master not in ("", "local") and not config.cluster_spec else None
 
 
 def in_environment(**job: str) -> Resolver | None:

@@ -92,3 +92,16 @@ def knows_the_batch(size):
 
 def known_zeros():
     return tf.zeros([5, 3, 2])
+
+
+RECURRENT = "tf.contrib.recurrent"
+
+
+@proves(*below(RECURRENT, ". python.ops.functional_rnn"))
+def unrolls_functionally(module):
+    def build():
+        cell = legacy_cells.GRUCell(4)
+        return module.functional_rnn(cell, tf.ones([2, 3, 4]), dtype=tf.float32)[0]
+
+    assert evaluate(build).shape == (2, 3, 4)
+    assert callable(module.bidirectional_functional_rnn)

@@ -372,8 +372,13 @@ def resolves(resolver_class, tmp_path):
     for resolver in (resolver_class(""), resolver_class(), resolver_class(tpu=[""])):
         assert isinstance(resolver, topology.LocalResolver)
         assert resolver.master() == ""
+        assert not resolver  # scripts ask `if resolver:` whether there is a TPU
         config = tpu.RunConfig(cluster=resolver, model_dir=str(tmp_path))
         assert config.master == ""
+        assert config.session_config.allow_soft_placement
+    assert resolver_class("").cluster_spec() is None
+    with pytest.raises(ValueError, match="Please provide a TPU Name to connect to"):
+        resolver_class().cluster_spec()
     estimator = tpu.TPUEstimator(model_fn, config=config, use_tpu=True, train_batch_size=4)
     estimator.train(input_fn, steps=2)
     with pytest.raises(NotImplementedError, match="multiple TPUs"):
