@@ -1,11 +1,17 @@
 """The end of an input: who waits for its destructor."""
 
+import itertools
+import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
 import tensorflow as tf
 
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
+from tpu_estimator_compat.inputs.calling import call_input_fn, session_of
+from tpu_estimator_compat.inputs.disposal import end_iterators
 from tpu_estimator_compat.runtime import functions
 
 LONG = 30.0  # seconds; only a test that fails waits for so long
@@ -128,3 +134,69 @@ def test_an_iterator_that_somebody_has_is_freed_when_nobody_has(strategy, source
     assert not source.freed.is_set()
     source.released.set()
     assert source.freed.wait(LONG)
+
+
+def elements():
+    dense = tf.data.Dataset.range(9).map(lambda i: (tf.cast(i, tf.float32), tf.as_string([i, i])))
+    sparse = dense.map(lambda f, s: (f, s, tf.sparse.from_dense([f, f])))
+    return tf.compat.v1.data.make_one_shot_iterator(sparse.batch(2).repeat()).get_next()
+
+
+def test_an_iterator_of_the_graph_is_at_its_end():
+    """Whatever it gives: numbers, text, what is sparse, of sizes that nobody knows."""
+    dataset = call_input_fn(lambda: dict(enumerate(elements())), seed=None)
+    iterator = iter(dataset)
+    assert next(iterator)[0].numpy().tolist() == [0, 1]
+    iterators = session_of(dataset).store.iterators()
+    assert len(iterators) == 1
+    end_iterators(iterators)
+    assert len(list(itertools.islice(iterator, 1000))) < 1000  # some were read ahead
+
+
+TRAINS_ON_A_GENERATOR = """
+import gc
+import sys
+
+import tensorflow.compat.v1 as tf
+
+sys.path.insert(0, {tests!r})
+from support.legacy_models import examples, make_estimator
+
+kind, folder = sys.argv[1:]
+features, labels = examples()
+
+
+def generator():
+    while True:
+        yield from zip(features, labels)
+
+
+def input_fn(params):
+    types, shapes = (tf.float32, labels.dtype), (features.shape[1:], labels.shape[1:])
+    dataset = tf.data.Dataset.from_generator(generator, types, shapes).batch(8)
+    if kind == "one_shot":
+        return tf.data.make_one_shot_iterator(dataset).get_next()
+    iterator = tf.data.make_initializable_iterator(dataset)
+    tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+    return iterator.get_next()
+
+
+estimator = make_estimator(folder)
+for _ in range(2):
+    estimator.train(input_fn, steps=3)
+    gc.collect()  # which comes along anywhere
+    estimator.evaluate(input_fn, steps=2)
+    next(estimator.predict(input_fn))
+    gc.collect()
+print("done")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["one_shot", "initializable"])
+def test_a_collection_does_not_wait_for_a_generator(tmp_path, kind):
+    """A process of its own: one that hangs does so with Python's lock, and no test goes on."""
+    code = TRAINS_ON_A_GENERATOR.format(tests=str(pathlib.Path(__file__).parents[1]))
+    command = [sys.executable, "-c", code, kind, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.stdout == "done\n", done.stderr

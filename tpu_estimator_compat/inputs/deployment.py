@@ -23,6 +23,7 @@ from tpu_estimator_compat.inputs.calling import (
     session_of,
     tensor_names,
 )
+from tpu_estimator_compat.inputs.disposal import end_iterators
 from tpu_estimator_compat.inputs.fed import FedInput
 from tpu_estimator_compat.inputs.modes import InputMode
 from tpu_estimator_compat.program.session import GraphSession
@@ -101,6 +102,11 @@ class DeployedInput:
                     lambda context: self._on_its_host(datasets[context.input_pipeline_id])
                 )
             )
+
+    def close(self) -> None:
+        """Frees what iterators of input_fn's graphs read, once nothing iterates over this."""
+        for session in self.sessions:
+            end_iterators(session.store.iterators())
 
     @functools.cached_property
     def _takes_turns(self) -> bool:

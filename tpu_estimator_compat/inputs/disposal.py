@@ -9,13 +9,16 @@ waits with Python's lock in hand.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.program.resources import Resource
 from tpu_estimator_compat.runtime import eager, functions
 
 _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth of that
@@ -40,10 +43,29 @@ class Disposal:
 
     def drop(self) -> None:
         """Frees the iterator: at once as a rule, else in threads that Python's exit waits for."""
-        deadline = time.monotonic() + _PATIENCE
-        for thread in [part.start(0) for part in self._parts]:
-            if thread is not None:
-                thread.join(max(0, deadline - time.monotonic()))
+        _await([part.start(0) for part in self._parts])
+
+
+def end_iterators(iterators: Sequence[Resource]) -> None:
+    """Has iterators of input_fn's graph free what they read; they are at their end then.
+
+    Such an iterator goes with the function that made it, in whatever garbage collection deletes
+    that: with Python's lock in hand. If Python makes what it reads, its destructor has a generator
+    closed, and waits for that lock for ever.
+    """
+    with eager.eager_mode(), tf.device("/cpu:0"):
+        datasets = [iterator.no_data() for iterator in iterators]
+
+    def read(iterator: Resource, dataset: tf.data.Dataset) -> None:
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            iterator.read(dataset)
+
+    _await(
+        [
+            _in_a_thread(functools.partial(read, iterator, dataset))
+            for iterator, dataset in zip(iterators, datasets, strict=True)
+        ]
+    )
 
 
 class _Part:
@@ -58,13 +80,7 @@ class _Part:
 
     def start(self, seconds: float) -> threading.Thread | None:
         """Drops it in a while; returns the thread that does, or None if it is done."""
-        thread = threading.Thread(target=self._free, args=(seconds,), name="input_disposal")
-        try:
-            thread.start()
-        except RuntimeError:  # no more threads: Python is about to exit
-            self._drop()
-            return None
-        return thread
+        return _in_a_thread(functools.partial(self._free, seconds), instead=self._drop)
 
     def _free(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -78,6 +94,27 @@ class _Part:
     def _drop(self) -> None:
         with eager.eager_mode():
             self._held.clear()
+
+
+def _in_a_thread(
+    free: Callable[[], None], instead: Callable[[], None] | None = None
+) -> threading.Thread | None:
+    """The thread that calls `free`; None where it, or what to do instead, is done."""
+    thread = threading.Thread(target=free, name="input_disposal")
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads: Python is about to exit
+        (instead or free)()
+        return None
+    return thread
+
+
+def _await(threads: Sequence[threading.Thread | None]) -> None:
+    """Waits for threads that end as soon as they should."""
+    deadline = time.monotonic() + _PATIENCE
+    for thread in threads:
+        if thread is not None:
+            thread.join(max(0, deadline - time.monotonic()))
 
 
 def _in_a_queue(handle: tf.Tensor) -> tf.queue.QueueBase:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 import tensorflow as tf
 
 from tpu_estimator_compat.program.replica_program import HandleOf, ReplicaProgram
 from tpu_estimator_compat.runtime import functions
+
+_ITERATORS = frozenset({"Iterator", "IteratorV2", "OneShotIterator"})
 
 
 class Resource:
@@ -15,6 +18,7 @@ class Resource:
 
     Attributes:
       handle: its handle; whatever it depends on lives as long as this object.
+      is_iterator: whether it is an iterator of tf.data.
       is_summary_writer: whether it writes events.
 
     Args:
@@ -23,13 +27,47 @@ class Resource:
     """
 
     def __init__(self, op: tf.Operation, handle_of: HandleOf):
+        self.is_iterator = op.type in _ITERATORS
+        self._element_spec = _element_spec(op) if self.is_iterator else ()
         self.is_summary_writer = op.type == "SummaryWriter"
         program = ReplicaProgram.creating(op)
         # A resource without a shared name dies with the function whose kernel made it.
         self._keep = functions.function(lambda: program([], handle_of)[0])
         self.handle = self._keep()
 
+    def no_data(self) -> tf.data.Dataset:
+        """A dataset for an iterator that is at its end at once."""
+        return tf.data.Dataset.range(0).map(self._blank_element)
+
+    def read(self, dataset: tf.data.Dataset) -> None:
+        """Has an iterator read this dataset from now on, and free what it read before."""
+        tf.raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self.handle)
+
+    @tf.autograph.experimental.do_not_convert
+    def _blank_element(self, _: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return tuple(map(_blank, self._element_spec))
+
     def flush(self) -> None:
         """Has a summary writer write what waits; nothing where nobody has opened it."""
         with contextlib.suppress(tf.errors.NotFoundError):
             tf.raw_ops.FlushSummaryWriter(writer=self.handle)
+
+
+def _element_spec(iterator: tf.Operation) -> tuple[tf.TensorSpec, ...]:
+    """Flat: what a composite is made of, or a variant that holds it."""
+    types, shapes = iterator.get_attr("output_types"), iterator.get_attr("output_shapes")
+    return tuple(
+        tf.TensorSpec(tf.TensorShape(shape), dtype)
+        for shape, dtype in zip(shapes, types, strict=True)
+    )
+
+
+def _blank(spec: tf.TensorSpec) -> tf.Tensor:
+    """A tensor that goes with the spec."""
+    sizes = [size or 1 for size in spec.shape.as_list()] if spec.shape.rank else []
+    if spec.dtype != tf.variant:
+        return tf.zeros(sizes, spec.dtype)
+    nothing = tf.raw_ops.EmptyTensorList(
+        element_shape=-1, max_num_elements=-1, element_dtype=tf.float32
+    )
+    return tf.reshape(tf.stack([nothing] * math.prod(sizes)), sizes)

@@ -165,6 +165,10 @@ class VariableStore:
             return None
         return components(self._variables[step.op.name])[0]
 
+    def iterators(self) -> list[Resource]:
+        """Iterators of tf.data among the resources."""
+        return [resource for resource in self._resources.values() if resource.is_iterator]
+
     def flush_summaries(self) -> None:
         """Writes the events that wait, as summary writers did when their session was closed."""
         with eager.eager_mode():

@@ -74,6 +74,7 @@ class StepSession(GraphSession):
         self.runner.close()
         if disposal:
             disposal.drop()
+        self._input.close()
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """See `GraphSession`.
