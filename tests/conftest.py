@@ -53,13 +53,13 @@ def strategy():
 @pytest.fixture
 def tuned(monkeypatch):
     """`tuned(first_piece=2)`: what is prepared from now on goes by these numbers of `Tuning`."""
-    from tpu_estimator_compat.modes import captured_mode
+    from tpu_estimator_compat.estimator import plain_rules
     from tpu_estimator_compat.runtime.tuning import Tuning
 
-    prepare = captured_mode.prepare
+    prepare = plain_rules.prepare
 
     def of(**numbers) -> None:
         given = functools.partial(prepare, tuning=Tuning(**numbers))
-        monkeypatch.setattr(captured_mode, "prepare", given)
+        monkeypatch.setattr(plain_rules, "prepare", given)
 
     return of
