@@ -27,6 +27,12 @@ def pytest_configure(config):
     gc.freeze()  # Python's collector need not look at half a million objects of imports again
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Tests of minutes come first: at the end, one process would have to wait for another."""
+    items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def plain_imports():
     """Processes that tests start import what users' do, and not what else is installed for tests.

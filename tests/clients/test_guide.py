@@ -38,7 +38,7 @@ def test_migrate(tmp_path, clients):
     assert '"refused": 1' in listed
     assert "-import tensorflow as tf" in shown
     assert "Rewrote old.py" in written
-    assert "old.py:5  tf.estimator.LinearRegressor  refused" in written
+    assert "old.py:5  tf.estimator.BoostedTreesRegressor  refused" in written
     assert "Loss for final step" in trained
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-50")
 

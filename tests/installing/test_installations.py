@@ -21,7 +21,7 @@ OTHERS = [name for name in NAMES if name != "tensorflow-2.21"]
 FAST_TESTS = [
     *(("tensorflow-2.19", folders) for folders in (*STEPS, *AROUND_STEPS)),
     # Its Python is that of tensorflow 2.20. What 2.19 and 2.21 offer to everybody, 2.20 offers too.
-    *(("tensorflow-tpu", folders) for folders in STEPS),
+    ("tensorflow-tpu", "program runtime topology"),
 ]
 
 IMPORT = """
@@ -92,6 +92,7 @@ def test_digits(name, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.minutes
 @pytest.mark.parametrize(("name", "directories"), FAST_TESTS)
 def test_fast_tests(name, directories):
     """Every fast test of some folders; in one process, as each imports TensorFlow for seconds."""

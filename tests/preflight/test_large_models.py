@@ -18,7 +18,7 @@ import tpu_estimator_compat as tec
 from tpu_estimator_compat.lowering.findings import Kind
 from tpu_estimator_compat.preflight.report import Verdict
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes]
 
 GIB = 2**30
 BERT_BASE = {

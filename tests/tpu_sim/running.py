@@ -24,6 +24,14 @@ TIMEOUT = 900  # seconds; hangs must not stop the session
 TESTS = pathlib.Path(__file__).parents[1]
 
 
+wanted: set[str] | None = None
+"""Scenarios that the selected tests ask for; None for all."""
+
+
+def _selected(scenarios: Sequence[str]) -> list[str]:
+    return [name for name in scenarios if wanted is None or name in wanted]
+
+
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent, TESTS)}
 
@@ -59,7 +67,7 @@ def on_cores(configuration: Configuration, out: pathlib.Path) -> None:
         "mesh": configuration.mesh,
         "hosts": configuration.hosts,
         "cores_per_replica": configuration.cores_per_replica,
-        "scenarios": configuration.scenarios,
+        "scenarios": _selected(configuration.scenarios),
     }
     if not configuration.remote:
         run_driver(request, out)
@@ -92,7 +100,7 @@ def on_cores(configuration: Configuration, out: pathlib.Path) -> None:
 def on_cpus(replicas: int, scenarios: Sequence[str], out: pathlib.Path) -> None:
     """Runs scenarios on logical CPUs."""
     request = {"mesh": None, "replicas": replicas, "hosts": 1, "cores_per_replica": None}
-    run_driver({**request, "scenarios": scenarios}, out)
+    run_driver({**request, "scenarios": _selected(scenarios)}, out)
 
 
 def jax_devices(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
