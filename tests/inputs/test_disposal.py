@@ -1,13 +1,13 @@
 """The end of an input: who waits for its destructor."""
 
 import itertools
-import pathlib
 import subprocess
 import sys
 import threading
 
 import pytest
 import tensorflow as tf
+from support import TESTS
 
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.inputs.calling import call_input_fn, session_of
@@ -196,7 +196,7 @@ print("done")
 @pytest.mark.parametrize("kind", ["one_shot", "initializable"])
 def test_a_collection_does_not_wait_for_a_generator(tmp_path, kind):
     """A process of its own: one that hangs does so with Python's lock, and no test goes on."""
-    code = TRAINS_ON_A_GENERATOR.format(tests=str(pathlib.Path(__file__).parents[1]))
+    code = TRAINS_ON_A_GENERATOR.format(tests=str(TESTS))
     command = [sys.executable, "-c", code, kind, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.stdout == "done\n", done.stderr

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.inputs import queues
+
 InputFn = Callable[[], Any]
 _QUEUED = "tpu_estimator_compat/queued_input"  # a collection
 
@@ -134,8 +136,7 @@ def note_queued(graph: tf.Graph) -> None:
 
 def are_queued(graph: tf.Graph) -> bool:
     """Whether input in a graph came off a queue in TensorFlow 1: it ends by itself."""
-    runners = graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS)
-    return bool(runners or graph.get_collection(_QUEUED))
+    return bool(queues.runners(graph) or graph.get_collection(_QUEUED))
 
 
 def _check_shuffle(shuffle: Any) -> None:

@@ -14,6 +14,7 @@ from tpu_estimator_compat.contrib.learn.keys import MetricKey
 from tpu_estimator_compat.contrib.learn.metric_spec import MetricSpec
 from tpu_estimator_compat.contrib.learn.model_fn_ops import ModelFnOps
 from tpu_estimator_compat.estimator import EstimatorSpec
+from tpu_estimator_compat.model_fn.calling import declared_arguments
 
 
 def check_model_fn(model_fn: Callable[..., Any], params: Any) -> None:
@@ -53,8 +54,7 @@ def call_model_fn(
     Raises:
       ValueError: it returns something else.
     """
-    declared = function_utils.fn_args(model_fn)
-    result = model_fn(features, labels, **{n: v for n, v in offered.items() if n in declared})
+    result = model_fn(features, labels, **declared_arguments(model_fn, offered))
     if isinstance(result, ModelFnOps):
         return result
     if not isinstance(result, (tuple, list)) or len(result) != 3:
@@ -136,7 +136,7 @@ def _chosen(metrics: Any, predictions: Any, labels: Any, key: Any) -> tuple[Any,
 
 
 def _pair(metric: Any) -> tuple[Any, Any]:
-    """A metric's value and update; a tensor alone is what it is in the last step."""
+    """A metric's value and update; a tensor alone is refused."""
     if isinstance(metric, (tuple, list)) and len(metric) == 2:
         return tuple(metric)
     raise NotImplementedError(

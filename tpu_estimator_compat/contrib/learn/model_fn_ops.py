@@ -113,9 +113,7 @@ def export_output(problem_type: int, tensors: dict[str, Any]) -> Any:
     Raises:
       ValueError: a problem type that there is not.
     """
-    scores = tensors.get(PredictionKey.SCORES)
-    if scores is None:
-        scores = tensors.get(PredictionKey.PROBABILITIES)
+    scores = scores_of(tensors)
     if problem_type == ProblemType.LINEAR_REGRESSION:
         return export.RegressionOutput(scores)
     if problem_type in (ProblemType.CLASSIFICATION, ProblemType.LOGISTIC_REGRESSION):
@@ -123,6 +121,12 @@ def export_output(problem_type: int, tensors: dict[str, Any]) -> Any:
     if problem_type == ProblemType.UNSPECIFIED:
         return export.PredictOutput(tensors)
     raise ValueError(f"Unknown problem_type={problem_type}")
+
+
+def scores_of(tensors: dict[str, Any]) -> Any:
+    """The scores of a head, or else its probabilities; None for neither."""
+    scores = tensors.get(PredictionKey.SCORES)
+    return tensors.get(PredictionKey.PROBABILITIES) if scores is None else scores
 
 
 def _classes(tensors: dict[str, Any]) -> Any:

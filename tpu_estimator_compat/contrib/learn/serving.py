@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.contrib.learn.keys import PredictionKey, ProblemType
-from tpu_estimator_compat.contrib.learn.model_fn_ops import ModelFnOps
+from tpu_estimator_compat.contrib.learn.model_fn_ops import ModelFnOps, scores_of
 from tpu_estimator_compat.estimator import EstimatorSpec, export
 
 _INPUT = "default_input_alternative"
@@ -41,10 +41,11 @@ def build_parsing_serving_input_fn(
       default_batch_size: examples in a request; None for any number.
     """
 
+    receive = export.build_parsing_serving_input_receiver_fn(feature_spec, default_batch_size)
+
     def input_fn() -> InputFnOps:
-        examples = tf.placeholder(tf.string, [default_batch_size], name="input_example_tensor")
-        features = tf.parse_example(examples, feature_spec)
-        return InputFnOps(features, None, {"examples": examples})
+        received = receive()
+        return InputFnOps(received.features, None, received.receiver_tensors)
 
     return input_fn
 
@@ -130,9 +131,7 @@ def _output(problem_type: int, tensors: dict[str, Any]) -> Any:
     classes = tensors.get(PredictionKey.CLASSES)
     if classes is not None and classes.dtype != tf.string:
         classes = None
-    scores = tensors.get(PredictionKey.SCORES)
-    if scores is None:
-        scores = tensors.get(PredictionKey.PROBABILITIES)
+    scores = scores_of(tensors)
     if problem_type == ProblemType.LINEAR_REGRESSION and len(tensors) == 1:
         [value] = tensors.values()
         return export.RegressionOutput(value)
