@@ -491,13 +491,14 @@ def _of_ours_on(replicas: int, scenario: Any) -> Any:
 
 
 _BOTH = {
+    # First: TensorFlow tells so five times in a process, and stale reads may use them up.
+    "global_step_stays": global_step_stays,
     "effects": effects,
     "summaries": functools.partial(summaries, in_host_call=True, init=False),
     "summaries_opened_by_the_model": functools.partial(summaries, in_host_call=False, init=True),
     "summaries_of_a_failed_training": summaries_of_a_failed_training,
     "without_input": without_input,
     "data_ends": data_ends,
-    "global_step_stays": global_step_stays,
     "steps_seen": steps_seen,
     "without_features": without_features,
     "scaffolds": scaffolds,
