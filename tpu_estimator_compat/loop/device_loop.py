@@ -43,6 +43,7 @@ class DeviceLoop:
       tuning: how many steps a call makes, and on which executor, goes by its numbers.
       whole: whether a call makes all steps that are asked for. Where other machines run the same
         loop, TensorFlow matches what they exchange by its turn in a call.
+      ops: operations of a step.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class DeviceLoop:
         contents: Callable[[], Contents | None] = lambda: None,
         tuning: Tuning = DEFAULTS,
         whole: bool = False,
+        ops: int = 0,
     ):
         self.counter = counter
         self.notes_before = notes_before and counter is not None
@@ -71,7 +73,9 @@ class DeviceLoop:
         self._interrupted = interrupted
         self._calls = calls
         self._clock = tuning.clock
-        self._tuner = LoopTuner(tuning, may_choose, calls.tuner if calls else None, whole=whole)
+        self._tuner = LoopTuner(
+            tuning, may_choose, calls.tuner if calls else None, whole=whole, ops=ops
+        )
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")

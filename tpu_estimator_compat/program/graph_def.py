@@ -181,6 +181,15 @@ def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
     }
 
 
+def differs_by_replica(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
+    """Whether `subgraph_def` gives replicas nodes of their own for `ops`."""
+    source = _nodes_of(graph)
+    nodes = [source.nodes[op.name] for op in ops]
+    functions = _reachable_functions(nodes, source.library)
+    nodes += [node for function in functions for node in function.node_def]
+    return any(node.op == "XlaReplicaId" or "seed2" in node.attr for node in nodes)
+
+
 def _offset_seed(offset: int, node: NodeDef) -> None:
     if node.attr["seed"].i or node.attr["seed2"].i:  # without seeds, each draws as it likes
         node.attr["seed2"].i += offset

@@ -16,15 +16,25 @@ from typing import Protocol
 import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
 
-from tpu_estimator_compat.program import collectives, graph_def, graph_ops, simplify, stages
+from tpu_estimator_compat.program import (
+    collectives,
+    graph_def,
+    graph_ops,
+    simplify,
+    stage_functions,
+    stages,
+)
 from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.runtime import functions
+from tpu_estimator_compat.runtime import functions, placement
 
 HandleOf = Callable[[tf.Operation], tf.Tensor]
 
 
 class Amendment(Protocol):
     """What changes a program on its way into the function under construction."""
+
+    def amends(self, node: graph_def.NodeDef) -> bool:
+        """Whether a node, not one in a function, is given its state."""
 
     def amended(
         self, graph_def: graph_def.GraphDef
@@ -99,6 +109,9 @@ class ReplicaProgram:
             self.ops, self.fetches, stops, exchanged=exchanged, reads_first=self._reads_first
         )
         self._graph_defs: dict[tuple[int, int | None], tf.compat.v1.GraphDef] = {}
+        self._differs: dict[int, bool] = {}
+        self._shared: dict[int, bool] = {}
+        self._functions: dict[Hashable, stage_functions.StageFunction] = {}
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
         fed = {t.op: t for t in self.feeds if t.op not in self.ops}
@@ -164,7 +177,7 @@ class ReplicaProgram:
         return digest.digest()
 
     def _graph_def(self, index: int) -> tf.compat.v1.GraphDef:
-        replica = None if self.native_collectives else _replica_id(self.replicas)
+        replica = None if self.native_collectives else self._replica_of(index)
         cached = self._graph_defs.get((index, replica))
         if cached is None:
             ops = self.stages[index].ops
@@ -185,6 +198,13 @@ class ReplicaProgram:
             )
             self._graph_defs[index, replica] = cached
         return cached
+
+    def _replica_of(self, index: int) -> int:
+        """The id of the replica that calls; 0 for all where a stage is the same for all."""
+        if self.replicas > 1 and index not in self._differs:
+            ops = self.stages[index].ops
+            self._differs[index] = graph_def.differs_by_replica(self.graph, ops)
+        return _replica_id(self.replicas) if self._differs.get(index) else 0
 
     def __call__(
         self,
@@ -227,7 +247,6 @@ class ReplicaProgram:
         """Imports a stage that runs after the operations `after`; returns those that must run."""
         stage, wanted = self.stages[index], self._wanted[index]
         under_construction = tf.compat.v1.get_default_graph()
-        already = len(under_construction.get_operations()) if after else 0
         graph_def = self._graph_def(index)
         added: Mapping[str, tf.Tensor] = {}
         if amendment is not None:
@@ -238,6 +257,13 @@ class ReplicaProgram:
             input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
         for name, tensor in added.items():
             input_map[name] = under_construction.capture(tensor)
+        if self._is_shared(index, amendment):
+            function = self._function(index, graph_def, input_map)
+            with tf.control_dependencies(after):
+                *returned, ran = function(input_map.values())
+            environment.update(zip(map(key, stage.outputs), returned, strict=True))
+            return [ran.op]
+        already = len(under_construction.get_operations()) if after else 0
         with _without_control_inputs(under_construction):
             returned = tf.graph_util.import_graph_def(
                 graph_def,
@@ -252,6 +278,33 @@ class ReplicaProgram:
                 op._add_control_inputs(after)
         environment.update(zip(map(key, stage.outputs), returned, strict=False))
         return list(returned[len(stage.outputs) :])
+
+    def _is_shared(self, index: int, amendment: Amendment | None) -> bool:
+        """Whether all replicas call one function for a stage: see `stage_functions`."""
+        if self.replicas == 1 or self.native_collectives:
+            return False
+        context = tf.distribute.get_replica_context()
+        if context is None or placement.common_device(context.strategy) is None:
+            return False
+        amends = (lambda node: False) if amendment is None else amendment.amends
+        if index not in self._shared:
+            ops = self.stages[index].ops
+            ids = any(op.type == "XlaReplicaId" for op in ops)
+            ids = ids or bool(graph_def.functions_with(self.graph, ops, {"XlaReplicaId"}))
+            self._shared[index] = not ids and stage_functions.is_shared(self._graph_def(index), amends)
+        return self._shared[index]
+
+    def _function(
+        self, index: int, definition: graph_def.GraphDef, input_map: Mapping[str, tf.Tensor]
+    ) -> stage_functions.StageFunction:
+        specs = (index, *((t.dtype, repr(t.shape)) for t in input_map.values()))
+        if specs not in self._functions:
+            outputs = [t.name for t in self.stages[index].outputs]
+            wanted = [op.name for op in self._wanted[index]]
+            self._functions[specs] = stage_functions.StageFunction(
+                definition, input_map, outputs, wanted
+            )
+        return self._functions[specs]
 
 
 @contextlib.contextmanager

@@ -56,6 +56,7 @@ def cut(
     if reads_first:
         order = simplify.reads_first(order)
     levels = _levels(order, stops, exchanged)
+    _postpone(order, levels, {*exchanged, *(t.op for t in fetches)})
     last = max(levels.values(), default=0)
     stages = [_stage(order, levels, level, exchanged) for level in range(last + 1)]
     _set_outputs(stages, fetches)
@@ -77,7 +78,7 @@ def _levels(
         before = [t.op for t in op.inputs if key(t) not in stops] + list(op.control_inputs)
         level = max((levels[b] + (b in exchanged) for b in before if b in levels), default=0)
         reads = op.type in graph_ops.READERS
-        variables = [key(t) for t in op.inputs if t.dtype == tf.resource]
+        variables = _resources(op)
         level = max([level, *((written if reads else touched).get(v, 0) for v in variables)])
         for variable in variables:
             touched[variable] = max(touched.get(variable, 0), level)
@@ -85,6 +86,48 @@ def _levels(
                 written[variable] = level
         levels[op] = level
     return levels
+
+
+def _postpone(
+    order: Sequence[tf.Operation],
+    levels: dict[tf.Operation, int],
+    placed: Collection[tf.Operation],
+) -> None:
+    """Moves what only a later stage needs to the first that does.
+
+    Otherwise what an optimizer computes of its slots, and what it reads, would be there in all
+    sizes while the gradients are still to come.
+
+    Args:
+      order: see `cut`.
+      levels: of the operations; changed in place.
+      placed: operations that stay.
+    """
+    written: dict[Key, set[int]] = {}
+    for op in order:
+        if op.type not in graph_ops.READERS:
+            for variable in _resources(op):
+                written.setdefault(variable, set()).add(levels[op])
+    needed: dict[tf.Operation, int] = {}  # the first level that needs it
+    for op in reversed(order):
+        level, later = levels[op], needed.get(op, 0)
+        if later > level and op not in placed and _may_wait(op):
+            writes = (w for variable in _resources(op) for w in written.get(variable, ()))
+            if not any(level <= write < later for write in writes):
+                levels[op] = level = later
+        for before in [*(t.op for t in op.inputs), *op.control_inputs]:
+            needed[before] = min(level, needed.get(before, level))
+
+
+def _resources(op: tf.Operation) -> list[Key]:
+    return [key(t) for t in op.inputs if t.dtype == tf.resource]
+
+
+def _may_wait(op: tf.Operation) -> bool:
+    """Whether `op` gives the same later, as long as nothing is written to what it reads."""
+    if op.type == "ReadVariableOp":
+        return True
+    return not op.op_def.is_stateful and not _resources(op)
 
 
 def _stage(

@@ -24,7 +24,7 @@ from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.shared_lookups import SharedLookups
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import functions, workers
+from tpu_estimator_compat.runtime import functions, placement, workers
 from tpu_estimator_compat.runtime.traces import Contents, Handles, Holder, Name
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
@@ -325,7 +325,8 @@ class StepProgram:
         """The replicas' share, of values of its feeds."""
         if self.plan.partition and self._on_tpu:
             values = partition.place(values, self.plan.partition, self.strategy)
-        outputs = self._replica([*values, *fed], self.store.replica_handle, self._streams)
+        with tf.device(placement.common_device(self.strategy) or ""):
+            outputs = self._replica([*values, *fed], self.store.replica_handle, self._streams)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_workers(t, by_key[key(t)]) for t in self._own]
         return own + [self._over_workers(t, by_key[key(t)]) for t in self._from_replicas]

@@ -18,7 +18,7 @@ from tensorflow.python.ops import resource_variable_ops
 
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.resources import Resource
-from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime import eager, functions, placement
 from tpu_estimator_compat.runtime.workers import Workers
 
 if TYPE_CHECKING:
@@ -105,12 +105,17 @@ class VariableStore:
     def _create(self, op: tf.Operation, replicated: bool, trainable: bool) -> tf.Variable:
         shape = tensor_shape.TensorShape(op.get_attr("shape"))
         dtype = tf.as_dtype(op.get_attr("dtype"))
+        # A strategy asks for each component on its replica's device, which "" leaves as it is.
+        common = (placement.common_device(self.strategy) if replicated else None) or ""
 
         def uninitialized(next_creator, **kwargs):
             del next_creator
-            return resource_variable_ops.UninitializedVariable(
-                trainable=trainable, name=kwargs["name"], shape=shape, dtype=dtype
-            )
+            # TensorFlow keeps a kernel for each name, which takes most of the time to make.
+            name = op.name if common else kwargs["name"]
+            with tf.device(common):
+                return resource_variable_ops.UninitializedVariable(
+                    trainable=trainable, name=name, shape=shape, dtype=dtype
+                )
 
         def create() -> tf.Variable:
             return tf.Variable(
@@ -241,8 +246,9 @@ class VariableStore:
         with eager.eager_mode():
             for op in handles:
                 first, *others = components(self._variables[op.name])
+                value = first.read_value() if others else None
                 for other in others:
-                    other.assign(first.read_value())
+                    other.assign(value, read_value=False)
 
 
 def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:

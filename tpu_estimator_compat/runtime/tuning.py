@@ -57,6 +57,9 @@ class Tuning:
       quick_prediction: seconds; calls of more than that share Python's cost well enough.
       few_ops: operations of a step that is quickly compiled: if the executor that it has first is
         not the better one, another is soon there.
+      many_ops: operations of a step that is made in calls of its own from the first on, unless it
+        turns out to be small. A loop around it has to be traced, taken apart and optimised like
+        the rest, and saves next to nothing.
       dispatch_steps: steps that the JAX runtime hands to the devices at once.
       dispatch_bytes: bytes of input that a replica holds for them.
       clock: tells the seconds since some moment.
@@ -82,6 +85,7 @@ class Tuning:
     most_batches: int = 32
     quick_prediction: float = 0.1
     few_ops: int = 300
+    many_ops: int = 3000
     dispatch_steps: int = 64
     dispatch_bytes: int = 64 * 2**20
     clock: Callable[[], float] = time.perf_counter
@@ -251,6 +255,7 @@ class LoopTuner:
       host_calls: the tuner of the queue that the steps put their host calls in, if they do.
       whole: whether a loop is one call, on the default executor, whatever time it takes: several
         machines that run it together would cut it in different places.
+      ops: operations of a step.
     """
 
     def __init__(
@@ -260,9 +265,11 @@ class LoopTuner:
         host_calls: HostCallTuner | None = None,
         *,
         whole: bool = False,
+        ops: int = 0,
     ):
         self._tuning = tuning
         self._whole = whole
+        self._large = ops >= tuning.many_ops
         self._host_calls = host_calls
         self._seconds_per_step: float | None = None
         self._single_runs = 0
@@ -287,8 +294,11 @@ class LoopTuner:
             return Call(steps, DEFAULT, single=False, timed=False)
         # No executor is chosen for steps before they are what they will be.
         settled = self._host_calls is None or self._host_calls.quick is False
-        steps = self._piece(self._executors[False].piece(steps) if settled else steps)
-        single = self._is_single(steps)
+        single = self._is_large
+        if not single:
+            steps = self._piece(self._executors[False].piece(steps) if settled else steps)
+            single = self._is_single(steps)
+        steps = 1 if single else steps
         return Call(steps, self._executors[single].next(steps), single, timed=settled)
 
     def record_call(self, call: Call, steps: int, seconds: float) -> None:
@@ -309,6 +319,12 @@ class LoopTuner:
             seconds = tuning.piece if queued is None else tuning.piece_with_queue
             steps = max(1, min(steps, int(seconds / self._seconds_per_step)))
         return steps if queued is None else queued.piece(steps)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether a step is worth a call, by its size and by the time that it took."""
+        seconds = self._seconds_per_step
+        return self._large and (seconds is None or seconds >= self._tuning.small_step)
 
     def _is_single(self, steps: int) -> bool:
         seconds = self._seconds_per_step

@@ -112,6 +112,7 @@ class ReplicaRunner:
                 contents=self.program.contents,
                 tuning=self._tuning,
                 whole=not self._alone,
+                ops=self.program.size,
             )
         return self._loop
 
