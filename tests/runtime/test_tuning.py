@@ -109,6 +109,36 @@ class TestPieces:
                 tuner.record_call(call, steps, seconds)
                 tuner.record_piece(steps, seconds)
 
+    @staticmethod
+    def singles(ops, seconds, replicas=1, first=1.0, calls=40):
+        """How many calls of 50 steps each are of one step, until a loop takes over."""
+        tuner = LoopTuner(
+            Tuning(many_ops=100, small_step=0.01, first_calls=10),
+            may_choose=False,
+            ops=ops,
+            replicas=replicas,
+        )
+        for made in range(calls):
+            call = tuner.next(50)
+            if not call.single:
+                assert call.steps > 1
+                return made
+            assert call.steps == 1
+            took = seconds if made else first
+            tuner.record_call(call, call.steps, took)
+            tuner.record_piece(call.steps, took)
+        return calls
+
+    def test_large_steps_are_calls_of_their_own_until_a_loop_is_worth_its_making(self):
+        assert self.singles(ops=99, seconds=0.5) == 0
+        assert self.singles(ops=100, seconds=0.5) == 1 + 10 / 0.5 + 1
+        assert self.singles(ops=100, seconds=0.5, replicas=2) == 40
+        assert self.singles(ops=100, seconds=0.5, first=100.0) == 40
+
+    def test_small_steps_of_many_operations_are_looped_once_they_are_known(self):
+        assert self.singles(ops=100, seconds=0.001) == 2
+        assert self.singles(ops=100, seconds=0.001, replicas=2) == 2
+
     def test_numbers_are_the_caller_s(self):
         machine = Machine(0.01, may_choose=False, first_piece=4, piece=0.1)
         assert machine.lengths(30) == [4, 10, 10, 6]

@@ -44,6 +44,7 @@ class DeviceLoop:
       whole: whether a call makes all steps that are asked for. Where other machines run the same
         loop, TensorFlow matches what they exchange by its turn in a call.
       ops: operations of a step.
+      replicas: how many make it together.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class DeviceLoop:
         tuning: Tuning = DEFAULTS,
         whole: bool = False,
         ops: int = 0,
+        replicas: int = 1,
     ):
         self.counter = counter
         self.notes_before = notes_before and counter is not None
@@ -74,7 +76,12 @@ class DeviceLoop:
         self._calls = calls
         self._clock = tuning.clock
         self._tuner = LoopTuner(
-            tuning, may_choose, calls.tuner if calls else None, whole=whole, ops=ops
+            tuning,
+            may_choose,
+            calls.tuner if calls else None,
+            whole=whole,
+            ops=ops,
+            replicas=replicas,
         )
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")

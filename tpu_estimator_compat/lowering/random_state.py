@@ -114,6 +114,10 @@ class RandomState:
     def __init__(self, handle: tf.Tensor):
         self._handle = handle
 
+    def amends(self, node: NodeDef) -> bool:
+        """Whether a node draws from the state."""
+        return node.op in DRAWING
+
     def amended(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
         """`graph_def` with all random ops, those in functions too, drawing from the state.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
@@ -244,67 +244,88 @@ class ReplicaProgram:
         after: list[tf.Operation],
         amendment: Amendment | None,
     ) -> list[tf.Operation]:
-        """Imports a stage that runs after the operations `after`; returns those that must run."""
-        stage, wanted = self.stages[index], self._wanted[index]
-        under_construction = tf.compat.v1.get_default_graph()
-        graph_def = self._graph_def(index)
+        """Builds a stage that runs after the operations `after`; returns those that must run."""
+        stage = self.stages[index]
+        definition = self._graph_def(index)
         added: Mapping[str, tf.Tensor] = {}
         if amendment is not None:
-            graph_def, added = amendment.amended(graph_def)
-        functions.register_functions(graph_def)
-        input_map = {t.name: environment[key(t)] for t in stage.inputs}
-        for name, feed in self._awaited[index].items():
-            input_map[f"^{name}"] = under_construction.capture(environment[key(feed)])
-        for name, tensor in added.items():
-            input_map[name] = under_construction.capture(tensor)
+            definition, added = amendment.amended(definition)
+        functions.register_functions(definition)
+        inputs = self._inputs(index, environment, added)
         if self._is_shared(index, amendment):
-            function = self._function(index, graph_def, input_map)
+            function = self._function(index, definition, inputs)
             with tf.control_dependencies(after):
-                *returned, ran = function(input_map.values())
-            environment.update(zip(map(key, stage.outputs), returned, strict=True))
-            return [ran.op]
-        already = len(under_construction.get_operations()) if after else 0
-        with _without_control_inputs(under_construction):
-            returned = tf.graph_util.import_graph_def(
-                graph_def,
-                input_map=input_map,
-                return_elements=[t.name for t in stage.outputs] + [op.name for op in wanted],
-                name="",
-            )
-        if after:
-            # Not by tf.control_dependencies: for imported ops TensorFlow compares these operations
-            # with input tensors, and fails.
-            for op in under_construction.get_operations()[already:]:
-                op._add_control_inputs(after)
-        environment.update(zip(map(key, stage.outputs), returned, strict=False))
-        return list(returned[len(stage.outputs) :])
+                *returned, ran = function(inputs.values())
+            must_run = [ran.op]
+        else:
+            wanted = [op.name for op in self._wanted[index]]
+            elements = [*(t.name for t in stage.outputs), *wanted]
+            found = _imported(definition, inputs, elements, after)
+            returned, must_run = found[: len(stage.outputs)], found[len(stage.outputs) :]
+        environment.update(zip(map(key, stage.outputs), returned, strict=True))
+        return must_run
+
+    def _inputs(
+        self, index: int, environment: dict[Key, tf.Tensor], added: Mapping[str, tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
+        """What the inputs of a stage are, by their names in its definition."""
+        under_construction = tf.compat.v1.get_default_graph()
+        inputs = {t.name: environment[key(t)] for t in self.stages[index].inputs}
+        for name, feed in self._awaited[index].items():
+            inputs[f"^{name}"] = under_construction.capture(environment[key(feed)])
+        for name, tensor in added.items():
+            inputs[name] = under_construction.capture(tensor)
+        return inputs
 
     def _is_shared(self, index: int, amendment: Amendment | None) -> bool:
         """Whether all replicas call one function for a stage: see `stage_functions`."""
-        if self.replicas == 1 or self.native_collectives:
-            return False
         context = tf.distribute.get_replica_context()
-        if context is None or placement.common_device(context.strategy) is None:
+        if self.replicas == 1 or self.native_collectives or context is None:
             return False
-        amends = (lambda node: False) if amendment is None else amendment.amends
+        if placement.common_device(context.strategy) is None:
+            return False
         if index not in self._shared:
             ops = self.stages[index].ops
-            ids = any(op.type == "XlaReplicaId" for op in ops)
-            ids = ids or bool(graph_def.functions_with(self.graph, ops, {"XlaReplicaId"}))
-            self._shared[index] = not ids and stage_functions.is_shared(self._graph_def(index), amends)
+            knows_id = any(op.type == "XlaReplicaId" for op in ops) or bool(
+                graph_def.functions_with(self.graph, ops, {"XlaReplicaId"})
+            )
+            amends = amendment.amends if amendment else (lambda node: False)
+            definition = self._graph_def(index)
+            self._shared[index] = not knows_id and stage_functions.is_shared(definition, amends)
         return self._shared[index]
 
     def _function(
-        self, index: int, definition: graph_def.GraphDef, input_map: Mapping[str, tf.Tensor]
+        self, index: int, definition: graph_def.GraphDef, inputs: Mapping[str, tf.Tensor]
     ) -> stage_functions.StageFunction:
-        specs = (index, *((t.dtype, repr(t.shape)) for t in input_map.values()))
-        if specs not in self._functions:
+        known = (index, *((t.dtype, repr(t.shape)) for t in inputs.values()))
+        if known not in self._functions:
             outputs = [t.name for t in self.stages[index].outputs]
             wanted = [op.name for op in self._wanted[index]]
-            self._functions[specs] = stage_functions.StageFunction(
-                definition, input_map, outputs, wanted
+            self._functions[known] = stage_functions.StageFunction(
+                definition, inputs, outputs, wanted
             )
-        return self._functions[specs]
+        return self._functions[known]
+
+
+def _imported(
+    definition: graph_def.GraphDef,
+    inputs: Mapping[str, tf.Tensor],
+    elements: Sequence[str],
+    after: Sequence[tf.Operation],
+) -> list[Any]:
+    """Imports a definition whose operations run after others; returns `elements` of it."""
+    under_construction = tf.compat.v1.get_default_graph()
+    already = len(under_construction.get_operations()) if after else 0
+    with _without_control_inputs(under_construction):
+        found = tf.graph_util.import_graph_def(
+            definition, input_map=inputs, return_elements=elements, name=""
+        )
+    if after:
+        # Not by tf.control_dependencies: for imported ops TensorFlow compares these operations
+        # with input tensors, and fails.
+        for op in under_construction.get_operations()[already:]:
+            op._add_control_inputs(after)
+    return list(found)
 
 
 @contextlib.contextmanager

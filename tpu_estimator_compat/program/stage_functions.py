@@ -8,7 +8,7 @@ device that it is called on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -21,7 +21,7 @@ FEWEST_OPS = 500
 """Smaller stages are built in for each replica: a call costs more than they do."""
 
 
-def is_shared(definition: graph_def.GraphDef, amended: Any) -> bool:
+def is_shared(definition: graph_def.GraphDef, amended: Callable[[graph_def.NodeDef], bool]) -> bool:
     """Whether a stage is the same for all replicas, and is worth a function.
 
     Args:
@@ -54,7 +54,7 @@ class StageFunction:
         self._inputs = inputs
         specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs.values()]
         # Inlined, it would be a part of every replica again.
-        made = functions.function(self._build, experimental_attributes={"_noinline": True})
+        made: Any = functions.function(self._build, experimental_attributes={"_noinline": True})
         self._function = made._get_concrete_function_garbage_collected(*specs)
         del self._definition, self._inputs
 

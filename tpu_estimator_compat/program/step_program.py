@@ -325,7 +325,7 @@ class StepProgram:
         """The replicas' share, of values of its feeds."""
         if self.plan.partition and self._on_tpu:
             values = partition.place(values, self.plan.partition, self.strategy)
-        with tf.device(placement.common_device(self.strategy) or ""):
+        with tf.device(placement.common_device(self.strategy) or ""):  # "": where they are
             outputs = self._replica([*values, *fed], self.store.replica_handle, self._streams)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_workers(t, by_key[key(t)]) for t in self._own]

@@ -113,6 +113,7 @@ class ReplicaRunner:
                 tuning=self._tuning,
                 whole=not self._alone,
                 ops=self.program.size,
+                replicas=self.store.strategy.num_replicas_in_sync,
             )
         return self._loop
 
