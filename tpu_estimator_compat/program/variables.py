@@ -248,7 +248,7 @@ class VariableStore:
                 first, *others = components(self._variables[op.name])
                 value = first.read_value() if others else None
                 for other in others:
-                    other.assign(value, read_value=False)
+                    tf.raw_ops.AssignVariableOp(resource=other.handle, value=value)
 
 
 def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
