@@ -72,6 +72,31 @@ def test_only_packages_of_tensorflow_that_are_not_exempt(tmp_path, monkeypatch):
     assert not is_old(other, monkeypatch, {"module.py": HOOK}, exempt=exempt)
 
 
+def test_tf_slim_is_one():
+    assert OldPackages().has("tf_slim", "tf_slim/__init__.py")
+    assert not OldPackages(["tf_slim"]).may_have("tf_slim")
+
+
+SLIM = """
+import tensorflow.compat.v1 as tf
+import tf_slim as slim
+
+tf.disable_v2_behavior()
+with slim.arg_scope([slim.conv2d], normalizer_fn=slim.batch_norm):
+    net = slim.conv2d(tf.ones([1, 4, 4, 2]), 3, 3)
+print(slim.flatten(net).shape, [v.op.name for v in tf.global_variables()])
+"""
+
+
+@pytest.mark.slow
+def test_scripts_use_tf_slim(tmp_path):
+    (tmp_path / "script.py").write_text(SLIM)
+    words = [sys.executable, "-m", "tpu_estimator_compat", "run", str(tmp_path / "script.py")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert done.stdout.startswith("(1, 48) ['Conv/weights', 'Conv/BatchNorm/beta',"), done.stderr
+
+
 @pytest.mark.slow
 def test_scripts_import_them(tmp_path):
     site = tmp_path / "site"

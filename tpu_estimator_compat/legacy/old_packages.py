@@ -2,7 +2,8 @@
 
 Scripts of the time import libraries of the time: a package is taken for one if its distribution
 mentions TensorFlow, and a module of it uses `tf.contrib` or `tf.estimator`. Packages of today ask
-whether those are there, in a `try` or by `getattr`: such uses do not count, nor do tests.
+whether those are there, in a `try` or by `getattr`: such uses do not count, nor do tests. tf_slim
+uses neither, but layers and modules that have moved.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tpu_estimator_compat.legacy.references import Form, references
 from tpu_estimator_compat.legacy.table import canonical
 
 _NEVER = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_estimator_compat"}
+_ALWAYS = {"tf_slim"}
 _DROPPED = {"contrib", "estimator"}
 _MAY_USE = re.compile(
     rb"tensorflow_estimator|\b(tf\w*|tensorflow|v1)\.(contrib|estimator)\b"
@@ -36,13 +38,13 @@ class OldPackages:
 
     def __init__(self, exempt: Iterable[str] = ()):
         self._never = _NEVER.union(exempt, sys.stdlib_module_names)
-        self._found: dict[str, bool] = {}
+        self._found = dict.fromkeys(_ALWAYS - self._never, True)
 
     def may_have(self, top: str) -> bool:
         """Whether it is worth looking at a package, or module, of this name at the top."""
-        if top in self._never or self._found.get(top) is False:
+        if top in self._never:
             return False
-        return top in self._of_tensorflow
+        return self._found.get(top, top in self._of_tensorflow)
 
     def has(self, top: str, origin: str) -> bool:
         """Whether a package is as old.
