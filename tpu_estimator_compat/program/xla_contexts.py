@@ -7,14 +7,14 @@ which would leave out what only XLA cannot do, goes by what really compiles the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_ops, control_flow_util
 from tensorflow.python.tpu import tpu_function
 
-Context = control_flow_ops.ControlFlowContext
 
-
-def GetContainingXLAContext(ctxt: Context | None) -> Context | None:
+def GetContainingXLAContext(ctxt: Any) -> Any:
     """The innermost context of XLA around a control flow context; None if there is none."""
     found = control_flow_util.GetContainingXLAContext(ctxt)
     if found is None and _is_for_tpu():
