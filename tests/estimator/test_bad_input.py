@@ -1,7 +1,9 @@
 """Bad input: clear errors before any training, in the original's words, nothing lost."""
 
+import collections
 import os
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
@@ -174,6 +176,16 @@ def test_input_fn_of_three_results(tmp_path):
     message = "should return \\(features, labels\\) as a len 2 tuple"
     with pytest.raises(ValueError, match=message):
         make_estimator(tmp_path).train(input_fn, steps=1)
+
+
+def test_a_dataset_of_three_parts_in_predict(tmp_path):
+    """A named tuple is not features either: the first of them alone would be."""
+    parts = collections.namedtuple("parts", ["spec", "length", "name"])
+    data = parts(*[np.zeros([4, 2], np.float32)] * 3)
+    estimator = make_estimator(tmp_path)
+    estimator.train(train_input_fn, steps=1)
+    with pytest.raises(ValueError, match=r"len 2 tuple\. Got 3 elements"):
+        next(estimator.predict(lambda params: tf.data.Dataset.from_tensor_slices(data).batch(2)))
 
 
 def test_an_input_fn_that_returns_nothing_is_told(tmp_path, caplog):

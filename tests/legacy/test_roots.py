@@ -50,6 +50,13 @@ def same(ours, real):
     return ours is real or (modules and ours.__file__ == real.__file__)
 
 
+def test_names_of_the_api_that_look_like_pythons():
+    second = namespaces.v2()
+    assert second.__internal__.CompositeTensor is tf2.__internal__.CompositeTensor
+    assert tf.__internal__ is tf2.compat.v1.__internal__
+    assert not hasattr(tf.contrib, "__internal__")
+
+
 CHANGED = {f"tf.{name}" for name in vars(tf).get("_children", ())} - {"tf.compat"}
 """What the namespace itself puts in, such as `disable_v2_behavior`."""
 

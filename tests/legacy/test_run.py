@@ -387,6 +387,15 @@ def test_names_that_python_dropped(run):
     assert done.returncode == 0, done.stderr
 
 
+def test_modules_of_pythons_that_tensorflow_had_imported(run):
+    done = run("""
+        import tensorflow as tf
+        import distutils
+        assert distutils.version.LooseVersion("1.15.5") < distutils.version.LooseVersion("2.0.0")
+        """)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_a_module_by_name(tmp_path):
     package = tmp_path / "package"

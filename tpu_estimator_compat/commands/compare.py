@@ -173,6 +173,7 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
         arguments.numpy_legacy,
         arguments.behavior,
         (*runs.Script.own_folders, *arguments.own_folder),
+        tuple(arguments.modern_package),
     )
     progress = _Progress(arguments.steps)
     with _folder(arguments.keep) as folder:

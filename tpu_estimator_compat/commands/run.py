@@ -2,8 +2,9 @@
 
 The script, or with -m the module, runs as `__main__` with the arguments that follow it.
 `import tensorflow as tf`, `tensorflow.contrib`, `tf.estimator` and the like work in it, in modules
-beside it, in its package, in those on PYTHONPATH that no installed package has, and in the packages
-named with --legacy-package. All other code sees TensorFlow as it is.
+beside it, in its package, in those on PYTHONPATH that no installed package has, in installed
+packages that use such names, and in those named with --legacy-package. All other code sees
+TensorFlow as it is.
 """
 
 from __future__ import annotations
@@ -47,7 +48,16 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="an installed package whose code is as old as the script; may be repeated",
+        help="an installed package whose code is as old as the script, though it does not show its "
+        "age; may be repeated",
+    )
+    parser.add_argument(
+        "--modern-package",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an installed package that is to see TensorFlow as it is, though it names what "
+        "TensorFlow dropped; may be repeated",
     )
     parser.add_argument(
         "--numpy-legacy",
@@ -119,6 +129,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
             arguments.script,
             arguments.args,
             arguments.legacy_package,
+            modern_packages=arguments.modern_package,
             module=arguments.module,
             numpy_legacy=arguments.numpy_legacy,
             behavior=arguments.behavior,

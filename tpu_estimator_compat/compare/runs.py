@@ -42,7 +42,7 @@ class Script:
       name: path of the script, or with `module` the name of a module.
       arguments: its own.
       module: as Python's `-m`.
-      legacy_packages, numpy_legacy, behavior: as `legacy.script.run` takes them.
+      legacy_packages, modern_packages, numpy_legacy, behavior: as `legacy.script.run` takes them.
       own_folders: flags of the script that name a folder it writes to. Each side gets another.
     """
 
@@ -53,6 +53,7 @@ class Script:
     numpy_legacy: bool = False
     behavior: str = "auto"
     own_folders: tuple[str, ...] = ("model_dir", "output_dir", "job_dir", "job-dir")
+    modern_packages: tuple[str, ...] = ()
 
     def arguments_in(self, folder: pathlib.Path) -> list[str]:
         """The arguments, with folders in `folder` in place of those that the script writes to."""
@@ -180,6 +181,7 @@ class Runner:
             "args": script.arguments_in(folder),
             "module": script.module,
             "legacy_packages": script.legacy_packages,
+            "modern_packages": script.modern_packages,
             "numpy_legacy": script.numpy_legacy,
             "behavior": script.behavior,
             "dialect": dialect_of(script),

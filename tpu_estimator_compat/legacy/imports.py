@@ -26,6 +26,7 @@ from tpu_estimator_compat.legacy import (
     python_names,
 )
 from tpu_estimator_compat.legacy.dialect import Dialect
+from tpu_estimator_compat.legacy.old_packages import OldPackages
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
 _ROOTS = ("tensorflow", "tensorflow_estimator")
@@ -40,6 +41,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
     Args:
       folders: modules whose files are below one of them are legacy; installed packages are not.
       packages: names of installed packages that are.
+      old_packages: says which other installed packages are; None for none.
       numpy: whether NumPy shows them the names that it dropped.
       python_path: folders of which some modules are legacy too; None for none.
       judge: says what a legacy module, which is about to run, means by `tensorflow`.
@@ -50,11 +52,14 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         folders: Iterable[str] = (),
         packages: Iterable[str] = (),
         numpy: bool = False,
+        *,
+        old_packages: OldPackages | None = None,
         python_path: PythonPath | None = None,
         judge: Callable[[bytecode.Compiled], Dialect] = lambda found: found.dialect or Dialect.V2,
     ):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
+        self.old_packages = old_packages
         self.numpy = numpy
         self.python_path = python_path or PythonPath("")
         self.judge = judge
@@ -87,6 +92,8 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             return False
         if top in self.packages:
             return True
+        if self.old_packages is not None and self.old_packages.may_have(top):
+            return True
         folders = [*self.folders, *self.python_path.folders]
         if path is not None:
             return any(_below(entry, folders) for entry in path)
@@ -103,7 +110,9 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             return True
         if not spec.has_location or not spec.origin:
             return False
-        return _below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin)
+        if _below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin):
+            return True
+        return self.old_packages is not None and self.old_packages.has(top, spec.origin)
 
     def prepare(self, namespace: dict[str, Any], meaning: Dialect) -> None:
         """Gives the globals of a module, not yet run, the builtins of what it means."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
+from tpu_estimator_compat.legacy.old_packages import OldPackages
 
 _installed: list[_Installed] = []
 
@@ -21,8 +22,9 @@ def install(
 
     From here on `import tensorflow as tf`, `from tensorflow.contrib import tpu` and the like give
     it the legacy namespaces, as they do to modules in the working directory that are imported from
-    now on, and to `legacy_packages`. Nobody else's imports change, nor does TensorFlow. Unlike the
-    `run` command this leaves eager execution on; `tf.disable_v2_behavior()` switches it off.
+    now on, to installed packages that use such names, and to `legacy_packages`. Nobody else's
+    imports change, nor does TensorFlow. Unlike the `run` command this leaves eager execution on;
+    `tf.disable_v2_behavior()` switches it off.
 
     Args:
       legacy_packages: names of installed packages whose code is as old; not imported yet.
@@ -47,7 +49,11 @@ def install(
     namespace = sys._getframe(1).f_globals
     meaning = meanings[api]
     imports = LegacyImports(
-        [os.getcwd()], packages, numpy_legacy, judge=lambda found: found.dialect or meaning
+        [os.getcwd()],
+        packages,
+        numpy_legacy,
+        old_packages=OldPackages(),
+        judge=lambda found: found.dialect or meaning,
     )
     installed = _Installed(namespace, imports, meaning)
     _installed.append(installed)

@@ -59,7 +59,8 @@ class Namespace(types.ModuleType):
         if name == "__all__":  # not kept: an attribute that is set later belongs to it
             return self._exported()
         if name.startswith("__") and name.endswith("__"):
-            value = self._alive(name) if "version" in name else _MISSING
+            is_of_tensorflow = "version" in name or name in _OF_TENSORFLOW
+            value = self._alive(name) if is_of_tensorflow else _MISSING
         else:
             value = self._find(name)
         if value is _MISSING:
@@ -257,6 +258,9 @@ def _version() -> str:
 _SHADOWED = frozenset({"tf.contrib.framework.python.ops.arg_scope"})
 """Modules whose package had a function of their name in their place, by `import *` of the module:
 the package's attribute is the function, and only what is imported below it is of the module."""
+
+_OF_TENSORFLOW = frozenset({"__internal__", "__operators__"})
+"""Names of the API in the form of those by which Python asks a module what it is."""
 
 _MISSING: Any = object()
 _GONE = {"contrib", "estimator"}  # everything below them is dead

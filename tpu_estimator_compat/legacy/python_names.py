@@ -49,6 +49,10 @@ _DROPPED: dict[str, dict[str, Any]] = {
 }
 
 
+_IMPORTED = {"distutils": "distutils.version"}
+"""Modules below others that were there without being asked for: TensorFlow 1 had imported them."""
+
+
 class Clone(types.ModuleType):
     """A module with names added that it lacks.
 
@@ -73,6 +77,8 @@ class Clone(types.ModuleType):
 @functools.cache
 def module(name: str) -> types.ModuleType | None:
     """The clone of a module of Python's library; None for those that are whole."""
+    if name in _IMPORTED:
+        importlib.import_module(_IMPORTED[name])
     if name not in _DROPPED:
         return None
     return Clone(importlib.import_module(name), _DROPPED[name])

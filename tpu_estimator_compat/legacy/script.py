@@ -15,6 +15,7 @@ from tpu_estimator_compat.legacy import bytecode, locating
 from tpu_estimator_compat.legacy.behavior import Behavior
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
+from tpu_estimator_compat.legacy.old_packages import OldPackages
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
 _one_at_a_time = threading.RLock()  # a script owns sys.argv, __main__ and the flags of its process
@@ -26,6 +27,7 @@ def run(
     arguments: Sequence[str] = (),
     legacy_packages: Iterable[str] = (),
     *,
+    modern_packages: Iterable[str] = (),
     module: bool = False,
     numpy_legacy: bool = False,
     behavior: str = "auto",
@@ -34,13 +36,15 @@ def run(
 
     What the script imports by names that TensorFlow dropped is served from
     `tpu_estimator_compat.v1`, for itself, for modules beside it or in its package, for those on
-    PYTHONPATH that no installed package has, and for `legacy_packages`. Others import the real
-    TensorFlow. Of several threads, one runs a script at a time.
+    PYTHONPATH that no installed package has, for installed packages that use such names, and for
+    `legacy_packages`. Others import the real TensorFlow. Of several threads, one runs a script at
+    a time.
 
     Args:
       name: path of the script, or with `module` the name of a module.
       arguments: its `sys.argv[1:]`.
-      legacy_packages: installed packages whose code is as old.
+      legacy_packages: installed packages whose code is as old, whatever names they use.
+      modern_packages: installed packages that see TensorFlow as it is, whatever names they use.
       module: as Python's `-m`.
       numpy_legacy: whether names that NumPy dropped (`np.float`, `x.tostring()`) work there.
       behavior: "v1" for graphs, as after `disable_v2_behavior()`; "v2" for eager execution; "auto"
@@ -55,7 +59,14 @@ def run(
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
     packages = {*legacy_packages, *([name.partition(".")[0]] if module else [])}
     chosen = Behavior()
-    imports = LegacyImports([folder], packages, numpy_legacy, PythonPath(), chosen.judge)
+    imports = LegacyImports(
+        [folder],
+        packages,
+        numpy_legacy,
+        old_packages=OldPackages(modern_packages),
+        python_path=PythonPath(),
+        judge=chosen.judge,
+    )
     with _one_at_a_time, _owning(folder, imports), chosen:
         script = locating.module(name) if module else locating.file(name)
         with open(script.path, "rb") as file:

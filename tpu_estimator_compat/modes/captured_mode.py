@@ -205,7 +205,7 @@ def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
             features = PredictFeatures(features, element.is_padding)
         return features, _given(labels)
     if mode == ModeKeys.PREDICT:
-        return (element[0] if isinstance(element, (list, tuple)) else element), None
+        return split_element(element)[0], None
     features, labels = split_element(element)
     return feature_keys.original(_given(features)), labels
 

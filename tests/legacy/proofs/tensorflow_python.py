@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import control_flow_ops
+from tensorflow.python.tpu import tpu_function
 
 from proofs import below, evaluate, graph, proves, variables_of
 
@@ -389,3 +390,32 @@ def makes_shapes(shape_tensor):
 @proves("tf.python.tpu.tpu.TPUReplicateContext")
 def is_a_context(context):
     assert issubclass(context, control_flow_ops.XLAControlFlowContext)
+
+
+UTIL = f"{OPS}.control_flow_util"
+
+
+@proves(f"{UTIL}.GetContainingXLAContext")
+def finds_xlas_context(containing):
+    context = control_flow_ops.XLAControlFlowContext()
+    assert containing(context) is context
+    assert containing(None) is None
+    with tpu_function.tpu_shard_context(1):
+        assert containing(None).IsXLAContext()
+
+
+@proves(f"{UTIL}.InXlaContext", f"{UTIL}.GraphOrParentsInXlaContext")
+def asks_a_graph(in_xla):
+    with tf.Graph().as_default() as graph:
+        assert not in_xla(graph)
+        with tpu_function.tpu_shard_context(1):
+            assert in_xla(graph)
+
+
+@proves(f"{UTIL}.IsInXLAContext")
+def asks_an_operation(in_xla):
+    with tf.Graph().as_default():
+        operation = tf.no_op()
+        assert not in_xla(operation)
+        with tpu_function.tpu_shard_context(1):
+            assert in_xla(operation)

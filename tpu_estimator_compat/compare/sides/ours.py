@@ -26,6 +26,7 @@ def main(path: str) -> int:
         job["script"],
         job["args"],
         job["legacy_packages"],
+        modern_packages=job["modern_packages"],
         module=job["module"],
         numpy_legacy=job["numpy_legacy"],
         behavior=job["behavior"],
