@@ -10,10 +10,13 @@ import pytest
 from support.installations import NAMES, ROOT, installation, lines
 
 STEPS = ("program runtime", "modes loop topology")
-"""Folders of tests that lean on TensorFlow's inner parts, a process to each line."""
+"""Folders of tests, or files, that lean on TensorFlow's inner parts, a process to each line."""
 
-AROUND_STEPS = ("checkpoint hooks", "estimator inputs keras_model model_fn")
-"""Others, that lean on what it offers to everybody."""
+AROUND_STEPS = (
+    "checkpoint/test_checkpoints.py hooks/test_hooks.py hooks/test_traits.py hooks/test_turns.py",
+    "estimator inputs keras_model model_fn",
+)
+"""Others, that lean on what it offers to everybody: of those with long waits, the quick ones."""
 
 OTHERS = [name for name in NAMES if name != "tensorflow-2.21"]
 """Those whose TensorFlow is not the one that all other tests run on."""
@@ -95,7 +98,7 @@ def test_digits(name, tmp_path):
 @pytest.mark.minutes
 @pytest.mark.parametrize(("name", "directories"), FAST_TESTS)
 def test_fast_tests(name, directories):
-    """Every fast test of some folders; in one process, as each imports TensorFlow for seconds."""
+    """Fast tests of some folders, or files; in one process, as each imports TensorFlow for seconds."""
     folders = [f"tests/{directory}" for directory in directories.split()]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not slow", *folders]
     done = installation(name).run("-m", "pytest", *arguments, cwd=ROOT)
