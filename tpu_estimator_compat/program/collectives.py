@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_utils
-from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 from tensorflow.python.framework import smart_cond
 
 from tpu_estimator_compat.program import graph_def
 from tpu_estimator_compat.program.graph_def import NodeDef
-from tpu_estimator_compat.runtime import workers
+from tpu_estimator_compat.runtime import placement, workers
 
 Groups = tuple[tuple[int, ...], ...]
 Exchange = Callable[[Sequence[tf.Operation], Sequence[tf.Tensor], int], Sequence[tf.Tensor]]
@@ -162,9 +161,7 @@ def _sum_over_all(values: Sequence[tf.Tensor], name: str) -> Sequence[tf.Tensor]
     context = tf.distribute.get_replica_context()
     if group := workers.of(context.strategy):
         return group.sum_over_replicas(values, name)
-    devices = context.strategy.extended.worker_devices
-    local = isinstance(context.strategy.extended, MirroredExtended)
-    if not local or not all("cpu" in d.lower() for d in devices):
+    if placement.common_device(context.strategy) is None:
         return context.all_reduce(tf.distribute.ReduceOp.SUM, list(values))
 
     # TF's collectives between logical CPUs fail once a process has strategies of two sizes.
@@ -330,4 +327,4 @@ def refuse_nested(graph: tf.Graph, ops: Collection[tf.Operation], replicas: int)
 def adds_up(graph: tf.Graph) -> bool:
     """Whether something in `graph` adds up over replicas, in a function that it calls perhaps."""
     ops = graph.get_operations()
-    return any(op.type in SUMS for op in ops) or bool(graph_def.functions_with(graph, ops, SUMS))
+    return graph_def.has_types(graph, ops, SUMS)

@@ -390,3 +390,8 @@ def functions_with(
     source = _nodes_of(graph)
     functions = _reachable_functions((source.nodes[op.name] for op in ops), source.library)
     return [f.signature.name for f in functions if any(node.op in types for node in f.node_def)]
+
+
+def has_types(graph: tf.Graph, ops: Collection[tf.Operation], types: Collection[str]) -> bool:
+    """Whether one of `ops`, or of the functions that they call, is of `types`."""
+    return any(op.type in types for op in ops) or bool(functions_with(graph, ops, types))

@@ -286,9 +286,7 @@ class ReplicaProgram:
             return False
         if index not in self._shared:
             ops = self.stages[index].ops
-            knows_id = any(op.type == "XlaReplicaId" for op in ops) or bool(
-                graph_def.functions_with(self.graph, ops, {"XlaReplicaId"})
-            )
+            knows_id = graph_def.has_types(self.graph, ops, {"XlaReplicaId"})
             amends = amendment.amends if amendment else (lambda node: False)
             definition = self._graph_def(index)
             self._shared[index] = not knows_id and stage_functions.is_shared(definition, amends)

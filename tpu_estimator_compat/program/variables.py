@@ -9,6 +9,7 @@ checkpoint gives it one, and reading it before that is an error.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -102,11 +103,16 @@ class VariableStore:
                 with eager.eager_mode(), tf.device("/cpu:0"):
                     self._resources[op.name] = Resource(op, self.host_handle)
 
+    @functools.cached_property
+    def _common_device(self) -> str:
+        """Empty where each replica has a device of its own."""
+        return placement.common_device(self.strategy) or ""
+
     def _create(self, op: tf.Operation, replicated: bool, trainable: bool) -> tf.Variable:
         shape = tensor_shape.TensorShape(op.get_attr("shape"))
         dtype = tf.as_dtype(op.get_attr("dtype"))
         # A strategy asks for each component on its replica's device, which "" leaves as it is.
-        common = (placement.common_device(self.strategy) if replicated else None) or ""
+        common = self._common_device if replicated else ""
 
         def uninitialized(next_creator, **kwargs):
             del next_creator
