@@ -47,6 +47,7 @@ def fresh_state() -> None:
     random.seed(0)
     np.random.seed(0)
     gc.collect()
+    gc.freeze()  # what the first scenarios have imported and cached
 
 
 def leaves_traces() -> bool:

@@ -14,7 +14,7 @@ STEPS = ("program runtime", "modes loop topology")
 
 AROUND_STEPS = (
     "checkpoint/test_checkpoints.py hooks/test_hooks.py hooks/test_traits.py hooks/test_turns.py",
-    "estimator inputs keras_model model_fn",
+    "keras_model model_fn",
 )
 """Others, that lean on what it offers to everybody: of those with long waits, the quick ones."""
 

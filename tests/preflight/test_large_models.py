@@ -34,14 +34,14 @@ BERT_BASE = {
     "type_vocab_size": 2,
     "vocab_size": 30522,
 }
-# Of the smaller models that they published later, one with layers as large, and the smallest.
+# Of the smaller models that they published later, one with layers as large, and half the smallest.
 BERT_OF_FOUR_LAYERS = {**BERT_BASE, "num_hidden_layers": 4}
-BERT_TINY = {
+BERT_OF_ONE_SMALL_LAYER = {
     **BERT_BASE,
     "hidden_size": 128,
     "intermediate_size": 512,
     "num_attention_heads": 2,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
 }
 
 
@@ -111,13 +111,14 @@ def test_bert_on_four_replicas(clients, tmp_path):
     A small BERT: what replicas exchange is the same for each layer, and compiling BERT-base takes
     minutes.
     """
-    found = bert(clients, tmp_path, "v5e:2x2", 4, use_tpu=True, sizes=BERT_TINY)
-    assert found["parameters"] == 4_433_468
+    sizes = BERT_OF_ONE_SMALL_LAYER
+    found = bert(clients, tmp_path, "v5e:2x2", 4, use_tpu=True, sizes=sizes)
+    assert found["parameters"] == 4_433_468 - 198_272  # BERT-tiny's without a layer
     size = 4 * found["parameters"]
     assert found["memory"]["arguments"] == pytest.approx(3 * size, rel=0.1)  # Adam's slots
-    one_hot_product = 2 * (32 * 128) * BERT_TINY["vocab_size"] * BERT_TINY["hidden_size"]
+    one_hot_product = 2 * (32 * 128) * sizes["vocab_size"] * sizes["hidden_size"]
     assert found["flops"] > 2 * one_hot_product  # with its gradient
-    assert found["collectives"]["all_reduces"] > 40
+    assert found["collectives"]["all_reduces"] > 25
     assert found["collectives"]["all_reduce_bytes"] >= size
     assert 0 < sum(found["collectives"]["compiled"].values()) < 20
 

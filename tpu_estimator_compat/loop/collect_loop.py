@@ -63,7 +63,7 @@ class CollectLoop:
                     [a.write(i, v) for a, v in zip(kept, values, strict=True)],
                 )
 
-            return tf.cond(element.has_value(), with_element, lambda: (i, False, rows, kept))
+            return _if(element.has_value(), with_element, (i, False, rows, kept))
 
         [rows] = arrays([tf.int32])
         kept = arrays([dtype for dtype, _ in self._outputs])
@@ -73,9 +73,15 @@ class CollectLoop:
         # Of no element at all nobody knows the other dimensions.
         nothing = [tf.zeros([0, len(self._outputs)], tf.int32)]
         nothing += [tf.zeros([0] * rank, dtype) for dtype, rank in self._outputs]
-        sizes, *values = tf.cond(
-            count > 0, lambda: [rows.stack(), *(a.concat() for a in kept)], lambda: nothing
-        )
+        shapes = [tf.TensorShape([None] * value.shape.rank) for value in nothing]
+
+        def joined():
+            made = [rows.stack(), *(a.concat() for a in kept)]
+            for tensor, shape in zip(made, shapes, strict=True):
+                tensor.set_shape(shape)
+            return made
+
+        sizes, *values = _if(count > 0, joined, nothing, shapes)
         return sizes, values
 
     def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
@@ -98,3 +104,21 @@ class CollectLoop:
                 return []
             parts = [np.split(v.numpy(), ends[:, i]) for i, v in enumerate(values)]
             return [list(step) for step in zip(*parts, strict=True)]
+
+
+def _if(
+    condition: tf.Tensor, call: Callable[[], Any], otherwise: Sequence[Any], shapes: Any = None
+) -> Any:
+    """What `call` returns if the condition holds: a branch, as a loop of at most one turn.
+
+    The single-threaded executor makes a loop in the thread that it has. For a branch it waits in
+    one thread of TensorFlow's pool for another one, and with one processor there is no other.
+    """
+    invariants = None if shapes is None else (tf.TensorShape([]), shapes)
+    _, made = tf.while_loop(
+        lambda undecided, _: undecided,
+        lambda _, __: (False, call()),
+        (condition, otherwise),
+        shape_invariants=invariants,
+    )
+    return made
