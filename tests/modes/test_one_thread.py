@@ -1,4 +1,4 @@
-"""Where TensorFlow has one thread for ops, as on one processor, no call waits for another thread."""
+"""Where TensorFlow has one thread for ops, as on one processor, no call waits for another."""
 
 import os
 import subprocess

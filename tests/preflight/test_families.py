@@ -1,4 +1,4 @@
-"""The steps of the parity families compile for TPUs: each for one generation, each generation has one of every mode."""
+"""The steps of the parity families compile for TPUs: each for one, each TPU has every mode."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tpu_estimator_compat.preflight.report import Depth, Verdict
 pytestmark = pytest.mark.slow
 
 TOPOLOGIES = ["v3:2x2", "v4:2x2x1", "v5e:2x2", "v5p:2x2x1", "v6e:2x2"]
+MODES = ["train", "eval", "infer"]
 STEPS = [
     (family, mode, TOPOLOGIES[i % len(TOPOLOGIES)])
-    for i, (family, mode) in enumerate(itertools.product(families.NAMES, ("train", "eval", "infer")))
+    for i, (family, mode) in enumerate(itertools.product(families.NAMES, MODES))
 ]
 
 
