@@ -472,7 +472,10 @@ def loses(losses):
     np.testing.assert_allclose(loss, np.log(2), rtol=1e-6)
 
 
-@proves(*below("tf.contrib.losses", "metric_learning python.metric_learning"))
+@proves(
+    *below("tf.contrib.losses", "metric_learning python.metric_learning"),
+    "tf.contrib.losses.python.metric_learning.metric_loss_ops",
+)
 def learns_metrics(module):
     def build():
         embeddings = tf.constant([[0.0, 0.0], [3.0, 4.0]])
