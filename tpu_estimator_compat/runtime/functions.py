@@ -162,6 +162,12 @@ def call_options(
         current.function_call_options = before
 
 
+def executor() -> str:
+    """The executor that functions called here run on, as `call_options` names it."""
+    name: str = context.context().function_call_options.executor_type
+    return name
+
+
 @functools.lru_cache(maxsize=64)
 def _call_options(
     serialized: bytes, executor: str, optimize: bool, branches: bool
