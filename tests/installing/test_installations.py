@@ -9,22 +9,23 @@ import shutil
 import pytest
 from support.installations import NAMES, ROOT, installation, lines
 
-STEPS = ("program runtime", "modes loop topology")
-"""Folders of tests, or files, that lean on TensorFlow's inner parts, a process to each line."""
+STEPS = "program runtime loop topology"
+"""Folders of tests that lean on TensorFlow's inner parts."""
 
 AROUND_STEPS = (
-    "checkpoint/test_checkpoints.py hooks/test_hooks.py hooks/test_traits.py hooks/test_turns.py",
-    "keras_model model_fn",
+    "checkpoint/test_checkpoints.py hooks/test_hooks.py hooks/test_traits.py hooks/test_turns.py"
+    " keras_model"
 )
-"""Others, that lean on what it offers to everybody: of those with long waits, the quick ones."""
+"""Tests that lean on what it offers to everybody: of those with long waits, the quick ones."""
 
 OTHERS = [name for name in NAMES if name != "tensorflow-2.21"]
 """Those whose TensorFlow is not the one that all other tests run on."""
 
 FAST_TESTS = [
-    *(("tensorflow-2.19", folders) for folders in (*STEPS, *AROUND_STEPS)),
+    ("tensorflow-2.19", STEPS),
+    ("tensorflow-2.19", AROUND_STEPS),
     # Its Python is that of tensorflow 2.20. What 2.19 and 2.21 offer to everybody, 2.20 offers too.
-    ("tensorflow-tpu", "program runtime topology"),
+    ("tensorflow-tpu", "runtime loop topology"),
 ]
 
 IMPORT = """

@@ -34,8 +34,8 @@ BERT_BASE = {
     "type_vocab_size": 2,
     "vocab_size": 30522,
 }
-# Of the smaller models that they published later, one with layers as large, and half the smallest.
-BERT_OF_FOUR_LAYERS = {**BERT_BASE, "num_hidden_layers": 4}
+# Layers are alike, and take minutes to compile.
+BERT_OF_ONE_LAYER = {**BERT_BASE, "num_hidden_layers": 1}
 BERT_OF_ONE_SMALL_LAYER = {
     **BERT_BASE,
     "hidden_size": 128,
@@ -82,11 +82,8 @@ def bert(
 
 
 def test_bert(clients, tmp_path):
-    """BERT-base but for the number of its layers, which are alike, and take minutes to compile.
-
-    Without `use_tpu` it looks embeddings up.
-    """
-    sizes = BERT_OF_FOUR_LAYERS
+    """BERT-base with one of its layers. Without `use_tpu` it looks embeddings up."""
+    sizes = BERT_OF_ONE_LAYER
     found = bert(clients, tmp_path, "v5e:1x1", 1, use_tpu=False, sizes=sizes)
     memory = found["memory"]
     count, width = sizes["num_hidden_layers"], sizes["hidden_size"]
@@ -102,14 +99,12 @@ def test_bert(clients, tmp_path):
         variables["/".join(part["name"].split("/")[:3])] += part["variables"]
     layers = [size for name, size in variables.items() if name.startswith("bert/encoder/layer_")]
     assert layers == [4 * 7_087_872] * count
-    assert sum(x["temporaries"] for x in found["layers"]) > 0.8 * memory["temporaries"]
 
 
 def test_bert_on_four_replicas(clients, tmp_path):
     """Its optimizer exchanges gradients, and its embeddings are products with one-hot vectors.
 
-    A small BERT: what replicas exchange is the same for each layer, and compiling BERT-base takes
-    minutes.
+    A small BERT: what replicas exchange is the same for each layer.
     """
     sizes = BERT_OF_ONE_SMALL_LAYER
     found = bert(clients, tmp_path, "v5e:2x2", 4, use_tpu=True, sizes=sizes)
@@ -159,7 +154,8 @@ def test_a_batch_too_large_is_told_with_its_lines(preflight):
     assert found.verdict is Verdict.FAILS
     assert found.hbm < found.memory.total < 1.2 * found.hbm
     assert found.layers[-1].name == "second"
-    assert sum(x.temporaries for x in found.layers) <= found.memory.temporaries
+    attributed = sum(x.temporaries for x in found.layers)
+    assert 0.8 * found.memory.temporaries < attributed <= found.memory.temporaries
     largest = found.buffers[0]
     assert largest.size >= 2**12 * 2**22
     assert largest.source.code == 'hidden = tf.nn.relu(features["x"] @ first)'
