@@ -10,6 +10,7 @@ os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # it is in the h
 import pytest
 import tensorflow as tf
 from support import python_path
+from support.forks import Forks
 
 pytest_plugins = ["support.original", "support.client_packages"]
 
@@ -42,6 +43,12 @@ def plain_imports():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", python_path.joined(python_path.PLAIN_IMPORTS))
         yield
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory):
+    """`forks.run(...)` runs a script in a fork of a process that has imported TensorFlow."""
+    return Forks(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

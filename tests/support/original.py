@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from support import probing
+from support.forks import Forks
 from support.sharing import shared
 from tpu_estimator_compat.compare import environment
 
@@ -25,22 +26,34 @@ OVERRIDE = "TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON"
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """The published TPUEstimator.
+    """The published TPUEstimator, imported once in a session.
 
     Attributes:
         python: Path of an interpreter that has it.
+        forks: Runs scripts in forks of a process that has imported it.
         tmp_path_factory: Of pytest; says where answers are kept.
     """
 
     python: str
+    forks: Forks
     tmp_path_factory: pytest.TempPathFactory
 
-    def run(self, *script: str | pathlib.Path, given: Any = None, **options: Any) -> Any:
-        """What `probing.run` gives of a script and its arguments; made once in a session."""
+    def run(
+        self, *script: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None
+    ) -> Any:
+        """The JSON that a script prints as its last line; asked for once in a session.
+
+        Args:
+            *script: The script and its arguments.
+            given: What it reads from stdin, as JSON.
+            cwd: Its working directory.
+        """
         key = hashlib.sha256(json.dumps([list(map(str, script)), given]).encode()).hexdigest()
 
         def make(folder: pathlib.Path) -> None:
-            found = probing.run(self.python, *script, given=given, **options)
+            environment = {**os.environ, **probing.ENVIRONMENT}
+            done = self.forks.run(*script, given=json.dumps(given), cwd=cwd, env=environment)
+            found = probing.answer(done)
             (folder / "answer").write_text(json.dumps(found))
 
         folder = shared(self.tmp_path_factory, f"original-{key}", make)
@@ -50,7 +63,9 @@ class Original:
 @pytest.fixture(scope="session")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     """The original; skips where it cannot be had, fails under CI."""
-    return Original(require(), tmp_path_factory)
+    python = require()
+    modules = ("tensorflow", "tensorflow.compat.v1")
+    return Original(python, Forks(tmp_path_factory, python, modules), tmp_path_factory)
 
 
 def require() -> str:

@@ -30,6 +30,15 @@ def run(*command: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | Non
         cwd=cwd,
         env={**os.environ, **ENVIRONMENT},
     )
+    return answer(done)
+
+
+def answer(done: subprocess.CompletedProcess[str]) -> Any:
+    """The JSON in the last line of what a process printed.
+
+    Raises:
+        RuntimeError: It failed; the message has the end of what it said.
+    """
     if done.returncode:
-        raise RuntimeError(f"{command}: exit {done.returncode}\n{done.stderr[-4000:]}")
+        raise RuntimeError(f"{done.args}: exit {done.returncode}\n{done.stderr[-4000:]}")
     return json.loads(done.stdout.splitlines()[-1])

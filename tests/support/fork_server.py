@@ -1,0 +1,127 @@
+"""A process that has imported modules once, and forks another for each script that it is given.
+
+A script, not a module: it knows nothing of tests, and runs under any Python from 3.7 on.
+
+    fork_server.py SOCKET PID MODULE...
+
+It listens on the Unix socket SOCKET, and ends with the process PID. A client sends one line of
+JSON: `words` (what stands behind `python`: a script, `-m MODULE` or `-c CODE`, and arguments),
+`cwd`, `env` (the whole environment) and `files` (paths of stdin, stdout and stderr). It is told the
+status with which the script's process ended, negative for a signal. A client that hangs up has the
+process killed.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+
+
+def serve(address, pid):
+    """Accepts scripts until the process `pid` is gone; returns in the process of a script."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address + ".new")
+    listener.listen(16)
+    os.rename(address + ".new", address)  # who sees the socket can connect
+    running = {}  # connections by process
+    while _is_alive(pid):
+        ready, _, _ = select.select([listener, *running.values()], [], [], 0.02)
+        for connection in ready:
+            if connection is listener:
+                client, _ = listener.accept()
+                job = json.loads(client.makefile().readline())
+                child = os.fork()
+                if child == 0:
+                    for each in (listener, client, *running.values()):
+                        each.close()
+                    return job
+                running[child] = client
+            else:  # the client went away
+                [child] = [c for c, its in running.items() if its is connection]
+                _kill(child)
+        _tell_of_the_ended(running)
+    for child in running:
+        _kill(child)
+    os._exit(0)
+
+
+def _tell_of_the_ended(running):
+    for child in list(running):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            with running.pop(child) as client:
+                try:
+                    client.sendall(f"{code}\n".encode())
+                except OSError:
+                    pass  # it hung up
+
+
+def _is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _kill(child):
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(child, signal.SIGKILL)  # it has no group of its own yet
+
+
+def become(job):
+    """Makes this process what `python WORDS...` would be, up to the script's first line."""
+    os.setsid()
+    for number, path in enumerate(job["files"]):
+        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        file = os.open(path, flags, 0o666)
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(job["cwd"])
+    before = _folders(os.environ)
+    os.environ.clear()
+    os.environ.update(job["env"])
+    kept = [folder for folder in sys.path[1:] if folder not in before]
+    sys.path[:] = [*_folders(os.environ), *kept]
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)
+
+
+def _folders(environment):
+    return [p for p in environment.get("PYTHONPATH", "").split(os.pathsep) if p]
+
+
+def main():
+    address, pid, modules = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    for module in modules:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    job = serve(address, pid)
+    become(job)
+    words = job["words"]
+    if words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        sys.path.insert(0, "")
+        exec(compile(words[1], "<string>", "exec"), vars(sys.modules["__main__"]))
+    elif words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = list(words)
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+        runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Scripts in processes of their own, forked from one that has imported TensorFlow already.
+
+To import TensorFlow takes seconds, a fork takes none. One server for each interpreter serves all
+workers of a session. A script that is about the start of Python or the import of TensorFlow must
+not be run this way: it finds TensorFlow imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+import pytest
+
+from support.sharing import shared
+
+SERVER = pathlib.Path(__file__).with_name("fork_server.py")
+START_LIMIT = 300.0  # seconds; it takes 3 on a quiet machine
+
+
+class Forks:
+    """Runs scripts in forks of a Python that has imported modules.
+
+    Args:
+      tmp_path_factory: of pytest; says where the server's socket and log are.
+      python: the interpreter.
+      modules: what it has imported.
+    """
+
+    def __init__(
+        self,
+        tmp_path_factory: pytest.TempPathFactory,
+        python: str = sys.executable,
+        modules: tuple[str, ...] = ("tensorflow",),
+    ):
+        self._factory = tmp_path_factory
+        self._python = python
+        self._modules = modules
+
+    def run(
+        self,
+        *words: str | pathlib.Path,
+        cwd: str | pathlib.Path | None = None,
+        env: dict[str, str] | None = None,
+        given: str = "",
+        timeout: float = 600.0,
+    ) -> subprocess.CompletedProcess[str]:
+        """What `subprocess.run([python, *words])` gives, with the output as text.
+
+        Args:
+          *words: a script or `-m` and a module, and arguments.
+          cwd: the working directory; this process's if None.
+          env: the whole environment; this process's if None.
+          given: standard input.
+          timeout: seconds.
+
+        Raises:
+          TimeoutError: it took longer; it is killed.
+        """
+        with tempfile.TemporaryDirectory(prefix="fork_") as folder:
+            files = [pathlib.Path(folder, name) for name in ("stdin", "stdout", "stderr")]
+            files[0].write_text(given)
+            job: dict[str, Any] = {
+                "words": list(map(str, words)),
+                "cwd": str(cwd or pathlib.Path.cwd()),
+                "env": dict(os.environ if env is None else env),
+                "files": list(map(str, files)),
+            }
+            status = self._status(job, timeout)
+            out, err = (path.read_text(errors="replace") for path in files[1:])
+            return subprocess.CompletedProcess(job["words"], status, out, err)
+
+    def _status(self, job: dict[str, Any], timeout: float) -> int:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(timeout)
+            client.connect(self._address())
+            client.sendall(json.dumps(job).encode() + b"\n")
+            answer = client.makefile().readline()
+        if not answer:
+            raise RuntimeError("the server of forks ended; see its log")
+        return int(answer)
+
+    def _address(self) -> str:
+        """The server's socket; the first who asks starts it."""
+        key = hashlib.sha256(json.dumps([self._python, self._modules]).encode()).hexdigest()[:12]
+        folder = shared(self._factory, f"forks-{key}", self._start)
+        return (folder / "address").read_text()
+
+    def _start(self, folder: pathlib.Path) -> None:
+        # A socket's path may have a hundred characters at most.
+        address = os.path.join(tempfile.mkdtemp(prefix="forks_"), "socket")
+        of_session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [self._python, str(SERVER), address, str(of_session), *self._modules],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        end = time.monotonic() + START_LIMIT
+        while not os.path.exists(address):
+            if process.poll() is not None or time.monotonic() > end:
+                process.kill()
+                raise RuntimeError((folder / "log").read_text(errors="replace")[-3000:])
+            time.sleep(0.02)
+        (folder / "address").write_text(address)
