@@ -34,6 +34,13 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item):
+    """`full` implies `slow`: `-m "not slow"` leaves both out."""
+    if item.get_closest_marker("full"):
+        item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def plain_imports():
     """Processes that tests start import what users' do, and not what else is installed for tests.

@@ -11,6 +11,7 @@ status with which the script's process ended, negative for a signal. A client th
 process killed.
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -56,10 +57,8 @@ def _tell_of_the_ended(running):
         if done:
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             with running.pop(child) as client:
-                try:
+                with contextlib.suppress(OSError):  # it hung up
                     client.sendall(f"{code}\n".encode())
-                except OSError:
-                    pass  # it hung up
 
 
 def _is_alive(pid):
