@@ -9,10 +9,11 @@ import csv
 import functools
 import pathlib
 
-import calls_probe
 import pytest
 
 import tpu_estimator_compat as tpu
+
+from . import calls_probe
 
 with open(pathlib.Path(__file__).with_name("wrong_calls.csv"), newline="") as file:
     ROWS = list(csv.DictReader(file))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from results import record
-from runs import COMMAND, HERE, python
+
+from .results import record
+from .runs import COMMAND, HERE, python
 
 pytestmark = pytest.mark.slow
 

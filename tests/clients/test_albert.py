@@ -7,9 +7,10 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
-import text
-from results import record
-from runs import drive, numbers
+
+from . import text
+from .results import record
+from .runs import drive, numbers
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,10 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-import text
-from results import record
-from runs import final_loss, numbers, python, run
+
+from . import text
+from .results import record
+from .runs import final_loss, numbers, python, run
 
 pytestmark = pytest.mark.slow
 

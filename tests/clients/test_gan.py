@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from runs import COMMAND, python
+
+from .runs import COMMAND, python
 
 pytestmark = pytest.mark.slow
 

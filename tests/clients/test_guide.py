@@ -6,8 +6,9 @@ import re
 
 import pytest
 import tensorflow as tf
-import text
-from guide import GUIDE, walk
+
+from . import text
+from .guide import GUIDE, walk
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 
 import pytest
-import results
-from runs import COMMAND, HERE, python
+
+from . import results
+from .runs import COMMAND, HERE, python
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,10 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
-import text
-from results import record
-from runs import drive
+
+from . import text
+from .results import record
+from .runs import drive
 
 pytestmark = pytest.mark.slow
 

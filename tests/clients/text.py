@@ -8,7 +8,7 @@ import pathlib
 import re
 from pydoc_data import topics
 
-from runs import python, run
+from .runs import python, run
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

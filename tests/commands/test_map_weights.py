@@ -5,7 +5,6 @@ import pathlib
 import subprocess
 import sys
 
-import keras_twin
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -13,6 +12,8 @@ import tensorflow.compat.v1 as tf
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator, weight_map
 from tpu_estimator_compat.__main__ import main
+
+from . import keras_twin
 
 TWIN = f"{keras_twin.__file__}:make_model"
 MAPPING = {"hidden": "first/kernel", "output": "last/kernel"}

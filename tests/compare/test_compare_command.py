@@ -6,13 +6,14 @@ import json
 import sys
 
 import pytest
-from evidences import changed, evidence, judged
 
 from tpu_estimator_compat import __main__
 from tpu_estimator_compat.compare import comparing, environment, runs
 from tpu_estimator_compat.compare.page import page
 from tpu_estimator_compat.compare.report import Failure, Report, Side, Verdict
 from tpu_estimator_compat.compare.terminal import table
+
+from .evidences import changed, evidence, judged
 
 
 @pytest.fixture

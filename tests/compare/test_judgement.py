@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from evidences import changed, evidence, gradient_of, judged, stepped
 
 from tpu_estimator_compat.compare.differences import Bounds, array, curve
 from tpu_estimator_compat.compare.evidence import Evidence
 from tpu_estimator_compat.compare.report import Agreement, Curve, Side, Stage, Verdict
+
+from .evidences import changed, evidence, gradient_of, judged, stepped
 
 
 def test_equal_runs_are_the_same():

@@ -1,9 +1,10 @@
 """The same constructor calls in the published original and here: same fields, same errors."""
 
-import config_probe
 import pytest
 
 from tpu_estimator_compat import config
+
+from . import config_probe
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 

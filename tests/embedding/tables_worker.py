@@ -12,13 +12,16 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-import columns_probe
 import numpy as np
 import tensorflow.compat.v1 as tf
 import tf_keras
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
+
+sys.path.insert(1, str(pathlib.Path(__file__).parents[1]))
+
+from embedding import columns_probe
 
 BATCH = columns_probe.BATCH
 

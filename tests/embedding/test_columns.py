@@ -3,7 +3,6 @@
 import pathlib
 import shutil
 
-import columns_probe
 import numpy as np
 import pytest
 import tensorflow as tf2
@@ -12,6 +11,8 @@ import tf_keras
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
+
+from . import columns_probe
 
 PROBE = pathlib.Path(columns_probe.__file__)
 OF_TABLES = {  # what the model's optimizers are to tables, by columns_probe.OPTIMIZERS

@@ -1,6 +1,5 @@
 """Tables in exports, in `keras_model()` and other Keras models, and with hooks."""
 
-import columns_probe
 import keras
 import numpy as np
 import pytest
@@ -11,6 +10,8 @@ import tf_keras
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding, weight_map
 from tpu_estimator_compat import estimator as estimators
+
+from . import columns_probe
 
 BATCH, ROWS = 8, 6
 

@@ -3,15 +3,15 @@
 import pathlib
 import shutil
 
-import columns_probe
 import numpy as np
 import pytest
-import tables_worker
 import tensorflow as tf
 import tensorflow.compat.v1 as v1
 from support import cluster
 
 from tpu_estimator_compat import estimator as estimators
+
+from . import columns_probe, tables_worker
 
 pytestmark = pytest.mark.slow
 WORKER = pathlib.Path(__file__).with_name("tables_worker.py")

@@ -1,7 +1,6 @@
 """`tf.keras.estimator.model_to_estimator`: Keras 2 models as estimators, as in the original."""
 
 import keras
-import keras_estimator_probe as probe
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,6 +8,8 @@ import tf_keras
 
 import tpu_estimator_compat.v1 as tf1
 from tpu_estimator_compat.estimator.keras_models import model_to_estimator
+
+from . import keras_estimator_probe as probe
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,17 @@
 
 import importlib
 
-import export_driver
 import pytest
 import tensorflow as tf
+
+from . import export_driver
 
 
 @pytest.fixture(scope="session")
 def cases():
-    """The module `export_cases`, on this package."""
+    """The module `export.export_cases`, on this package."""
     export_driver.install_namespace("ours")
-    return importlib.import_module("export_cases")
+    return importlib.import_module("export.export_cases")
 
 
 @pytest.fixture(scope="session")

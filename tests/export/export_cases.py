@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from export_data import (
+from legacy_namespace import estimator, layers, tpu
+
+from export.export_data import (
     CLASSES,
     FEATURES,
     WORDS,
@@ -24,7 +26,6 @@ from export_data import (
     word_input_fn,
     write_vocabulary,
 )
-from legacy_namespace import estimator, layers, tpu
 
 Arrays = dict[str, np.ndarray]
 

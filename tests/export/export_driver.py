@@ -51,8 +51,8 @@ def main() -> None:
     parser.add_argument("--cases")
     args = parser.parse_args()
     install_namespace(args.side)
-    sys.path.insert(0, str(pathlib.Path(__file__).parent))
-    import export_cases
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+    from export import export_cases
 
     names = args.cases.split(",") if args.cases else list(export_cases.CASES)
     print(json.dumps({name: export(export_cases, name, args) for name in names}))

@@ -6,14 +6,15 @@ import subprocess
 import sys
 import time
 
-import describe_saved_model
 import numpy as np
 import pytest
-import serving_probe
 import tensorflow as tf
+from support import TESTS
 
 from tpu_estimator_compat.estimator import export
 from tpu_estimator_compat.export import directories
+
+from . import describe_saved_model, serving_probe
 
 
 def test_path_layout_and_return_value(trained, cases, tmp_path):
@@ -301,9 +302,9 @@ import os, sys
 import tensorflow.compat.v1 as tf
 {before}
 sys.path.insert(0, {here!r})
-import export_driver
+from export import export_driver
 export_driver.install_namespace("ours")
-import export_cases as cases
+from export import export_cases as cases
 case = cases.CASES[{name!r}]
 est = cases.make_estimator(case, {model_dir!r})
 {action}
@@ -312,8 +313,9 @@ est = cases.make_estimator(case, {model_dir!r})
 
 def run_script(name, model_dir, before="", action=""):
     """Runs a script with a case's estimator in a process of its own."""
-    here = os.path.dirname(__file__)
-    code = SCRIPT.format(here=here, name=name, model_dir=model_dir, before=before, action=action)
+    code = SCRIPT.format(
+        here=str(TESTS), name=name, model_dir=model_dir, before=before, action=action
+    )
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 

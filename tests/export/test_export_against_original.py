@@ -17,11 +17,12 @@ import subprocess
 import sys
 import urllib.request
 
-import describe_saved_model as describe
 import numpy as np
 import pytest
-import serving_probe
 from support.sharing import shared
+
+from . import describe_saved_model as describe
+from . import serving_probe
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 

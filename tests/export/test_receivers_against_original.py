@@ -1,9 +1,10 @@
 """The same receivers built by the published original and here: same fields, same errors."""
 
 import pytest
-import receivers_probe
 
 from tpu_estimator_compat.estimator import export
+
+from . import receivers_probe
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 

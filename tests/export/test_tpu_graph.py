@@ -1,11 +1,12 @@
 """Graphs for TPU, inspected op by op: they can be written without a TPU, not run."""
 
-import describe_saved_model as describe
 import keras
 import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
+
+from . import describe_saved_model as describe
 
 TPU_TAGS = ("serve", "tpu")
 

@@ -2,13 +2,14 @@
 
 import pytest
 import tensorflow as tf
-from fakes import FakeStrategy
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.inputs import call_input_fn, modes
 from tpu_estimator_compat.model_fn.context import TPUContext
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
+
+from .fakes import FakeStrategy
 
 Modes = tpu.InputPipelineConfig
 GLOBAL_BATCH = 32

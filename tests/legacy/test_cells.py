@@ -6,12 +6,13 @@
 import json
 import pathlib
 
-import cells_probe
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.contrib import rnn
+
+from . import cells_probe
 
 ORIGINAL = json.loads(pathlib.Path(__file__).with_name("cells_of_1_15.json").read_text())
 NUMBERS = ("outputs", "sums", "gradients")

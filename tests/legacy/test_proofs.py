@@ -4,7 +4,11 @@ import inspect
 import pathlib
 
 import pytest
-from proofs import (  # noqa: F401
+
+from tpu_estimator_compat.legacy import namespaces, overlay, table
+from tpu_estimator_compat.legacy.table import Status
+
+from .proofs import (  # noqa: F401
     PROOFS,
     canned,
     cells,
@@ -21,9 +25,6 @@ from proofs import (  # noqa: F401
     tpu,
     training,
 )
-
-from tpu_estimator_compat.legacy import namespaces, overlay, table
-from tpu_estimator_compat.legacy.table import Status
 
 ROWS = table.load().rows
 SERVED = sorted(name for name, row in ROWS.items() if row.status is not Status.REFUSED)

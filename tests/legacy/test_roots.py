@@ -7,10 +7,11 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf2
-from proofs import evaluate, graph
 
 import tpu_estimator_compat.v1 as tf
 from tpu_estimator_compat.legacy import namespaces, table
+
+from .proofs import evaluate, graph
 
 SKIPPED = {"keras", "layers", "estimator", "compat"}
 """Of `tf.compat.v1`: namespaces that Keras 3 keeps from working, and the roots themselves."""

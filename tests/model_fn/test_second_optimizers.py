@@ -3,12 +3,13 @@
 import keras
 import numpy as np
 import pytest
-import second_optimizers_probe as probe
 import tensorflow as tf
 import tf_keras
 
 import tpu_estimator_compat as tpu
 import tpu_estimator_compat.v1 as tf1
+
+from . import second_optimizers_probe as probe
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import models
 import numpy as np
 import tensorflow as tf
 
 import tpu_estimator_compat as tec
+
+from . import models
 
 
 def input_fn(params):

@@ -5,11 +5,12 @@ import pathlib
 
 import numpy as np
 import pytest
-import stablehlo_modules as modules
 
 from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModule
 from tpu_estimator_compat.preflight import compile_cache, compiler
 from tpu_estimator_compat.preflight.compiled import Error
+
+from . import stablehlo_modules as modules
 
 pytestmark = pytest.mark.slow  # each test waits for processes
 

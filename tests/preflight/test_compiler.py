@@ -11,7 +11,6 @@ from importlib import metadata
 
 import numpy as np
 import pytest
-import stablehlo_modules as modules
 import tensorflow as tf
 from support import python_path
 
@@ -19,6 +18,8 @@ from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModul
 from tpu_estimator_compat.preflight import compiler, topologies
 from tpu_estimator_compat.preflight.compiled import Error, Place
 from tpu_estimator_compat.runtime import jax_installation
+
+from . import stablehlo_modules as modules
 
 ROOT = pathlib.Path(__file__).parents[2]
 

@@ -11,10 +11,11 @@ import time
 
 import psutil
 import pytest
-import stablehlo_modules as modules
 
 from tpu_estimator_compat.preflight import compiler
 from tpu_estimator_compat.preflight.compiled import Error
+
+from . import stablehlo_modules as modules
 
 pytestmark = pytest.mark.slow  # each test waits for processes
 

@@ -8,7 +8,6 @@ import pathlib
 import subprocess
 import sys
 
-import models
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,6 +16,8 @@ from support.client_packages import environment
 import tpu_estimator_compat as tec
 from tpu_estimator_compat.lowering.findings import Kind
 from tpu_estimator_compat.preflight.report import Verdict
+
+from . import models
 
 pytestmark = [pytest.mark.slow, pytest.mark.minutes]
 

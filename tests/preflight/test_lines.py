@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 
-import models
 import pytest
 import tensorflow as tf
-from asking import estimator, input_fn, report
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tec
 from tpu_estimator_compat.lowering.findings import Kind, Severity
 from tpu_estimator_compat.preflight.report import Depth, Verdict
+
+from . import models
+from .asking import estimator, input_fn, report
 
 MARKS = {
     Severity.FAILS: re.compile(r"# fails:([\w ]*)"),

@@ -5,9 +5,9 @@ import itertools
 import re
 
 import pytest
+
 from preflight.reports import FAILS, FITS, UNKNOWN, finding, five_findings, sampled, with_findings
 from preflight.showing import page, plain, text_of_json, text_of_page, text_of_table
-
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity, Source
 from tpu_estimator_compat.preflight.rendering import groups, limits, numbers
 from tpu_estimator_compat.preflight.rendering.sources import place, printable

@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 from preflight.reports import FAILS, FINDINGS, FITS, over_the_line, sampled
-
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity, Source
 from tpu_estimator_compat.preflight.report import (
     Collectives,

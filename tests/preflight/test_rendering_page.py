@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 import pytest
+
 from preflight.reports import (
     FAILS,
     FITS,
@@ -15,7 +16,6 @@ from preflight.reports import (
     with_findings,
 )
 from preflight.showing import Elements, page
-
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity, Source
 from tpu_estimator_compat.preflight.rendering import bars, numbers
 from tpu_estimator_compat.preflight.rendering.markup import Html, element

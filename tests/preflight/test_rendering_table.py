@@ -4,9 +4,9 @@ import dataclasses
 import re
 
 import pytest
+
 from preflight.reports import FAILS, FITS, SAMPLES, UNKNOWN, five_findings, not_captured, sampled
 from preflight.showing import page, plain
-
 from tpu_estimator_compat.preflight.rendering import comparison, groups
 from tpu_estimator_compat.preflight.rendering.table import table
 from tpu_estimator_compat.preflight.report import LargestBatch, Report

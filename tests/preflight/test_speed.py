@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import models
 import pytest
 import tensorflow as tf
-from asking import report
+
+from . import models
+from .asking import report
 
 
 def deep(features, labels, mode, params):

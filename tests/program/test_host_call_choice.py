@@ -4,11 +4,12 @@ import time
 
 import pytest
 import tensorflow.compat.v1 as tf
-from host_call_models import model_of
 from support.legacy_models import make_estimator, train_input_fn
 
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.runtime.tuning import HostCallTuner, Tuning
+
+from .host_call_models import model_of
 
 TRIAL = Tuning().trial_calls
 LOOP = 50

@@ -6,11 +6,12 @@ import time
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from host_call_models import model_of
 from support.legacy_models import make_estimator, train_input_fn
 
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.program import host_queue
+
+from .host_call_models import model_of
 
 LONG = 30.0  # seconds; nobody waits for so long where calls are made while steps run
 

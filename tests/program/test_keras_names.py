@@ -1,9 +1,10 @@
 """Variables of Keras layers have the names that they had in the original, so checkpoints fit."""
 
-import keras_names_probe
 import pytest
 
 from tpu_estimator_compat.program.capture import new_graph
+
+from . import keras_names_probe
 
 
 def names_of(model):

@@ -1,9 +1,10 @@
 """The same specs built by the published original and here: same fields, same errors."""
 
 import pytest
-import spec_probe
 
 from tpu_estimator_compat import spec
+
+from . import spec_probe
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 

@@ -4,9 +4,10 @@ import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from proofs import evaluate, proves
 from tpu_estimator_compat.canned.heads.contrib import regression_head
 from tpu_estimator_compat.estimator import RunConfig
+
+from ..proofs import evaluate, proves
 
 ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
 CONTRIB = "tf.contrib.estimator"

@@ -4,7 +4,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn import legacy_cells
 
-from proofs import below, evaluate, proves, variables_of
+from ..proofs import below, evaluate, proves, variables_of
 
 CELLS = "tf.contrib.rnn"
 UNITS = (

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from proofs import below, evaluate, proves
+from ..proofs import below, evaluate, proves
 
 DATA = "tf.contrib.data"
 OPS = "tf.contrib.data.python.ops"

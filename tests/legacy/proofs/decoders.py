@@ -3,8 +3,9 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from proofs import below, graph, proves
 from tpu_estimator_compat.contrib import rnn
+
+from ..proofs import below, graph, proves
 
 DECODERS = (
     ". python.ops.attention_wrapper python.ops.basic_decoder python.ops.beam_search_decoder "

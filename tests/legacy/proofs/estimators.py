@@ -6,8 +6,9 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 import tf_keras
 
-from proofs import below, proves
 from tpu_estimator_compat import estimator as estimators
+
+from ..proofs import below, proves
 
 ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
 

@@ -3,9 +3,10 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from proofs import evaluate, proves
 from tpu_estimator_compat.canned import heads
 from tpu_estimator_compat.canned.heads import contrib
+
+from ..proofs import evaluate, proves
 
 X = np.array([[1.0], [-2.0]], np.float32)
 LABELS = np.array([[0.0], [1.0]], np.float32)

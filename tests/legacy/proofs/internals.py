@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from proofs import graph, proves
-from proofs.estimators import input_fn, model_fn, trained
 from tpu_estimator_compat import estimator as estimators
+
+from ..proofs import graph, proves
+from ..proofs.estimators import input_fn, model_fn, trained
 
 ESTIMATOR = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
 TPU = (*(f"{root}.tpu" for root in ESTIMATOR), "tf.contrib.tpu.python.tpu", "tf.python.tpu")

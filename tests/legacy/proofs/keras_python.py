@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 import tf_keras
 
-from proofs import below, evaluate, graph, proves
+from ..proofs import below, evaluate, graph, proves
 
 KERAS = "tf.python.keras"
 OF_LAYERS = (

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 import tf_keras
 from tf_keras.src.layers.rnn import legacy_cells
 
-from proofs import below, evaluate, graph, proves, variables_of
+from ..proofs import below, evaluate, graph, proves, variables_of
 
 LAYERS = "tf.contrib.layers"
 DEEP = f"{LAYERS}.python.layers"

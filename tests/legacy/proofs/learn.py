@@ -5,9 +5,10 @@ import pandas
 import pytest
 import tensorflow.compat.v1 as tf
 
-from proofs import below, graph, proves
 from tpu_estimator_compat import estimator as estimators
 from tpu_estimator_compat.contrib import learn
+
+from ..proofs import below, graph, proves
 
 LEARN = "tf.contrib.learn"
 INSIDE = f"{LEARN}.python.learn"

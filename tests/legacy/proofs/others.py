@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from proofs import below, evaluate, graph, proves
 from tpu_estimator_compat import estimator as estimators
+
+from ..proofs import below, evaluate, graph, proves
 
 CONTRIB = "tf.contrib"
 

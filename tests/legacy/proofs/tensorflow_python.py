@@ -5,7 +5,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import control_flow_ops
 from tensorflow.python.tpu import tpu_function
 
-from proofs import below, evaluate, graph, proves, variables_of
+from ..proofs import below, evaluate, graph, proves, variables_of
 
 OPS = "tf.python.ops"
 FLOW = f"{OPS}.control_flow_ops"

@@ -8,8 +8,9 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
-from proofs import below, evaluate, graph, proves
 from tpu_estimator_compat import embedding, topology
+
+from ..proofs import below, evaluate, graph, proves
 
 TPU = "tf.contrib.tpu"
 DEEP = "tf.contrib.tpu.python.tpu"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from proofs import below, graph, proves
+from ..proofs import below, graph, proves
 
 TRAINING = "tf.contrib.training"
 
