@@ -7,6 +7,9 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # it is in the home directory
 
+# Else the pytests that tests start would write their reports over this one's, say.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 import pytest
 import tensorflow as tf
 from support import python_path

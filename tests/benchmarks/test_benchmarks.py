@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import large_model, measures, report
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

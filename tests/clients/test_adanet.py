@@ -9,7 +9,7 @@ import pytest
 from .results import record
 from .runs import COMMAND, HERE, python
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("kind", ["Estimator", "TPUEstimator"])

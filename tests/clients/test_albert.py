@@ -12,7 +12,7 @@ from . import text
 from .results import record
 from .runs import drive, numbers
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 LENGTH = 32
 CLUSTER = {

@@ -14,8 +14,6 @@ from . import text
 from .results import record
 from .runs import final_loss, numbers, python, run
 
-pytestmark = pytest.mark.slow
-
 LENGTH = 32
 PRETRAINING = {
     "input_file": "pretraining.tfrecord",
@@ -76,6 +74,7 @@ def _classify(clients, folder, output: str, *options: str, **flags: object) -> s
     return run(clients, "bert.run_classifier", folder, *options, **{**given, **flags})
 
 
+@pytest.mark.full
 def test_pretraining(folder, pretrained):
     found = numbers(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 60
@@ -87,6 +86,7 @@ def test_pretraining(folder, pretrained):
     record("bert-tensorflow 1.0.4", "run_pretraining: train, evaluate")
 
 
+@pytest.mark.full
 def test_pretraining_on_two_replicas(folder, pretrained, clients):
     """The global batch of one replica, split: the same model within what shuffling changes."""
     flags = {"use_tpu": True, "num_tpu_cores": 2, "init_checkpoint": pretrained}
@@ -102,6 +102,7 @@ def test_pretraining_on_two_replicas(folder, pretrained, clients):
     )
 
 
+@pytest.mark.full
 def test_pretraining_on_jax(folder, pretrained, clients):
     devices = 4
     flags = {"use_tpu": True, "num_tpu_cores": devices, "init_checkpoint": pretrained}
@@ -117,6 +118,7 @@ def test_pretraining_on_jax(folder, pretrained, clients):
     record("bert-tensorflow 1.0.4", "run_pretraining with use_tpu, on four devices of JAX")
 
 
+@pytest.mark.full
 def test_classifier_on_jax(folder, pretrained, clients):
     """The predictions of its checkpoint are those of TensorFlow's replicas."""
     devices = 4
@@ -139,6 +141,7 @@ def test_classifier_on_jax(folder, pretrained, clients):
     )
 
 
+@pytest.mark.slow
 def test_classifier(folder, pretrained, clients):
     flags = {"do_train": True, "do_eval": True, "do_predict": True, "init_checkpoint": pretrained}
     log = _classify(clients, folder, "classifier", **flags)
@@ -155,6 +158,7 @@ def test_classifier(folder, pretrained, clients):
     record("bert-tensorflow 1.0.4", "run_classifier: train from init_checkpoint, evaluate, predict")
 
 
+@pytest.mark.full
 def test_classifier_goes_on(folder, pretrained, clients):
     """The same command with more epochs resumes from the checkpoint, not from `init_checkpoint`."""
     flags = {"do_train": True, "init_checkpoint": pretrained}
@@ -165,6 +169,7 @@ def test_classifier_goes_on(folder, pretrained, clients):
     record("bert-tensorflow 1.0.4", "run_classifier: resume")
 
 
+@pytest.mark.full
 def test_squad(folder, pretrained, clients):
     log = run(
         clients,
@@ -196,6 +201,7 @@ def test_squad(folder, pretrained, clients):
     record("bert-tensorflow 1.0.4", "run_squad: train, predict")
 
 
+@pytest.mark.full
 def test_extract_features(folder, pretrained, clients):
     sentences = text.documents(1)[0][:5]
     (folder / "sentences.txt").write_text("\n".join(sentences) + "\n")
@@ -225,6 +231,7 @@ def test_extract_features(folder, pretrained, clients):
     record("bert-tensorflow 1.0.4", "extract_features")
 
 
+@pytest.mark.full
 def test_like_the_original(folder, pretrained, clients, original):
     """The same script, flags and first values on TensorFlow 2.15: `compare` says so."""
     flags = {**PRETRAINING, "output_dir": "compared", "init_checkpoint": pretrained}

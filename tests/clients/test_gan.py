@@ -6,7 +6,7 @@ import pytest
 
 from .runs import COMMAND, python
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 SCRIPT = """
 import numpy as np

@@ -10,9 +10,8 @@ import tensorflow as tf
 from . import text
 from .guide import GUIDE, walk
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_run(tmp_path, clients):
     printed = walk("run.md", tmp_path, clients)
     assert "Saving dict for global step 200" in printed[0]
@@ -20,6 +19,7 @@ def test_run(tmp_path, clients):
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-250")
 
 
+@pytest.mark.full
 def test_bert(tmp_path, clients):
     text.write_text(tmp_path / "text.txt")
     text.write_vocabulary(tmp_path / "vocab.txt")
@@ -33,6 +33,7 @@ def test_bert(tmp_path, clients):
     assert tf.train.latest_checkpoint(str(tmp_path / "classifier")).endswith("model.ckpt-32")
 
 
+@pytest.mark.slow
 def test_migrate(tmp_path, clients):
     scanned, listed, shown, written, trained = walk("migrate.md", tmp_path, clients)
     assert "old.py:3   tf.contrib.tpu" in scanned
@@ -44,6 +45,7 @@ def test_migrate(tmp_path, clients):
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-50")
 
 
+@pytest.mark.full
 def test_preflight(tmp_path, clients):
     """The reports on the page are those that the commands print."""
     printed = walk("preflight.md", tmp_path, clients)
@@ -55,6 +57,7 @@ def test_preflight(tmp_path, clients):
     assert tf.train.latest_checkpoint(str(tmp_path / "spam")).endswith("model.ckpt-200")
 
 
+@pytest.mark.full
 def test_compare(tmp_path, clients, original):
     """The page's reports say what the commands print, but for speeds."""
     green, _, red, dirs = walk("compare.md", tmp_path, clients)

@@ -14,8 +14,6 @@ import pytest
 from . import results
 from .runs import COMMAND, HERE, python
 
-pytestmark = pytest.mark.slow
-
 MODULES = {
     "albert-tensorflow 1.1": ["albert.modeling_test", "albert.optimization_test"],
     "bert-tensorflow 1.0.4": ["bert.modeling_test", "bert.optimization_test"],
@@ -49,6 +47,7 @@ GRAPHS = {"albert", "bert"}  # whose tests are for TensorFlow 1 alone
 NEEDED = {"mesh_tensorflow": ["gin"]}  # packages as old, which they import
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("package", "module"), [(p, m) for p, modules in MODULES.items() for m in modules]
 )

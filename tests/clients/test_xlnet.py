@@ -13,7 +13,7 @@ from . import text
 from .results import record
 from .runs import drive
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

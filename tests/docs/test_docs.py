@@ -224,11 +224,19 @@ def test_ci_calls_the_readmes_test_command():
 def test_ci_runs_the_tests_that_the_readmes_command_leaves_out():
     """Each stage selects by the marker, so that together they run all."""
     assert marked("tests").endswith(' -m "not slow"')
-    [slow] = [command for command in stages() if "pytest" in command]
-    assert re.search(r" -m slow$", slow)
-    assert is_run_by_ci(slow)
-    assert slow in commands(GUIDE / "contributing.md")
-    assert "\n    slow: " in (ROOT / "setup.cfg").read_text()
+    slow, full = [command for command in stages() if "pytest" in command]
+    assert slow.endswith(" -m 'slow and not full'")
+    assert full.endswith(" -m full")
+    assert {slow, full} <= set(commands(GUIDE / "contributing.md"))
+
+
+def test_tests_marked_full_are_slow(request):
+    """So that the README's command leaves them out."""
+    items = [item for item in request.session.items if item.get_closest_marker("full")]
+    assert all(item.get_closest_marker("slow") for item in items)
+    markers = (ROOT / "setup.cfg").read_text()
+    assert "\n    slow: " in markers
+    assert "\n    full: " in markers
 
 
 def ci_script() -> str:
@@ -237,7 +245,7 @@ def ci_script() -> str:
 
 def stages() -> list[str]:
     """Commands that are written out there."""
-    return re.findall(r'^stage \w+ "(.*)"$', ci_script(), re.MULTILINE)
+    return re.findall(r'^ *stage \w+ "(.*)"$', ci_script(), re.MULTILINE)
 
 
 def is_run_by_ci(command: str) -> bool:
@@ -265,7 +273,7 @@ def test_every_command_is_run_somewhere(page):
         command
         for command in commands(page)
         if page.name not in WALKED
-        and command != ".ci/run"
+        and command not in (".ci/run", ".ci/full")
         and not is_run_by_ci(command)
         and not runs_the_tested_example(command)
         and not starts_the_cluster(command)

@@ -1,13 +1,19 @@
-"""The layout of the tests: it follows the package's, and suites share by `support` alone."""
+"""The layout of the tests: it is the package's, and suites share by `support` alone."""
 
 from __future__ import annotations
 
+import ast
+import functools
 import pathlib
-import re
+from collections.abc import Iterator
 
+import pytest
 from support import TESTS
 
 import tpu_estimator_compat
+
+[_package] = tpu_estimator_compat.__path__
+PACKAGE = pathlib.Path(_package)
 
 OF_NO_ROOM = {
     "bad_input",
@@ -16,6 +22,7 @@ OF_NO_ROOM = {
     "conformance",
     "docs",
     "examples",
+    "faults",
     "installing",
     "parity",
     "support",
@@ -23,49 +30,73 @@ OF_NO_ROOM = {
 }
 """Folders of tests that are about the whole package."""
 
-SOURCES = sorted(TESTS.rglob("*.py"))
-IMPORT = re.compile(r"^ *(?:from|import) +(\w+)(.*)$", re.MULTILINE)
-"""Also in the scripts that tests start, which are strings; relative imports stay in their suite."""
+SOURCES = sorted(path.relative_to(TESTS) for path in TESTS.rglob("*.py"))
+IN_ROOMS = [path for path in SOURCES if path.parts[0] not in OF_NO_ROOM]
+TOP = {path.name for path in TESTS.iterdir() if any(path.glob("**/*.py"))}
 
 
-def suite(path: pathlib.Path) -> str:
-    """The folder directly below the tests."""
-    return path.relative_to(TESTS).parts[0]
+def judged_by(test: pathlib.Path) -> str | None:
+    """The module or folder of the package that a test file is named after; the longest name wins.
+
+    Args:
+      test: path of the file below the tests.
+
+    Returns:
+      Its name; None where the test's folder of the package has no such module.
+    """
+    folder = PACKAGE / test.parent
+    names = {path.stem for path in folder.glob("*.py")} | {folder.name}
+    names |= {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+    subject = test.stem.removeprefix("test_")
+    fitting = [name for name in names if subject == name or subject.startswith(f"{name}_")]
+    return max(fitting, key=len, default=None)
 
 
-def suites_with(module: str) -> set[str]:
-    """Where a module of this name is: packages by their own, others by that of their folder."""
-    if (TESTS / module / "__init__.py").exists():
-        return {module}
-    packages = {path.parent for path in SOURCES if path.parents[1] != TESTS}
-    places = {*SOURCES, *packages}
-    return {suite(path) for path in places if path.stem == module}
+@functools.cache
+def imports(path: pathlib.Path) -> list[tuple[int, str]]:
+    """What a file imports: how far up (0 for absolute names), and the module's or module's name."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse((TESTS / path).read_text())):
+        if isinstance(node, ast.Import):
+            found += [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [(node.level, f"{node.module}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [(node.level, alias.name) for alias in node.names]
+    return found
 
 
 def test_folders_are_rooms_of_the_package():
-    [package] = tpu_estimator_compat.__path__
-    rooms = {path.name for path in pathlib.Path(package).iterdir() if path.is_dir()}
-    folders = {path.name for path in TESTS.iterdir() if any(path.glob("**/*.py"))}
-    assert folders - OF_NO_ROOM <= rooms
-    assert folders >= OF_NO_ROOM
+    folders = {path.parent for path in IN_ROOMS}
+    assert [str(folder) for folder in folders if not (PACKAGE / folder).is_dir()] == []
+    assert TOP >= OF_NO_ROOM
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in IN_ROOMS if path.stem.startswith("test_")], ids=str
+)
+def test_a_test_file_is_named_after_what_it_judges(path):
+    """`test_MODULE.py`, `test_MODULE_ASPECT.py`, or the same with the name of the folder."""
+    assert judged_by(path) is not None or path.parent == pathlib.Path(".")
 
 
 def test_no_suite_imports_from_another():
-    found = [
-        f"{path.relative_to(TESTS)}: {module}{rest}"
-        for path in SOURCES
-        for module, rest in IMPORT.findall(path.read_text())
-        if (there := suites_with(module)) and not there & {suite(path), "support"}
-    ]
-    assert found == []
+    def strangers(path: pathlib.Path) -> Iterator[str]:
+        for level, name in imports(path):
+            first = name.partition(".")[0]
+            if level >= len(path.parts) or (
+                level == 0 and first in TOP - {path.parts[0], "support"}
+            ):
+                yield name
+
+    assert {str(path): found for path in SOURCES if (found := list(strangers(path)))} == {}
 
 
 def test_no_test_is_imported():
-    tests = {path.stem for path in SOURCES if path.stem.startswith("test_")}
-    found = [
-        f"{path.relative_to(TESTS)}: {line}"
+    found = {
+        str(path): name
         for path in SOURCES
-        for line in re.findall(r"^ *(?:from|import) .*$", path.read_text(), re.MULTILINE)
-        if tests & set(re.findall(r"\w+", line))
-    ]
-    assert found == []
+        for _, name in imports(path)
+        if any(part.startswith("test_") for part in name.split("."))
+    }
+    assert found == {}

@@ -11,7 +11,7 @@ from matplotlib import image
 SCRIPT = pathlib.Path(__file__).parents[2].joinpath("migration_guide", "examples", "clicks.py")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_it_comes_near_the_best_possible_and_plots(tmp_path):
     flags = [f"--model_dir={tmp_path / 'model'}", f"--output_dir={tmp_path / 'out'}"]
     command = [sys.executable, str(SCRIPT), *flags, "--evaluations=2"]

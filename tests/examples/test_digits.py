@@ -105,7 +105,7 @@ def test_piped_then_resumed(tmp_path):
     assert accuracy(longer) >= EXPECTED
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_without_tpu_rules(tmp_path):
     output = run_piped(tmp_path, "--use_tpu=false")
     assert accuracy(output) >= EXPECTED

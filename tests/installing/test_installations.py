@@ -53,7 +53,7 @@ def test_each_line_is_on_the_page():
     assert tuple(lines()) == NAMES
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_import(name):
     """Without a TPU, and hardly slower than TensorFlow's own."""
@@ -71,7 +71,7 @@ def test_import(name):
     assert not found["tpu"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_requirements_are_met(name):
     """But for `tensorflow` beside tensorflow-tpu, which pip does not know to be the same."""
@@ -84,7 +84,7 @@ def test_requirements_are_met(name):
     assert sorted(done.stdout.replace("_", "-").splitlines()) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_digits(name, tmp_path):
     script = ROOT / "migration_guide" / "examples" / "digits.py"
@@ -95,7 +95,7 @@ def test_digits(name, tmp_path):
     assert float(accuracy) > 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.minutes
 @pytest.mark.parametrize(("name", "directories"), FAST_TESTS)
 def test_fast_tests(name, directories):
@@ -107,7 +107,7 @@ def test_fast_tests(name, directories):
     assert re.search(r"^\d{2,} passed", done.stdout.splitlines()[-1]), done.stdout[-1000:]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", OTHERS)
 def test_simulated_tpu(name):
     """TensorFlow's own TPU code of that release runs our steps; of tests/tpu_sim, two scenarios."""
@@ -117,7 +117,7 @@ def test_simulated_tpu(name):
     assert re.search(r"^2 passed", done.stdout.splitlines()[-1]), done.stdout[-1000:]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_distributions(tmp_path):
     """pip's own files of the one, laid beside those of the other."""
     plain, tpu = installation("tensorflow-2.20"), installation("tensorflow-tpu")
@@ -132,7 +132,7 @@ def test_two_distributions(tmp_path):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_refused_libtpu_ends_the_process(tmp_path):
     """So it is refused before: the oldest of which that is known."""
     tpu = installation("tensorflow-tpu")
