@@ -232,11 +232,10 @@ def test_ci_runs_the_tests_that_the_readmes_command_leaves_out():
 
 def test_tests_marked_full_are_slow(request):
     """So that the README's command leaves them out."""
-    items = [item for item in request.session.items if item.get_closest_marker("full")]
-    assert all(item.get_closest_marker("slow") for item in items)
-    markers = (ROOT / "setup.cfg").read_text()
-    assert "\n    slow: " in markers
-    assert "\n    full: " in markers
+    item = pytest.Function.from_parent(request.node.parent, name="test_x", callobj=lambda: None)
+    item.add_marker("full")
+    request.config.hook.pytest_itemcollected(item=item)
+    assert item.get_closest_marker("slow")
 
 
 def ci_script() -> str:
