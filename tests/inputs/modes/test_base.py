@@ -1,94 +1,55 @@
-"""How often, where and with which batch size input_fn is called, for every number of replicas."""
+"""What input modes have in common: batch sizes, checks, hosts, and the datasets they take."""
 
 import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.inputs import call_input_fn, modes
-from tpu_estimator_compat.model_fn.context import TPUContext
+from tpu_estimator_compat.inputs import call_input_fn, feed, modes
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
-from .fakes import FakeStrategy
-
-Modes = tpu.InputPipelineConfig
-GLOBAL_BATCH = 32
-SLICED = {"eval_training_input_configuration": Modes.SLICED}
-V2 = {"per_host_input_for_training": Modes.PER_HOST_V2}
-BROADCAST = {"per_host_input_for_training": Modes.BROADCAST}
+from ..dealing import GLOBAL_BATCH, batches, calls_of, dealt, resolved
+from ..fakes import FakeStrategy
+from ..settings import BROADCAST, SLICED, V2, Modes
 
 
-def resolved(mode, size, replicas, hosts=1, this_host=None, tpu_semantics=True, **tpu_config):
-    """The input mode for a global batch on so many replicas."""
-    topology = Topology(FakeStrategy(replicas), tpu_semantics, hosts, this_host)
-    return modes.resolve(mode, tpu.TPUConfig(**tpu_config), topology, size)
+@pytest.mark.parametrize(
+    ("mode", "config", "given", "expected"),
+    [
+        (ModeKeys.TRAIN, {}, [[0, 1], [2, 3]], [[[0], [1]], [[2], [3]]]),
+        (
+            ModeKeys.TRAIN,
+            {"per_host_input_for_training": Modes.PER_HOST_V2},
+            [[0, 1], [2, 3]],
+            [[[0, 1]], [[2, 3]]],
+        ),
+        (
+            ModeKeys.TRAIN,
+            {"per_host_input_for_training": Modes.BROADCAST},
+            [[0, 1, 2, 3]],
+            [[[0, 1, 2, 3]] * 2] * 2,
+        ),
+        (ModeKeys.EVAL, {**V2, **SLICED}, [[0, 1, 2, 3]], [[[0], [1]], [[2], [3]]]),
+    ],
+)
+def test_what_each_of_two_hosts_feeds(strategy, mode, config, given, expected):
+    """One process that feeds two hosts, as on a TPU pod: a dataset per host."""
+    topology = Topology(strategy(4), tpu_semantics=True, num_hosts=2)
+    datasets = [tf.data.Dataset.from_tensors(batch) for batch in given]
+    found = feed(datasets, modes.resolve(mode, tpu.TPUConfig(**config), topology))
+    dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.datasets]
+    assert dealt_by_host == expected
 
 
-def calls_of(mode, replicas, hosts, this_host=None, **tpu_config):
-    """(host, index, calls in all, replicas fed, batch size) of each call of input_fn."""
-    input_mode = resolved(mode, GLOBAL_BATCH, replicas, hosts, this_host, **tpu_config)
-    calls = []
-    for call in input_mode.invocations():
-        context = TPUContext(input_mode, call)
-        device, index, total, fed = context.current_input_fn_deployment()
-        assert device == f"/replica:0/task:{context.current_host}/device:CPU:0"
-        assert (context.num_hosts, context.num_replicas) == (hosts, replicas)
-        calls.append((context.current_host, index, total, fed, input_mode.input_batch_size))
-    return calls
-
-
-CASES = [(1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 2), (8, 2)]
-EVERY = pytest.mark.parametrize(("replicas", "hosts"), CASES)
-
-
-@EVERY
-@pytest.mark.parametrize("alias", [Modes.PER_SHARD_V1, False])
-def test_per_shard_v1(replicas, hosts, alias):
-    share = replicas // hosts
-    assert calls_of(ModeKeys.TRAIN, replicas, hosts, per_host_input_for_training=alias) == [
-        (core // share, core, replicas, 1, GLOBAL_BATCH // replicas) for core in range(replicas)
-    ]
-
-
-@EVERY
-@pytest.mark.parametrize("alias", [Modes.PER_HOST_V1, True])
-def test_per_host_v1(replicas, hosts, alias):
-    assert calls_of(ModeKeys.TRAIN, replicas, hosts, per_host_input_for_training=alias) == [
-        (host, host, hosts, replicas // hosts, GLOBAL_BATCH // hosts) for host in range(hosts)
-    ]
-
-
-@EVERY
-@pytest.mark.parametrize("mode", [ModeKeys.TRAIN, ModeKeys.EVAL])
-def test_per_host_v2(replicas, hosts, mode):
-    assert calls_of(mode, replicas, hosts, **V2) == [
-        (host, host, hosts, replicas // hosts, GLOBAL_BATCH // replicas) for host in range(hosts)
-    ]
-
-
-@EVERY
-@pytest.mark.parametrize("mode", [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT])
-def test_broadcast(replicas, hosts, mode):
-    assert calls_of(mode, replicas, hosts, **BROADCAST) == [(0, 0, 1, replicas, GLOBAL_BATCH)]
-
-
-@EVERY
-@pytest.mark.parametrize("mode", [ModeKeys.EVAL, ModeKeys.PREDICT])
-@pytest.mark.parametrize("in_training", [V2, BROADCAST, {}])
-def test_sliced(replicas, hosts, mode, in_training):
-    found = calls_of(mode, replicas, hosts, **in_training, **SLICED)
-    assert found == [(0, 0, 1, replicas, GLOBAL_BATCH)]
-
-
-def test_sliced_says_nothing_of_training():
-    found = calls_of(ModeKeys.TRAIN, 4, 1, **V2, **SLICED)
-    assert found == calls_of(ModeKeys.TRAIN, 4, 1, **V2)
-
-
-@pytest.mark.parametrize("mode", [Modes.PER_SHARD_V1, Modes.PER_HOST_V1, None])
-def test_per_shard_becomes_per_host_outside_training(mode):
-    found = calls_of(ModeKeys.EVAL, 4, 1, per_host_input_for_training=mode)
-    assert found == [(0, 0, 1, 4, GLOBAL_BATCH)]
+def test_parallel_get_next_still_gives_every_batch(strategy):
+    found = dealt(
+        strategy,
+        2,
+        [batches(4)],
+        per_host_input_for_training=Modes.PER_HOST_V2,
+        experimental_allow_per_host_v2_parallel_get_next=True,
+    )
+    assert sorted(x for step in found for replica in step for x in replica[0]) == list(range(16))
 
 
 @pytest.mark.parametrize(
@@ -107,14 +68,6 @@ def test_one_process_of_a_cluster_makes_its_own_calls(mode, expected):
 
 def test_a_replica_that_spans_hosts_is_fed_by_one_of_them():
     assert calls_of(ModeKeys.TRAIN, 2, 4, **V2) == [(0, 0, 4, 1, 16), (1, 1, 4, 1, 16)]
-
-
-def test_off_tpu_every_host_calls_and_batch_sizes_are_whole():
-    plain = resolved(ModeKeys.TRAIN, 7, 4, 2, tpu_semantics=False, **BROADCAST)
-    assert plain.invocations() == [modes.Invocation(0, 0), modes.Invocation(1, 1)]
-    assert (plain.input_batch_size, plain.model_batch_size) == (7, 7)
-    assert not plain.same_for_all
-    plain.check()
 
 
 @pytest.mark.parametrize(
@@ -214,20 +167,6 @@ def test_the_first_of_several_faults_is_told():
         resolved(ModeKeys.EVAL, 8, 4, hosts=8, **faults).check()
     with pytest.raises(ValueError, match="num_cores_per_host"):
         resolved(ModeKeys.EVAL, 8, 4, hosts=8, num_cores_per_replica=8).check()
-
-
-def test_sliced_is_for_tpu():
-    with pytest.raises(ValueError, match="SLICED mode only works on use_tpu = True"):
-        resolved(ModeKeys.EVAL, 8, 1, tpu_semantics=False, **SLICED).check()
-    resolved(ModeKeys.TRAIN, 8, 1, tpu_semantics=False, **SLICED).check()
-
-
-def test_model_parallelism_goes_with_input_per_host():
-    config = tpu.TPUConfig(num_cores_per_replica=2, per_host_input_for_training=Modes.PER_SHARD_V1)
-    with pytest.raises(ValueError, match="Model parallelism only supports per host input"):
-        modes.check_config(config)
-    modes.check_config(config._replace(num_cores_per_replica=None))
-    modes.check_config(config._replace(per_host_input_for_training=Modes.PER_HOST_V1))
 
 
 @pytest.mark.parametrize(
