@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import numpy as np
@@ -248,13 +249,16 @@ def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch)
         def after_run(self, run_context, run_values):
             seen.append(int(run_values.results))
             if len(seen) == 3:
+                gone.set()
                 raise tf.errors.AbortedError(None, None, "gone")
 
     def save_slowly(*args, **kwargs):
-        time.sleep(0.5)
+        if threading.current_thread().name == "checkpoint":
+            gone.wait(10.0)
+            time.sleep(0.1)
         return save(*args, **kwargs)
 
-    save, seen = tf.train.Saver.save, []
+    save, seen, gone = tf.train.Saver.save, [], threading.Event()
     monkeypatch.setattr(tf.train.Saver, "save", save_slowly)
     estimator = make_estimator(tmp_path, save_checkpoints_steps=2)
     estimator.train(train_input_fn, hooks=[Breaks()], steps=5)

@@ -6,14 +6,17 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as v1
 from support.legacy_models import examples, logits_of, make_estimator, train_input_fn
+from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
+
+pytestmark = pytest.mark.usefixtures("quick_disposal")
 
 
 def dataset(repeats=1, batch=16):
     """The examples as (features, labels) batches."""
     pairs = tf.data.Dataset.from_tensor_slices(examples())
-    return pairs.repeat(repeats).batch(batch, drop_remainder=True)
+    return untuned(pairs.repeat(repeats).batch(batch, drop_remainder=True))
 
 
 @pytest.fixture(params=[1, 2])

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.legacy_models import examples, make_estimator, train_input_fn
+from support.untuned import untuned
+
+pytestmark = pytest.mark.usefixtures("quick_disposal")
 
 
 @pytest.fixture(params=[1, 2])
@@ -21,7 +24,8 @@ def make(request, tmp_path, strategy):
 
 def dataset():
     """The examples as (features, labels) batches."""
-    return tf.data.Dataset.from_tensor_slices(examples()).batch(16, drop_remainder=True)
+    data = tf.data.Dataset.from_tensor_slices(examples())
+    return untuned(data.batch(16, drop_remainder=True))
 
 
 def test_there_and_back(make, tmp_path):
