@@ -7,8 +7,6 @@ import tensorflow as tf
 from support.legacy_models import examples, make_estimator, train_input_fn
 from support.untuned import untuned
 
-pytestmark = pytest.mark.usefixtures("quick_disposal")
-
 
 @pytest.fixture(params=[1, 2])
 def make(request, tmp_path, strategy):

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 import tf_keras
+from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding, weight_map
@@ -40,7 +41,8 @@ def data():
 
 
 def batches(size):
-    return tf2.data.Dataset.from_tensor_slices(data()).batch(size, drop_remainder=True)
+    dataset = tf2.data.Dataset.from_tensor_slices(data())
+    return untuned(dataset.batch(size, drop_remainder=True))
 
 
 def input_fn(params):
@@ -71,6 +73,7 @@ def estimator_of(folder, strategy, **changes):
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.usefixtures("quick_disposal")
 def test_fit_trains_tables_as_train_does(tmp_path, strategy, replicas):
     by_train = estimator_of(tmp_path / "train", strategy(replicas))
     by_train.train(input_fn, steps=3)
@@ -85,12 +88,6 @@ def test_fit_trains_tables_as_train_does(tmp_path, strategy, replicas):
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
     loss = by_train.evaluate(input_fn, steps=3)["loss"]
     assert model.evaluate(batches(BATCH), verbose=0)[0] == pytest.approx(loss, rel=1e-5)
-
-
-def test_nothing_of_the_variable_that_finds_gradients_is_saved(tmp_path, strategy):
-    estimator = estimator_of(tmp_path, strategy(2))
-    estimator.train(input_fn, steps=1)
-    assert not [n for n in estimator.get_variable_names() if "dummy" in n]
 
 
 class Recorder(tf.train.SessionRunHook):
@@ -132,11 +129,21 @@ def new_model(activation_of):
     return keras.Model(inputs, keras.layers.Dense(1, use_bias=False, name="last")(summed))
 
 
-def check_maps(tmp_path, strategy, model, mapping):
-    """Weights of a training with tables make a new model predict the same."""
-    estimator = estimator_of(tmp_path, strategy(2))
+@pytest.fixture(scope="module")
+def of_one_table(tmp_path_factory, strategy):
+    """An estimator that was trained with a table."""
+    estimator = estimator_of(tmp_path_factory.mktemp("table"), strategy(2))
     estimator.train(input_fn, steps=2)
-    values = weight_map.read_variables(str(tmp_path))
+    return estimator
+
+
+def test_nothing_of_the_variable_that_finds_gradients_is_saved(of_one_table):
+    assert not [n for n in of_one_table.get_variable_names() if "dummy" in n]
+
+
+def check_maps(estimator, model, mapping):
+    """Weights of a training with tables make a new model predict the same."""
+    values = weight_map.read_variables(estimator.model_dir)
     assert weight_map.propose(values, model) == mapping
     assert set(weight_map.assign(values, model, mapping)) == {
         "beta1_power",
@@ -148,29 +155,29 @@ def check_maps(tmp_path, strategy, model, mapping):
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-def test_a_table_is_taken_to_an_embedding_layer(tmp_path, strategy):
+def test_a_table_is_taken_to_an_embedding_layer(of_one_table):
     model = new_model(keras.layers.Embedding(ROWS, 3, name="table"))
     mapping = {"table": "table/embeddings", "kernel": "last/kernel"}
-    check_maps(tmp_path, strategy, model, mapping)
+    check_maps(of_one_table, model, mapping)
 
 
-def test_a_table_is_taken_to_a_distributed_embedding(tmp_path, strategy):
+def test_a_table_is_taken_to_a_distributed_embedding(of_one_table):
     layers = pytest.importorskip("keras_rs").layers
     config = layers.TableConfig("table", ROWS, 3)
     feature = layers.FeatureConfig("ids", config, (BATCH,), (BATCH, 3))
     model = new_model(layers.DistributedEmbedding(feature, name="tables"))
     mapping = {"table": "tables/table/embeddings", "kernel": "last/kernel"}
-    check_maps(tmp_path, strategy, model, mapping)
+    check_maps(of_one_table, model, mapping)
 
 
-def test_an_export_serves_raw_ids(tmp_path, strategy):
+def estimator_of_columns(folder, strategy):
     columns = columns_probe.tpu_columns()
-    estimator = tpu.TPUEstimator(
+    return tpu.TPUEstimator(
         columns_probe.model_with(
             columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
         ),
-        str(tmp_path / "model"),
-        tpu.RunConfig(train_distribute=strategy(2)),
+        str(folder),
+        tpu.RunConfig(train_distribute=strategy),
         {"optimizer": "adagrad"},
         train_batch_size=columns_probe.BATCH,
         predict_batch_size=columns_probe.BATCH,
@@ -178,7 +185,18 @@ def test_an_export_serves_raw_ids(tmp_path, strategy):
             columns, embedding.AdagradParameters(0.2)
         ),
     )
-    estimator.train(columns_probe.input_fn, steps=2)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, strategy):
+    """The model_dir of a training with columns."""
+    folder = tmp_path_factory.mktemp("columns")
+    estimator_of_columns(folder, strategy(2)).train(columns_probe.input_fn, steps=2)
+    return folder
+
+
+def test_an_export_serves_raw_ids(tmp_path, strategy, trained):
+    estimator = estimator_of_columns(trained, strategy(2))
     parsed = {key: tf.VarLenFeature(tf.int64) for key in ("user", "title", "text", "liked")}
     parsed["weights"] = tf.VarLenFeature(tf.float32)
     parsed["age"] = tf.FixedLenFeature([1], tf.float32)
@@ -214,27 +232,14 @@ def serialized(features):
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_a_keras_model_predicts_what_sparse_ids_and_weights_say(tmp_path, strategy, replicas):
-    columns = columns_probe.tpu_columns()
-    estimator = tpu.TPUEstimator(
-        columns_probe.model_with(
-            columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
-        ),
-        str(tmp_path),
-        tpu.RunConfig(train_distribute=strategy(replicas)),
-        params={"optimizer": "adagrad"},
-        train_batch_size=columns_probe.BATCH,
-        predict_batch_size=columns_probe.BATCH,
-        embedding_config_spec=embedding.EmbeddingConfigSpec(
-            columns, embedding.AdagradParameters(0.2)
-        ),
-    )
-    estimator.train(columns_probe.input_fn, steps=2)
+@pytest.mark.usefixtures("quick_disposal")
+def test_a_keras_model_predicts_what_sparse_ids_and_weights_say(strategy, trained, replicas):
+    estimator = estimator_of_columns(trained, strategy(replicas))
     count = 3 * columns_probe.BATCH - 3  # the last batch is short
 
     def examples(params=None):
         features, _ = columns_probe.data()
-        return tf2.data.Dataset.from_tensor_slices(features).take(count).batch(8)
+        return untuned(tf2.data.Dataset.from_tensor_slices(features).take(count).batch(8))
 
     wanted = [prediction["out"] for prediction in estimator.predict(examples)]
     found = estimator.keras_model().predict(examples(), verbose=0)
