@@ -35,10 +35,11 @@ def written_to(end):
 @pytest.fixture
 def standard_error(tmp_path, monkeypatch):
     """`standard_error(...)` is what a training writes there."""
+    before = tf.logging.get_verbosity()
 
     def of(level=tf.logging.WARN, terminal=True, in_test=False, use_tpu=False):
         ours, theirs = pty.openpty() if terminal else os.pipe()
-        monkeypatch.setattr(tf.logging, "get_verbosity", lambda: level)
+        tf.logging.set_verbosity(level)
         if not in_test:
             monkeypatch.delenv("PYTEST_CURRENT_TEST")
         with os.fdopen(theirs, "w") as stream, monkeypatch.context() as patch:
@@ -46,7 +47,8 @@ def standard_error(tmp_path, monkeypatch):
             make_estimator(tmp_path, use_tpu=use_tpu).train(train_input_fn, max_steps=30)
         return written_to(ours)
 
-    return of
+    yield of
+    tf.logging.set_verbosity(before)
 
 
 def check(written):
