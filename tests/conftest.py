@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from support import python_path
 from support.forks import Forks
+from support.untuned import untuned_replicas
 
 pytest_plugins = ["support.original", "support.client_packages"]
 
@@ -71,6 +72,13 @@ def strategy():
         return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
 
     return of
+
+
+@pytest.fixture
+def quick_disposal():
+    """Iterators that Keras distributes over replicas end at once."""
+    with untuned_replicas():
+        yield
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`train_and_evaluate`: specs, the roles of a cluster, and what happens by turns in one process."""
+"""`train_and_evaluate`: the roles of a cluster, and what happens by turns in one process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -14,108 +15,11 @@ from support import TESTS
 from support.legacy_models import finite_input_fn, make_estimator, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
+from tpu_estimator_compat.estimator import schedule
+
+from .remembering import Exporter
 
 TrainSpec, EvalSpec = namespace.TrainSpec, namespace.EvalSpec
-
-
-class Exporter(namespace.Exporter):
-    """Remembers what it was asked to export."""
-
-    def __init__(self, name="mine"):
-        self._name = name
-        self.asked = []
-
-    @property
-    def name(self):
-        return self._name
-
-    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
-        self.asked.append((export_path, checkpoint_path, eval_result, is_the_final_export))
-        return f"export {len(self.asked)}"
-
-
-BAD = {
-    "input_fn": (
-        lambda: TrainSpec("data"),
-        TypeError,
-        "`input_fn` must be callable, given: data",
-    ),
-    "max_steps": (
-        lambda: TrainSpec(train_input_fn, max_steps=0),
-        ValueError,
-        "Must specify max_steps > 0, given: 0",
-    ),
-    "hooks": (
-        lambda: TrainSpec(train_input_fn, hooks=[3]),
-        TypeError,
-        "All hooks must be `SessionRunHook` instances, given: 3",
-    ),
-    "listeners": (
-        lambda: TrainSpec(train_input_fn, saving_listeners=[3]),
-        TypeError,
-        "All saving_listeners must be `CheckpointSaverListener` instances, given: 3",
-    ),
-    "steps": (
-        lambda: EvalSpec(train_input_fn, steps=0),
-        ValueError,
-        "Must specify steps > 0, given: 0",
-    ),
-    "name": (
-        lambda: EvalSpec(train_input_fn, name=3),
-        TypeError,
-        "`name` must be string, given: 3",
-    ),
-    "start_delay_secs": (
-        lambda: EvalSpec(train_input_fn, start_delay_secs=-1),
-        ValueError,
-        "Must specify start_delay_secs >= 0, given: -1",
-    ),
-    "throttle_secs": (
-        lambda: EvalSpec(train_input_fn, throttle_secs=-1),
-        ValueError,
-        "Must specify throttle_secs >= 0, given: -1",
-    ),
-    "exporters": (
-        lambda: EvalSpec(train_input_fn, exporters=[3]),
-        TypeError,
-        "`exporters` must be an Exporter, an iterable of Exporter, or `None`, found",
-    ),
-    "no iterable": (
-        lambda: EvalSpec(train_input_fn, exporters=3),
-        TypeError,
-        "`exporters` must be an Exporter, an iterable of Exporter, or `None`, found 3",
-    ),
-    "no name": (
-        lambda: EvalSpec(train_input_fn, exporters=Exporter(None)),
-        ValueError,
-        "An Exporter cannot have a name that is `None` or empty",
-    ),
-    "name of another type": (
-        lambda: EvalSpec(train_input_fn, exporters=Exporter(3)),
-        ValueError,
-        "An Exporter must have a string name",
-    ),
-    "two of one name": (
-        lambda: EvalSpec(train_input_fn, exporters=[Exporter("a"), Exporter("a")]),
-        ValueError,
-        "`exporters` must have unique names",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_specs_refuse_what_the_original_refused(case):
-    make, error, words = BAD[case]
-    with pytest.raises(error) as raised:
-        make()
-    assert words in str(raised.value)
-
-
-def test_defaults_are_those_of_the_original():
-    assert TrainSpec(train_input_fn)[1:] == (None, (), ())
-    assert EvalSpec(train_input_fn)[1:] == (100, None, (), (), 120, 600)
-    exporter = Exporter()
-    assert EvalSpec(train_input_fn, exporters=exporter).exporters == (exporter,)
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
@@ -217,8 +121,54 @@ def test_the_chief_trains_and_a_master_evaluates_too(tmp_path, monkeypatch, role
     assert len(exporter.asked) == (2 if role == "master" else 0)
 
 
+def evaluate_beside_a_chief(tmp_path, monkeypatch, caplog):
+    """What exporters of an evaluator were asked, which ends by itself."""
+    in_cluster(monkeypatch, "evaluator", chief=1)
+    exporter = Exporter()
+    with caplog.at_level("INFO"):
+        namespace.train_and_evaluate(
+            make_estimator(tmp_path),
+            TrainSpec(train_input_fn, max_steps=30),
+            EvalSpec(
+                finite_input_fn(16),
+                steps=None,
+                exporters=exporter,
+                start_delay_secs=1,
+                throttle_secs=0.5,
+            ),
+        )
+    steps = [int(result["global_step"]) for _, _, result, _ in exporter.asked]
+    assert [final for *_, final in exporter.asked] == [s == 30 for s in steps]
+    assert "Waiting 1.000000 secs before starting eval." in caplog.text
+    assert "Estimator is not trained yet." in caplog.text
+    assert "Exiting evaluation, global_step=30 >= train max_steps=30" in caplog.text
+    return steps
+
+
 def test_the_evaluator_waits_for_checkpoints_until_the_last(tmp_path, monkeypatch, caplog):
-    """Beside a chief in a process of its own, which starts later."""
+    """While it waits, a chief trains: here in the same process, whenever it sleeps."""
+    in_cluster(monkeypatch, "chief", chief=1)
+    chief = make_estimator(tmp_path)
+    chief_does = iter([None, None, 10, None, 20, 30, None])
+    now, slept = [1_700_000_000.0], []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+        if steps := next(chief_does):
+            chief.train(train_input_fn, max_steps=steps)
+
+    clock = types.SimpleNamespace(time=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(schedule, "time", clock)
+    assert evaluate_beside_a_chief(tmp_path, monkeypatch, caplog) == [10, 20, 30]
+    assert slept == [1, *[0.5] * 6]
+    assert caplog.text.count("Estimator is not trained yet.") == 1
+    assert "No new checkpoint ready for evaluation." in caplog.text
+
+
+@pytest.mark.slow
+def test_an_evaluator_beside_a_chief(tmp_path, monkeypatch, caplog):
+    """The chief is a process of its own, which starts later and trains meanwhile."""
     script = f"""
     import sys, time
     sys.path.insert(0, {str(TESTS)!r})
@@ -236,31 +186,13 @@ def test_the_evaluator_waits_for_checkpoints_until_the_last(tmp_path, monkeypatc
     """
     in_cluster(monkeypatch, "chief", chief=1)
     chief = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
-    in_cluster(monkeypatch, "evaluator", chief=1)
-    exporter = Exporter()
-    with caplog.at_level("INFO"):
-        started = time.time()
-        namespace.train_and_evaluate(
-            make_estimator(tmp_path),
-            TrainSpec(train_input_fn, max_steps=30),
-            EvalSpec(
-                finite_input_fn(16),
-                steps=None,
-                exporters=exporter,
-                start_delay_secs=1,
-                throttle_secs=0.5,
-            ),
-        )
+    started = time.time()
+    steps = evaluate_beside_a_chief(tmp_path, monkeypatch, caplog)
     assert time.time() - started > 1
     assert chief.wait(timeout=60) == 0
-    steps = [int(result["global_step"]) for _, _, result, _ in exporter.asked]
     assert steps == sorted(set(steps))
     assert steps[-1] == 30
     assert len(steps) >= 2
-    assert [final for *_, final in exporter.asked] == [s == 30 for s in steps]
-    assert "Waiting 1.000000 secs before starting eval." in caplog.text
-    assert "Estimator is not trained yet." in caplog.text
-    assert "Exiting evaluation, global_step=30 >= train max_steps=30" in caplog.text
 
 
 def test_checkpoints_iterator_sees_what_training_writes(tmp_path):

@@ -1,9 +1,14 @@
 """Fixtures of the export tests: the cases as modules of this process, and trained estimators."""
 
 import importlib
+import time
+import types
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.saved_model.model_utils import export_utils
+
+from tpu_estimator_compat.export import directories
 
 from . import export_driver
 
@@ -37,3 +42,12 @@ def eager_outside():
     yield
     assert tf.executing_eagerly()
     assert tf.compat.v1.get_default_graph() is graph
+
+
+@pytest.fixture(autouse=True)
+def no_second_is_waited_for(monkeypatch):
+    """Directories are named by seconds: where one waits for the next, it has come."""
+    waited = []
+    clock = types.SimpleNamespace(time=lambda: time.time() + sum(waited), sleep=waited.append)
+    for module in (directories, export_utils):
+        monkeypatch.setattr(module, "time", clock)

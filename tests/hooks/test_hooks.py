@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -107,50 +106,6 @@ def test_profiler_hook_keeps_time_and_says_that_its_timelines_are_empty(tmp_path
     assert "its timelines stay empty" in caplog.text
 
 
-def test_a_nan_may_end_training_without_an_error(tmp_path):
-    def model_fn(features, labels, mode, params):
-        step = tf.train.get_global_step()
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        bad = tf.identity(loss + tf.where(step >= 4, float("nan"), 0.0), name="bad")
-        hook = tf.train.NanTensorHook(bad, fail_on_nan_loss=False)
-        optimizer = tf.train.GradientDescentOptimizer(0.1)
-        train_op = optimizer.minimize(loss, global_step=step)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])
-
-    estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(train_input_fn, steps=50)
-    assert estimator.get_variable_value("global_step") == 5
-
-
-def test_an_infinite_loss_ends_no_run(tmp_path):
-    """A hook gets control when it asked for it, and reads what was before that step."""
-
-    class EveryTenth(tf.train.SessionRunHook):
-        def begin(self):
-            [hidden] = [v for v in tf.global_variables() if v.op.name == "hidden"]
-            self._fetches = [tf.train.get_global_step(), hidden]
-
-        def steps_until_control(self, global_step):
-            return 10 - global_step % 10
-
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(self._fetches)
-
-        def after_run(self, run_context, run_values):
-            seen.append(int(run_values.results[0]))
-
-    def model_fn(features, labels, mode, params):
-        step = tf.train.get_global_step()
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
-        loss += tf.where(tf.equal(step, 8), float("inf"), 0.0)  # in the last step but one
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    seen = []
-    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[EveryTenth()], steps=30)
-    assert seen == [0, 2, 9, 19, 29]
-
-
 @pytest.mark.parametrize("use_tpu", [False, True])
 def test_assigned_variables_reach_all_replicas(tmp_path, strategy, use_tpu):
     class Resets(tf.train.SessionRunHook):
@@ -233,111 +188,6 @@ def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
         assert estimator.get_variable_value("global_step") == count
         assert "made no steps" not in caplog.text
         assert "Loss for final step: None" not in caplog.text
-
-
-def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch):
-    """The save may still be on its way to disk, and the run goes on as it was planned."""
-
-    class Breaks(tf.train.SessionRunHook):
-        def begin(self):
-            self.step = tf.train.get_global_step()
-
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(self.step)
-
-        def after_run(self, run_context, run_values):
-            seen.append(int(run_values.results))
-            if len(seen) == 3:
-                raise tf.errors.AbortedError(None, None, "gone")
-
-    def save_slowly(*args, **kwargs):
-        time.sleep(0.5)
-        return save(*args, **kwargs)
-
-    save, seen = tf.train.Saver.save, []
-    monkeypatch.setattr(tf.train.Saver, "save", save_slowly)
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=2)
-    estimator.train(train_input_fn, hooks=[Breaks()], steps=5)
-    assert seen == [0, 1, 2, 2, 3, 4]
-
-
-class KeepsLosses(tf.train.LoggingTensorHook):
-    def __init__(self, told):
-        super().__init__(["loss"], every_n_iter=7)
-        self.told = told
-
-    def begin(self):
-        self._tensors = {"loss": tf.get_collection(tf.GraphKeys.LOSSES)[-1]}
-        super().begin()
-
-    def _log_tensors(self, tensor_values):
-        super()._log_tensors(tensor_values)
-        self.told.append((self._iter_count, float(tensor_values["loss"])))
-
-
-class KeepsSteps(tf.train.StepCounterHook):
-    def __init__(self, told):
-        super().__init__(every_n_steps=7)
-        self.told = told
-
-    def _log_and_record(self, elapsed_steps, elapsed_time, global_step):
-        self.told.append((elapsed_steps, int(global_step)))
-
-
-class TellsOfSaves(tf.train.CheckpointSaverHook):
-    def __init__(self, told, folder):
-        super().__init__(folder, save_steps=7)
-        self.told = told
-
-    def _save(self, session, step):
-        self.told.append((int(step), session.run("output/Read/ReadVariableOp:0").sum()))
-        return super()._save(session, step)
-
-
-class SummarizesAgain(tf.train.SummarySaverHook):
-    def __init__(self, told, folder):
-        super().__init__(save_steps=7, output_dir=folder, summary_op="no tensor")
-        self.told = told
-
-    def _get_summary_op(self):
-        self.told.append(self._next_step)  # asked for twice
-        return [tf.get_collection(tf.GraphKeys.SUMMARIES)[0]]
-
-
-@pytest.mark.parametrize(
-    ("make", "asked"),
-    [
-        (lambda told, folder: KeepsLosses(told), 6),
-        (lambda told, folder: KeepsSteps(told), 5),
-        (TellsOfSaves, 7),
-        (SummarizesAgain, 12),
-    ],
-)
-def test_a_subclass_that_changes_a_turn_is_told_the_same_in_fewer_turns(tmp_path, make, asked):
-    def trained(name, **members):
-        told, folder, turns = [], str(tmp_path / name), []
-        with tf.Graph().as_default():
-            hook = make(told, folder)
-        hook.__class__ = type("Hook", (type(hook),), members)
-
-        class Counts(tf.train.SessionRunHook):
-            """Has a turn when somebody else has one."""
-
-            def steps_until_control(self, global_step):
-                return None
-
-            def after_run(self, run_context, run_values):
-                turns.append(None)
-
-        estimator = make_estimator(tmp_path / name, log_step_count_steps=None)
-        estimator.train(train_input_fn, hooks=[hook, Counts()], steps=36)
-        return told, len(turns)
-
-    often, turns_of_often = trained("often", steps_until_control=lambda self, step: 1)
-    seldom, turns_of_seldom = trained("seldom")
-    assert seldom == often
-    assert len(often) == asked
-    assert (turns_of_often, turns_of_seldom < 20) == (36, True)
 
 
 class FindsLabels(tf.train.SessionRunHook):

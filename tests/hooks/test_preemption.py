@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import keras
 import pytest
@@ -15,24 +16,41 @@ from support.legacy_models import make_estimator, train_input_fn
 STEPS = 10**8
 
 
+@pytest.fixture(autouse=True)
+def short_pieces(tuned):
+    """Else the signal would be answered up to a second after it came."""
+    tuned(longest_run=0.05, piece=0.05)
+
+
+def kill_once(steps_are_made):
+    """Sends SIGTERM to this process, from another thread, once that says that steps are made."""
+
+    def watch():
+        while not steps_are_made():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 class Kill(tf.train.SessionRunHook):
     """Sends SIGTERM to this process in the middle of a run of steps."""
 
     def __init__(self):
         self.ended = False
-        self.timer = None
+        self._started = False
 
     def steps_until_control(self, global_step):
         return None
 
     def before_run(self, run_context):
-        if self.timer is None:
-            self.timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGTERM))
-            self.timer.start()
+        if not self._started:
+            self._started = True
+            step = run_context.session.global_step_variable()
+            kill_once(lambda: step.numpy() > 0)
 
     def end(self, session):
         self.ended = True
-        self.timer.cancel()
 
 
 class KillFit(keras.callbacks.Callback):
@@ -45,20 +63,19 @@ class KillFit(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         if self._when == "train":
-            self._kill(1.5)
+            [step] = [v for v in self.model.variables if v.path == "global_step"]
+            kill_once(lambda: step.numpy() > 0)
 
     def on_test_begin(self, logs=None):
         if self._when == "test":
-            self._kill(0.5)
-
-    def _kill(self, seconds):
-        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
     def on_train_end(self, logs=None):
         self.ended = True
 
 
 @pytest.mark.parametrize("when", ["train", "test"])
+@pytest.mark.usefixtures("quick_disposal")
 def test_sigterm_saves_and_exits_from_fit(tmp_path, handler, when):
     callback = KillFit(when)
     estimator = make_estimator(tmp_path, use_tpu=True, loop=STEPS)

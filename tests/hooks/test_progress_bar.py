@@ -2,64 +2,87 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import subprocess
 import sys
 
 import pytest
+import tensorflow.compat.v1 as tf
 from support import TESTS
+from support.legacy_models import make_estimator, train_input_fn
 
 SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
-tf.logging.set_verbosity({level!r})
-make_estimator({model_dir!r}, use_tpu={use_tpu}).train(train_input_fn, max_steps=30)
+make_estimator({model_dir!r}).train(train_input_fn, max_steps=30)
 """
 
 
-def standard_error(tmp_path, level="WARN", terminal=True, use_tpu=False, **environment):
-    """What a training in a process of its own writes there."""
-    script = SCRIPT.format(tests=str(TESTS), level=level, model_dir=str(tmp_path), use_tpu=use_tpu)
-    ours, theirs = pty.openpty() if terminal else os.pipe()
-    clean = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stderr=theirs,
-        stdout=subprocess.DEVNULL,
-        env={**clean, **environment},
-    )
-    os.close(theirs)
+def written_to(end):
+    """What was written to the other end of a terminal or a pipe, which is closed now."""
     written = b""
-    try:
-        while block := os.read(ours, 1 << 16):
+    with contextlib.suppress(OSError):  # a terminal that the other side has closed
+        while block := os.read(end, 1 << 16):
             written += block
-    except OSError:  # a terminal that the other side has closed
-        pass
-    os.close(ours)
-    assert process.wait(timeout=120) == 0, written.decode()
+    os.close(end)
     return written.decode()
 
 
-@pytest.mark.parametrize("use_tpu", [False, True])
-def test_a_terminal_shows_progress_to_the_end(tmp_path, use_tpu):
-    written = standard_error(tmp_path, use_tpu=use_tpu)
+@pytest.fixture
+def standard_error(tmp_path, monkeypatch):
+    """`standard_error(...)` is what a training writes there."""
+    before = tf.logging.get_verbosity()
+
+    def of(level=tf.logging.WARN, terminal=True, in_test=False, use_tpu=False):
+        ours, theirs = pty.openpty() if terminal else os.pipe()
+        tf.logging.set_verbosity(level)
+        if not in_test:
+            monkeypatch.delenv("PYTEST_CURRENT_TEST")
+        with os.fdopen(theirs, "w") as stream, monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", stream)
+            make_estimator(tmp_path, use_tpu=use_tpu).train(train_input_fn, max_steps=30)
+        return written_to(ours)
+
+    yield of
+    tf.logging.set_verbosity(before)
+
+
+def check(written):
     assert "\rstep 30/30 [####################] loss 0." in written
     assert written.rstrip().endswith("steps/s")
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_a_terminal_shows_progress_to_the_end(standard_error, use_tpu):
+    check(standard_error(use_tpu=use_tpu))
+
+
 @pytest.mark.parametrize(
     "case",
     [
         {"terminal": False},
-        {"level": "INFO"},
-        {"level": "ERROR"},
-        {"PYTEST_CURRENT_TEST": "a test"},
+        {"level": tf.logging.INFO},
+        {"level": tf.logging.ERROR},
+        {"in_test": True},
     ],
     ids=["pipe", "log", "asked to be silent", "pytest"],
 )
-def test_nowhere_else(tmp_path, case):
-    assert "steps/s" not in standard_error(tmp_path, **case)
+def test_nowhere_else(standard_error, case):
+    assert "steps/s" not in standard_error(**case)
+
+
+@pytest.mark.slow
+def test_a_script_in_a_terminal(tmp_path):
+    """In a process of its own: nothing of a test's set-up has a part in it."""
+    script = SCRIPT.format(tests=str(TESTS), model_dir=str(tmp_path))
+    ours, theirs = pty.openpty()
+    clean = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    command = [sys.executable, "-c", script]
+    process = subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=clean)
+    os.close(theirs)
+    check(written_to(ours))
+    assert process.wait(timeout=120) == 0

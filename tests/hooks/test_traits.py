@@ -186,7 +186,7 @@ def test_who_saves():
 def test_a_write_in_the_background_is_waited_for(hook_type):
     hook = hook_type("", save_steps=10)
     written = threading.Event()
-    hook._start(lambda: written.wait(0.2) or written.set())
+    hook._start(lambda: written.wait(0.05) or written.set())
     traits.wait(hook)
     assert written.is_set()
 

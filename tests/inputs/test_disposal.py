@@ -12,7 +12,6 @@ from support import TESTS
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.inputs.calling import call_input_fn, session_of
 from tpu_estimator_compat.inputs.disposal import end_iterators
-from tpu_estimator_compat.runtime import functions
 
 LONG = 30.0  # seconds; only a test that fails waits for so long
 
@@ -76,24 +75,6 @@ def test_several_destructors_are_waited_for_at_the_same_time(strategy, source):
     for each in (source, other):
         each.released.set()
         assert each.freed.wait(LONG)
-
-
-@pytest.mark.parametrize(("length", "one"), [(3, True), (None, False)])
-def test_replicas_on_cpus_share_an_iterator(strategy, length, one):
-    """But for that of a strategy, which gives empty batches where data ends in mid-step."""
-    spec = tf.TensorSpec([length], tf.float32)
-    data = tf.data.Dataset.from_generator(lambda: iter([[1.0] * 3] * 3), output_signature=spec)
-    feed = DeployedInput([data], strategy(2))
-    iterator = iter(feed)
-    assert (len(functions.handles_of(iterator)) == 1) == one
-    parts = strategy(2).experimental_local_results(feed.next(iterator))
-    assert [len(part) for part in parts] == [3, 3]
-    if one:
-        with pytest.raises(StopIteration):
-            feed.next(iterator)
-    else:
-        parts = strategy(2).experimental_local_results(feed.next(iterator))
-        assert [len(part) for part in parts] == [3, 0]
 
 
 def test_a_destructor_without_reason_to_wait_is_done_at_once(strategy, source):

@@ -13,8 +13,10 @@ STEPS = "program runtime loop topology"
 """Folders of tests that lean on TensorFlow's inner parts."""
 
 AROUND_STEPS = (
-    "checkpoint/test_checkpoints.py hooks/test_hooks.py hooks/test_traits.py hooks/test_turns.py"
-    " keras_model"
+    "checkpoint/test_checkpoint.py checkpoint/test_checkpoint_first_values.py"
+    " checkpoint/test_diagnosis.py hooks/test_hooks.py hooks/test_nan.py hooks/test_pacing_turns.py"
+    " hooks/test_saver_hook.py hooks/test_traits.py hooks/test_traits_turns.py keras_model"
+    " test_weight_map.py"
 )
 """Tests that lean on what it offers to everybody: of those with long waits, the quick ones."""
 

@@ -1,11 +1,9 @@
-"""Training: step counts, train_ops of every kind, updates wherever they hang."""
+"""Training: step counts, optimizers, several replicas."""
 
 import numpy as np
 import pytest
-import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
-    LossRecorder,
     examples,
     finite_input_fn,
     logits_of,
@@ -22,8 +20,7 @@ def steps_done(estimator) -> int:
     return int(estimator.get_variable_value("global_step"))
 
 
-@pytest.mark.parametrize("use_tpu", [False, True])
-@pytest.mark.parametrize("loop", [1, 7, 100])
+@pytest.mark.parametrize(("use_tpu", "loop"), [(False, 7), (True, 1), (True, 7), (True, 100)])
 def test_runs_exactly_the_steps_asked_for(tmp_path, strategy, use_tpu, loop):
     estimator = make_estimator(
         tmp_path, use_tpu=use_tpu, loop=loop, train_distribute=strategy(1) if use_tpu else None
@@ -56,145 +53,6 @@ def test_an_empty_dataset_makes_no_steps_and_says_so(tmp_path, caplog):
 def _gradient_descent(loss):
     step = tf.train.get_global_step()
     return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
-
-
-TRAIN_OPS = {
-    "operation": lambda loss, params: _gradient_descent(loss),
-    "tensor": lambda loss, params: tf.identity(
-        tf2.tuple([tf.constant(1.0)], control_inputs=[_gradient_descent(loss)])[0]
-    ),
-    "group": lambda loss, params: tf.group(_gradient_descent(loss), tf.no_op()),
-    "assign_add": lambda loss, params: tf.assign_add(tf.train.get_global_step(), 1),
-    "cond": lambda loss, params: tf.cond(
-        loss > -1.0,
-        lambda: tf.assign_add(tf.train.get_global_step(), 1),
-        lambda: tf.assign_add(tf.train.get_global_step(), 2),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", TRAIN_OPS)
-def test_train_op_may_be_anything_that_runs(tmp_path, kind):
-    estimator = make_estimator(tmp_path, make_model_fn(TRAIN_OPS[kind]))
-    estimator.train(train_input_fn, steps=6)
-    assert steps_done(estimator) == 6
-
-
-def _counter(name):
-    return tf.get_variable(name, [], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
-
-
-def test_updates_run_where_the_user_hung_them_and_nowhere_else(tmp_path):
-    def model_fn(features, labels, mode, params):
-        names = ("on_train_op", "on_loss", "in_collection", "nowhere")
-        updates = {name: tf.assign_add(_counter(name), 1) for name in names}
-        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, updates["in_collection"])
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        with tf.control_dependencies([updates["on_loss"]]):
-            loss = tf.identity(loss)
-        train_op = tf.group(_gradient_descent(loss), updates["on_train_op"])
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(train_input_fn, steps=4)
-    counts = {
-        name: int(estimator.get_variable_value(name))
-        for name in ("on_train_op", "on_loss", "in_collection", "nowhere")
-    }
-    assert counts == {"on_train_op": 4, "on_loss": 4, "in_collection": 0, "nowhere": 0}
-
-
-@pytest.mark.parametrize("library", ["keras", "tf_keras"])
-def test_updates_of_keras_layers_run_by_themselves(tmp_path, library):
-    keras = pytest.importorskip(library)
-
-    def model_fn(features, labels, mode, params):
-        training = mode == tpu.ModeKeys.TRAIN
-        hidden = keras.layers.Dense(8, activation="relu")(features)
-        hidden = keras.layers.BatchNormalization(momentum=0.5)(hidden, training=training)
-        logits = keras.layers.Dense(3)(hidden)
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        if mode == tpu.ModeKeys.EVAL:
-            return tpu.TPUEstimatorSpec(mode, loss=loss)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
-
-    estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(train_input_fn, steps=8)
-    names = estimator.get_variable_names()
-    moving = [n for n in names if n.endswith("moving_mean")]
-    assert moving, names
-    assert np.abs(estimator.get_variable_value(moving[0])).max() > 0.01
-    before = estimator.get_variable_value(moving[0])
-    estimator.evaluate(train_input_fn, steps=2)
-    np.testing.assert_array_equal(estimator.get_variable_value(moving[0]), before)
-
-
-def test_keras_dropout_draws_a_new_mask_every_step(tmp_path):
-    import keras
-
-    masks = []
-
-    class Recorder(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("dropped:0")
-
-        def after_run(self, run_context, run_values):
-            masks.append(run_values.results == 0)
-
-    def model_fn(features, labels, mode, params):
-        ones = tf.ones([16, 50])
-        dropped = tf.identity(keras.layers.Dropout(0.5)(ones, training=True), name="dropped")
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        loss += 0.0 * tf.reduce_sum(dropped)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
-
-    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[Recorder()], steps=3)
-    assert len(masks) == 3
-    assert not (masks[0] == masks[1]).all()
-    assert not (masks[1] == masks[2]).all()
-
-
-def test_graph_seed_makes_runs_repeatable_and_steps_different(tmp_path):
-    def model_fn(features, labels, mode, params):
-        noisy = tf.nn.dropout(features, rate=0.5)
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(noisy))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
-
-    losses = {}
-    for name, seed in (("one", 7), ("again", 7), ("other", 8)):
-        recorder = LossRecorder()
-        estimator = make_estimator(tmp_path / name, model_fn, tf_random_seed=seed)
-        estimator.train(train_input_fn, hooks=[recorder], steps=12)
-        losses[name] = recorder.losses
-    assert losses["one"] == losses["again"]
-    assert losses["one"] != losses["other"]
-    # The four batches of an epoch come again every four steps: only dropout differs.
-    assert len(set(losses["one"])) == 12
-
-
-@pytest.mark.parametrize("library", ["keras", "tf1"])
-def test_the_seed_reaches_the_first_values_of_layers(tmp_path, library):
-    import random
-
-    import keras
-
-    from tpu_estimator_compat import layers
-
-    def model_fn(features, labels, mode, params):
-        dense = keras.layers.Dense(3) if library == "keras" else layers.Dense(3)
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, dense(features))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
-
-    def first_values(name, seed):
-        estimator = make_estimator(tmp_path / name, model_fn, tf_random_seed=seed)
-        estimator.train(train_input_fn, steps=1)
-        return tf2.train.load_variable(str(tmp_path / name / "model.ckpt-0"), "dense/kernel")
-
-    before = random.getstate()
-    one, again, other = first_values("a", 3), first_values("b", 3), first_values("c", 4)
-    assert random.getstate() == before
-    np.testing.assert_array_equal(one, again)
-    assert not np.allclose(one, other)
 
 
 def test_two_optimizers_while_loops_and_conds(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
+from support.untuned import untuned
 
 FEATURES = 4
 CLASSES = 3
@@ -21,14 +22,15 @@ def examples(count: int = 64) -> tuple[np.ndarray, np.ndarray]:
 def train_input_fn(params):
     """Endless batches of params['batch_size']."""
     dataset = tf.data.Dataset.from_tensor_slices(examples())
-    return dataset.repeat().batch(params["batch_size"], drop_remainder=True)
+    return untuned(dataset.repeat().batch(params["batch_size"], drop_remainder=True))
 
 
 def finite_input_fn(count: int):
     """An input_fn of `count` examples, its last batch partial."""
 
     def input_fn(params):
-        return tf.data.Dataset.from_tensor_slices(examples(count)).batch(params["batch_size"])
+        dataset = tf.data.Dataset.from_tensor_slices(examples(count))
+        return untuned(dataset.batch(params["batch_size"]))
 
     return input_fn
 

@@ -1,0 +1,112 @@
+"""Checkpoints: file names, what is kept, and resuming."""
+
+import os
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from support.legacy_models import logits_of, make_estimator, make_model_fn, train_input_fn
+
+from tpu_estimator_compat import estimator as tf_estimator
+
+
+def checkpoint_steps(model_dir) -> list[int]:
+    names = [n for n in os.listdir(model_dir) if n.endswith(".index")]
+    return sorted(int(n.split("-")[1].split(".")[0]) for n in names)
+
+
+def _gradient_descent(loss, params=None):
+    step = tf.train.get_global_step()
+    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+
+
+def test_files_are_named_as_the_original_named_them(tmp_path):
+    make_estimator(tmp_path, save_checkpoints_steps=4).train(train_input_fn, steps=10)
+    assert checkpoint_steps(tmp_path) == [0, 4, 8, 10]
+    files = os.listdir(tmp_path)
+    for step in (0, 4, 8, 10):
+        for suffix in ("data-00000-of-00001", "index", "meta"):
+            assert f"model.ckpt-{step}.{suffix}" in files
+    assert {"checkpoint", "graph.pbtxt"} <= set(files)
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert os.path.basename(state.model_checkpoint_path) == "model.ckpt-10"
+    assert 'model_checkpoint_path: "model.ckpt-10"' in (tmp_path / "checkpoint").read_text()
+
+
+@pytest.mark.parametrize(("keep", "left"), [(2, [8, 10]), (0, [0, 2, 4, 6, 8, 10]), (None, 6)])
+def test_keep_checkpoint_max(tmp_path, keep, left):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=2, keep_checkpoint_max=keep)
+    estimator.train(train_input_fn, steps=10)
+    steps = checkpoint_steps(tmp_path)
+    assert steps == left if isinstance(left, list) else len(steps) == left
+
+
+def test_keep_checkpoint_max_counts_over_calls(tmp_path):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=5, keep_checkpoint_max=3)
+    estimator.train(train_input_fn, steps=10)
+    estimator.train(train_input_fn, steps=10)
+    assert checkpoint_steps(tmp_path) == [10, 15, 20]
+
+
+def test_no_checkpoints_where_both_limits_are_none(tmp_path):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=None, save_checkpoints_secs=None)
+    estimator.train(train_input_fn, steps=3)
+    assert estimator.latest_checkpoint() is None
+    with pytest.raises(ValueError, match="Could not find trained model in model_dir"):
+        estimator.get_variable_names()
+
+
+def test_save_checkpoints_secs_saves_by_the_clock(tmp_path, monkeypatch):
+    class Slow(tf.train.SessionRunHook):
+        """A step takes 0.4 seconds by the clock."""
+
+        def after_run(self, run_context, run_values):
+            now[0] += 0.4
+
+    now = [1_700_000_000.0]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    estimator = make_estimator(tmp_path, save_checkpoints_secs=1)
+    estimator.train(train_input_fn, hooks=[Slow()], steps=8)
+    assert len(checkpoint_steps(tmp_path)) >= 4
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_resuming_equals_not_stopping(tmp_path, strategy, replicas):
+    kwargs = {"use_tpu": True, "train_distribute": strategy(replicas)}
+    whole = make_estimator(tmp_path / "whole", **kwargs)
+    whole.train(train_input_fn, steps=16)
+    parts = make_estimator(tmp_path / "parts", **kwargs)
+    parts.train(train_input_fn, steps=8)  # two whole epochs: the input starts anew either way
+    again = make_estimator(tmp_path / "parts", **kwargs)
+    again.train(train_input_fn, max_steps=16)
+    assert whole.get_variable_names() == again.get_variable_names()
+    for name in whole.get_variable_names():
+        np.testing.assert_array_equal(
+            whole.get_variable_value(name), again.get_variable_value(name), err_msg=name
+        )
+
+
+def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
+    def model_fn(features, labels, mode):
+        logits = logits_of(features)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        if mode == tf_estimator.ModeKeys.EVAL:
+            return tf_estimator.EstimatorSpec(
+                mode,
+                loss=loss,
+                eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, -1))},
+            )
+        return tf_estimator.EstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
+
+    def input_fn():
+        return train_input_fn({"batch_size": 16})
+
+    plain = tf_estimator.Estimator(model_fn, model_dir=tmp_path)
+    plain.train(input_fn, steps=40)
+    expected = plain.evaluate(input_fn, steps=4)
+    other = make_estimator(tmp_path, make_model_fn(_gradient_descent))
+    result = other.evaluate(train_input_fn, steps=4)
+    assert result == expected
+    other.train(train_input_fn, steps=2)
+    plain.train(input_fn, max_steps=45)
+    assert int(plain.get_variable_value("global_step")) == 45

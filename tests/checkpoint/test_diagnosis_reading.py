@@ -1,0 +1,51 @@
+"""Checkpoints that cannot be read: which, and why."""
+
+import pytest
+import tensorflow.compat.v1 as tf
+from support.legacy_models import (
+    finite_input_fn,
+    make_estimator,
+    make_model_fn,
+    train_input_fn,
+)
+
+
+def damage(model_dir, step, kind):
+    data = model_dir / f"model.ckpt-{step}.data-00000-of-00001"
+    if kind == "cut":
+        data.write_bytes(data.read_bytes()[:20])
+    elif kind == "flipped":
+        data.write_bytes(bytes(b ^ 255 for b in data.read_bytes()))
+    elif kind == "no data":
+        data.unlink()
+    else:
+        (model_dir / f"model.ckpt-{step}.index").unlink()
+
+
+def test_a_checkpoint_that_the_caller_named_is_no_other(tmp_path):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=4)
+    estimator.train(train_input_fn, steps=8)
+    damage(tmp_path, 8, "cut")
+    path = str(tmp_path / "model.ckpt-8")
+    with pytest.raises(tf.errors.DataLossError, match=r"Could not read.*model\.ckpt-8"):
+        estimator.evaluate(train_input_fn, steps=1, checkpoint_path=path)
+    with pytest.raises(tf.errors.DataLossError, match=r"Could not read.*model\.ckpt-8"):
+        list(estimator.predict(finite_input_fn(20), checkpoint_path=path))
+
+
+def test_a_checkpoint_removed_while_it_is_read(tmp_path):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=4)
+    estimator.train(train_input_fn, steps=8)
+    build = make_model_fn()
+
+    def removing(features, labels, mode, params):
+        for file in tmp_path.glob("model.ckpt-8.*"):
+            file.unlink()
+        return build(features, labels, mode, params)
+
+    other = make_estimator(tmp_path, removing)
+    path = str(tmp_path / "model.ckpt-8")
+    with pytest.raises(ValueError, match=r"not a valid checkpoint.*\n.*was removed while it"):
+        other.evaluate(train_input_fn, steps=1, checkpoint_path=path)
+    estimator.train(train_input_fn, steps=4)  # 8 again, from 4
+    assert other.evaluate(train_input_fn, steps=1)["global_step"] == 4

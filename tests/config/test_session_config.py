@@ -1,0 +1,64 @@
+"""Session configs: what they ask for, and what they are by default."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from tpu_estimator_compat.config import RunConfig, TPURunConfig, default_session_config
+
+v1 = tf.compat.v1
+
+
+CLUSTER = {"chief": ["c:1"], "ps": ["p:1", "p:2"], "worker": ["w:1", "w:2", "w:3"]}
+
+
+BOTH = pytest.mark.parametrize("run_config", [RunConfig, TPURunConfig], ids=["plain", "tpu"])
+
+
+@pytest.fixture
+def tf_config(monkeypatch):
+    """`tf_config(kind, index, cluster)` sets TF_CONFIG."""
+
+    def set_to(kind, index, cluster=CLUSTER):
+        value = {"cluster": cluster, "task": {"type": kind, "index": index}}
+        monkeypatch.setenv("TF_CONFIG", json.dumps(value))
+
+    return set_to
+
+
+def jit_session_config(level):
+    """A ConfigProto with this `global_jit_level`."""
+    config = v1.ConfigProto()
+    config.graph_options.optimizer_options.global_jit_level = level
+    return config
+
+
+@BOTH
+@pytest.mark.parametrize(("level", "expected"), [(-1, False), (0, False), (1, True), (2, True)])
+def test_jit_follows_the_session_config(run_config, level, expected):
+    assert run_config(session_config=jit_session_config(level)).jit_compile is expected
+
+
+@BOTH
+def test_jit_given_beats_the_session_config(run_config):
+    config = run_config(session_config=jit_session_config(1), jit_compile=False)
+    assert config.jit_compile is False
+    assert config.replace(jit_compile=None).jit_compile is True
+    assert run_config().jit_compile is False
+
+
+def test_jit_is_given_by_name_only():
+    with pytest.raises(TypeError):
+        RunConfig(*[None] * 17, True)
+
+
+def test_tpu_config_has_no_device_filters(tf_config):
+    tf_config("worker", 1)
+    assert TPURunConfig().session_config is None
+
+
+def test_default_session_config_allows_soft_placement():
+    config = default_session_config()
+    assert config.allow_soft_placement
+    assert config.graph_options.rewrite_options.meta_optimizer_iterations == 1
