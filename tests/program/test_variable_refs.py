@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import subprocess
-import sys
 
 from support import python_path
 
@@ -44,13 +42,11 @@ except TypeError:
 """
 
 
-def test_values_of_variables_and_whole_floats_as_sizes(tmp_path: pathlib.Path) -> None:
+def test_values_of_variables_and_whole_floats_as_sizes(forks, tmp_path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "-m", "tpu_estimator_compat", "run", "script.py"],
+    done = forks.run(
+        *("-m", "tpu_estimator_compat", "run", "script.py"),
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": python_path.joined(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
     )
     assert done.stdout.splitlines() == ["(3, 3) True", "a float is no size here"], done.stderr

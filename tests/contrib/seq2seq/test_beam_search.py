@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.small_decoder import (
+
+from tpu_estimator_compat.contrib import seq2seq
+
+from .small_decoder import (
     BATCH,
     END,
     IDS,
@@ -27,8 +29,6 @@ from support.small_decoder import (
     softmax,
     values,
 )
-
-from tpu_estimator_compat.contrib import seq2seq
 
 
 def beam_search(width: int, steps: int, weight: float, coverage: float = 0.0) -> tuple[Any, Any]:
@@ -127,26 +127,3 @@ def test_keeps_what_beams_attended_to() -> None:
 
     ids, history = values(build)
     close(history, np.ones((ids.shape[1], BATCH * width, 1)))
-
-
-def test_traces_beams_back() -> None:
-    random = np.random.RandomState(1)
-    time, batch, width = 6, 4, 3
-    ids = random.randint(0, 5, (time, batch, width))
-    parents = random.randint(0, width, (time, batch, width))
-    lengths = np.array([6, 3, 0, 5])
-    expected = np.full((time, batch, width), END)
-    for b, k in itertools.product(range(batch), range(width)):
-        beam = k
-        for t in reversed(range(lengths[b])):
-            expected[t, b, k] = ids[t, b, beam]
-            beam = parents[t, b, beam]
-        ends = np.flatnonzero(expected[:, b, k] == END)
-        if len(ends):
-            expected[ends[0] :, b, k] = END
-    found = values(
-        lambda: seq2seq.gather_tree(
-            tf.constant(ids, tf.int32), tf.constant(parents, tf.int32), lengths, END
-        )
-    )
-    assert (found == expected).all()
