@@ -137,15 +137,16 @@ def sizes(structure, tf):
 
 def run(tf, rnn, make, inputs, dynamic):
     """Variables of a cell, what it computes over a sequence, and gradients."""
-    with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True  # for one run it takes long
+    with tf.Graph().as_default() as graph, tf.Session(graph=graph, config=config) as session:
         cell = make(rnn)
         outputs, state = sequence(tf, cell, tf.nest.map_structure(tf.constant, inputs), dynamic)
         trainable, variables = tf.trainable_variables(), tf.global_variables()
         gradients = tf.gradients(tf.reduce_sum(outputs**2), trainable)
         squares = [tf.reduce_sum(tf.convert_to_tensor(x) ** 2) for x in gradients if x is not None]
-        session.run(tf.global_variables_initializer())
-        for variable in variables:
-            variable.load(value_of(variable), session)
+        initial = {variable.initializer.inputs[1]: value_of(variable) for variable in variables}
+        session.run(tf.global_variables_initializer(), initial)
         last, squares, values = session.run([tf.nest.flatten(state), squares, outputs])
     return {
         "variables": [[v.op.name, v.shape.as_list()] for v in variables],

@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.proofs.contrib import fused_rnn as proofs
 from support.proofs.proving import each_proof_of
+from support.sessions import session as session_of
 from tf_keras.src.layers.rnn.legacy_cells import GRUCell, LSTMCell
 
 from tpu_estimator_compat.contrib import fused_rnn
@@ -20,17 +21,16 @@ INPUTS = np.random.RandomState(0).randn(TIME, BATCH, DEPTH).astype(np.float32)
 LENGTHS = [5, 0, 2]
 
 
-def fill(scope):
-    """Gives a scope's variables values that their order and shapes alone decide."""
-    for variable in tf.global_variables(scope):
-        count = variable.shape.num_elements()
-        values = np.sin(np.arange(count) + len(variable.op.name.rpartition("/")[2]))
-        variable.load(values.reshape(variable.shape).astype(np.float32))
+def value_of(variable):
+    """What its name in the scope, and its shape decide."""
+    count = variable.shape.num_elements()
+    values = np.sin(np.arange(count) + len(variable.op.name.rpartition("/")[2]))
+    return values.reshape(variable.shape).astype(np.float32)
 
 
 def results(*builders):
     """What builders of tensors give, each with variables of its own scope, and gradients."""
-    with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
+    with tf.Graph().as_default() as graph, session_of(graph) as session:
         made = []
         for i, build in enumerate(builders):
             with tf.variable_scope(f"s{i}"):
@@ -39,9 +39,8 @@ def results(*builders):
             variables = sorted(tf.trainable_variables(f"s{i}/"), key=lambda v: v.op.name[-8:])
             gradients = tf.gradients(tf.reduce_sum(whole**2), variables)
             made.append([whole, *tf.nest.flatten(state), *gradients])
-        session.run(tf.global_variables_initializer())
-        for i in range(len(builders)):
-            fill(f"s{i}/")
+        initial = {v.initializer.inputs[1]: value_of(v) for v in tf.global_variables()}
+        session.run(tf.global_variables_initializer(), initial)
         return session.run(made)
 
 

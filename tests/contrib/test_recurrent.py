@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.proofs.contrib import recurrent as proofs
 from support.proofs.proving import each_proof_of
+from support.sessions import session as session_of
 from tf_keras.src.layers.rnn.legacy_cells import BasicRNNCell
 
 from tpu_estimator_compat.contrib import recurrent
@@ -35,12 +36,14 @@ def loop(steps, kept):
 
 def run(build):
     """What `build` gives with those weights, and the names of its variables."""
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default(), session_of() as session:
         made = build()
         variables = tf.trainable_variables()
-        session.run(tf.global_variables_initializer())
-        for variable in variables:
-            variable.load(weights(variable.op.name.rpartition("/")[2]), session)
+        initial = {
+            variable.initializer.inputs[1]: weights(variable.op.name.rpartition("/")[2])
+            for variable in variables
+        }
+        session.run(tf.global_variables_initializer(), initial)
         return session.run(made), [variable.op.name for variable in variables]
 
 

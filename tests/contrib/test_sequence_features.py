@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.proofs.contrib import sequence_features as proofs
 from support.proofs.proving import each_proof_of
+from support.sessions import session as session_of
 
 from tpu_estimator_compat.contrib.rnn import BasicRNNCell
 from tpu_estimator_compat.contrib.sequence_features import sequence_input_layer
@@ -33,7 +34,7 @@ def embedding():
 
 
 def evaluated(build):
-    with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
+    with tf.Graph().as_default() as graph, session_of(graph) as session:
         fetches = build()
         session.run(tf.global_variables_initializer())
         return session.run(fetches)

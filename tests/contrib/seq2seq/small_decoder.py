@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from support.sessions import session as session_of
 from tf_keras.api._v1.keras.__internal__.legacy.rnn_cell import RNNCell
 
 from tpu_estimator_compat import layers
@@ -58,7 +59,7 @@ def projection(dtype: Any = tf.float32) -> Any:
 
 def values(build: Any) -> Any:
     """What `build` makes in a graph, after its variables are initialized."""
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default(), session_of() as session:
         tensors = build()
         session.run(tf.global_variables_initializer())
         return session.run(tensors)

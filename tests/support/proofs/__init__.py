@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import tensorflow.compat.v1 as tf
 
+from support.sessions import session as session_of
+
 # An assertion of a proof says what it compared.
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in ("canned", "contrib", "names")))
 
@@ -54,7 +56,7 @@ def graph():
 
 def evaluate(build: Callable[[], Any], feeds: Any = None) -> Any:
     """What the tensors that `build` makes in a graph of its own are, after initialization."""
-    with graph() as new, tf.Session(graph=new) as session:
+    with graph() as new, session_of(new) as session:
         fetches = build()
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         session.run(tf.tables_initializer())
