@@ -1,6 +1,7 @@
 """Optimizers of `tf.contrib.opt` in a TPUEstimator, on one and two replicas."""
 
 import numpy as np
+import pytest
 
 import tpu_estimator_compat.v1 as tf
 
@@ -30,6 +31,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.slow
 def test_optimizers_on_two_replicas(tmp_path, strategy):
     """Each trains a net of its own; nets and optimizers are all in one model."""
     one = make(tmp_path / "one", OPTIMIZERS, strategy(1))
