@@ -16,6 +16,7 @@ from tpu_estimator_compat.__main__ import main
 from . import keras_twin
 
 TWIN = f"{keras_twin.__file__}:make_model"
+
 MAPPING = {"hidden": "first/kernel", "output": "last/kernel"}
 
 

@@ -2,8 +2,6 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -89,16 +87,15 @@ print(slim.flatten(net).shape, [v.op.name for v in tf.global_variables()])
 
 
 @pytest.mark.slow
-def test_scripts_use_tf_slim(tmp_path):
+def test_scripts_use_tf_slim(forks, tmp_path):
     (tmp_path / "script.py").write_text(SLIM)
-    words = [sys.executable, "-m", "tpu_estimator_compat", "run", str(tmp_path / "script.py")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    words = ["-m", "tpu_estimator_compat", "run", tmp_path / "script.py"]
+    done = forks.run(*words, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.stdout.startswith("(1, 48) ['Conv/weights', 'Conv/BatchNorm/beta',"), done.stderr
 
 
 @pytest.mark.slow
-def test_scripts_import_them(tmp_path):
+def test_scripts_import_them(forks, tmp_path):
     site = tmp_path / "site"
     install(site, "hooks_of_old", "For TensorFlow", {"early.py": "", "late.py": HOOK})
     script = tmp_path / "scripts" / "script.py"
@@ -109,8 +106,8 @@ def test_scripts_import_them(tmp_path):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
 
     def run(*options):
-        words = [sys.executable, "-m", "tpu_estimator_compat", "run", *options, str(script)]
-        return subprocess.run(words, env=environment, capture_output=True, text=True)
+        words = ["-m", "tpu_estimator_compat", "run", *options, script]
+        return forks.run(*words, env=environment)
 
     done = run()
     assert done.stdout == "<class 'hooks_of_old.late.Hook'>\n", done.stderr

@@ -3,8 +3,6 @@
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -24,11 +22,17 @@ def installed(folder, name, names, **direct_url):
         (metadata / "direct_url.json").write_text(json.dumps(direct_url))
 
 
-def run(script, *folders, options=()):
-    path = os.pathsep.join(map(str, [ROOT, *folders]))
-    environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-m", "tpu_estimator_compat", "run", *options, str(script)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+@pytest.fixture
+def run(forks):
+    """`run(script, *folders)` runs a script with folders on PYTHONPATH."""
+
+    def of(script, *folders, options=(), cwd=None, root=ROOT):
+        path = os.pathsep.join(map(str, [root, *folders]))
+        environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        words = ["-m", "tpu_estimator_compat", "run", *options, script]
+        return forks.run(*words, cwd=cwd, env=environment)
+
+    return of
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ def folders(tmp_path):
 
 
 @pytest.mark.slow
-def test_modules_on_the_path_are_the_scripts_own_unless_they_are_installed(folders):
+def test_modules_on_the_path_are_the_scripts_own_unless_they_are_installed(run, folders):
     script, repository, target = folders
     source = script / "script.py"
     source.write_text("import alone\nimport models.old\nimport package\n")
@@ -69,7 +73,7 @@ def test_modules_on_the_path_are_the_scripts_own_unless_they_are_installed(folde
         ("import tensorflow as tf\ntf.nn.dropout(1.0, keep_prob=0.5)", "keep_prob"),
     ],
 )
-def test_errors_of_packages_that_see_todays_tensorflow_name_the_option(folders, body, error):
+def test_errors_of_packages_that_see_todays_tensorflow_name_the_option(run, folders, body, error):
     script, _, target = folders
     (target / "package.py").write_text(body + "\n")
     (script / "script.py").write_text("import package\n")
@@ -78,7 +82,7 @@ def test_errors_of_packages_that_see_todays_tensorflow_name_the_option(folders, 
     assert "--legacy-package package" in done.stderr
 
 
-def test_errors_of_the_script_itself_do_not(folders):
+def test_errors_of_the_script_itself_do_not(run, folders):
     script, repository, _ = folders
     (repository / "alone.py").write_text("import tensorflow as tf\ntf.nn.no_such_name\n")
     (script / "script.py").write_text("import alone\n")
@@ -102,11 +106,9 @@ def test_a_package_installed_where_its_source_is(tmp_path, monkeypatch):
     assert not path.is_own("keras", str(project / "src" / "keras.py"))
 
 
-def test_this_package_is_never_taken_for_legacy(tmp_path):
+def test_this_package_is_never_taken_for_legacy(run, tmp_path):
     """Not even from a clone below the script's folder."""
     (tmp_path / "tpu_estimator_compat").symlink_to(ROOT / "tpu_estimator_compat")
     (tmp_path / "script.py").write_text(OLD.replace("print(", "tf.placeholder; print("))
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-m", "tpu_estimator_compat", "run", "script.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = run("script.py", cwd=tmp_path, root=tmp_path)
     assert done.stdout == "__main__ TPUEstimator\n", done.stderr

@@ -1,0 +1,128 @@
+"""`migrate` from the command line: dry run, what is left, bad input."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tpu_estimator_compat.__main__ import main
+
+OLD = "import tensorflow as tf\ny = 0\nx = tf.contrib.tpu.TPUConfig()\n"
+
+NEW = "import tpu_estimator_compat.v1 as tf\ny = 0\nx = tf.estimator.tpu.TPUConfig()\n"
+
+DIFF = """\
+--- a/a.py
++++ b/a.py
+@@ -1,3 +1,3 @@
+-import tensorflow as tf
++import tpu_estimator_compat.v1 as tf
+ y = 0
+-x = tf.contrib.tpu.TPUConfig()
++x = tf.estimator.tpu.TPUConfig()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_dry_run(capsys):
+    path = pathlib.Path("a.py")
+    path.write_text(OLD)
+    assert main(["migrate", "."]) == 0
+    assert capsys.readouterr().out == (
+        DIFF + "\n1 file searched, 1 to change: 2 findings rewritten, 0 left to a person.\n"
+        "Nothing is written yet: add --write for that.\n"
+    )
+    assert path.read_text() == OLD
+    assert os.listdir() == ["a.py"]
+
+
+def test_write(capsys):
+    pathlib.Path("sub").mkdir()
+    path, other = pathlib.Path("sub/a.py"), pathlib.Path("b.py")
+    path.write_text(OLD)
+    path.chmod(0o750)
+    other.write_text("x = 1\n")
+    before = other.stat()
+    assert main(["migrate", ".", "--write"]) == 0
+    assert capsys.readouterr().out == (
+        "Rewrote ./sub/a.py\n\n"
+        "2 files searched, 1 changed: 2 findings rewritten, 0 left to a person.\n"
+    )
+    assert path.read_text() == NEW
+    assert path.stat().st_mode & 0o777 == 0o750
+    assert os.listdir("sub") == ["a.py"]
+    assert other.stat() == before
+    assert main(["scan", "."]) == 0
+    assert main(["migrate", ".", "--write"]) == 0
+    assert "0 changed" in capsys.readouterr().out
+    assert path.read_text() == NEW
+
+
+def test_what_is_left_to_a_person(capsys):
+    pathlib.Path("a.py").write_text(
+        "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier()\n"
+        "tf.compat.v1.keras.Input(1)\n"
+    )
+    pathlib.Path("b.py").write_text("import tensorflow\nprint tensorflow.contrib\n")
+    assert main(["migrate", ".", "--write"]) == 1
+    out = capsys.readouterr().out
+    looked_at, by_hand = out.split("To be done by hand:\n")
+    assert looked_at.split("To be looked at:\n")[1].split("  ")[:3] == [
+        *("./a.py:4", "tf.keras.Input", "differs"),
+    ]
+    lines = by_hand.splitlines()
+    assert lines[0].startswith(
+        "./a.py:3  tf.estimator.BoostedTreesClassifier  refused   Boosted trees"
+    )
+    assert lines[1].startswith(
+        "./b.py:2  -                                    python 2  This looks like"
+    )
+    assert lines[3] == "2 files searched, 1 changed: 1 finding rewritten, 2 left to a person."
+    assert main(["scan", ".", "--json"]) == 1
+    left = json.loads(capsys.readouterr().out)["findings"]
+    assert [(f["file"], f["line"]) for f in left] == [("./a.py", 3), ("./b.py", 2)]
+
+
+def test_files_that_cannot_be_read(capsys):
+    pathlib.Path("a.py").write_bytes(b"\xff\n" * 3)
+    assert main(["migrate", "."]) == 2
+    assert "Invalid or missing encoding declaration" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no_such.py"], "There is no file or folder 'no_such.py'"),
+        (["."], "no Python files in ."),
+    ],
+)
+def test_nothing_to_migrate(capsys, arguments, words):
+    assert main(["migrate", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_without_libcst():
+    """What somebody sees who has not installed the extra; `scan` does not need it."""
+    pathlib.Path("a.py").write_text(OLD)
+    code = """
+import sys
+sys.modules["libcst"] = None
+from tpu_estimator_compat.__main__ import main
+assert main(["scan", "a.py"]) == 0
+assert "tensorflow" not in sys.modules
+sys.exit(main(["migrate", "a.py"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "migrate needs libcst, which is not installed. Write: "
+        "pip install 'tpu_estimator_compat[migrate]'\n"
+    )

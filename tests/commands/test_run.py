@@ -1,0 +1,65 @@
+"""The command `run`: its arguments, and how a script fails."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from support import python_path
+
+ROOT = pathlib.Path(__file__).parents[2]
+RUN = ("-m", "tpu_estimator_compat", "run")
+
+
+@pytest.fixture
+def run(tmp_path, forks):
+    """`run(script)` runs a script of the test's folder; gives the finished process."""
+
+    def of(script: str = "script.py") -> subprocess.CompletedProcess[str]:
+        return forks.run(*RUN, script, cwd=tmp_path, env=environment())
+
+    return of
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": python_path.joined(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_a_traceback_is_the_scripts_own(tmp_path):
+    (tmp_path / "beside.py").write_text("def fail():\n    raise ValueError('here')\n")
+    (tmp_path / "script.py").write_text(
+        "# a comment\n\nimport tensorflow as tf\nimport beside\n\nbeside.fail()\n"
+    )
+    # A process: users run scripts this way, and nothing has imported TensorFlow before.
+    done = subprocess.run(
+        [sys.executable, *RUN, "script.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    trace = done.stderr[done.stderr.index("Traceback") :]
+    assert 'File "script.py", line 6, in <module>' in trace
+    assert 'beside.py", line 2, in fail' in trace
+    assert "tpu_estimator_compat" not in trace
+
+
+def test_an_import_that_fails_shows_no_frames_of_ours(run, tmp_path):
+    (tmp_path / "script.py").write_text("import tensorflow as tf\nimport no_such_module\n")
+    done = run()
+    trace = done.stderr[done.stderr.index("Traceback") :]
+    assert "ModuleNotFoundError: No module named 'no_such_module'" in trace
+    assert "tpu_estimator_compat" not in trace
+    assert trace.count("File ") == 1
+
+
+@pytest.mark.parametrize("script", ["missing.py", "."])
+def test_no_script(run, script):
+    done = run(script)
+    assert done.returncode == 2
+    assert repr(script) in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,99 @@
+"""`scan` from the command line: exit status, speed, bad input."""
+
+import ast
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from tpu_estimator_compat.__main__ import main
+
+DEAD = "import tensorflow as tf\nx = tf.contrib.tpu.TPUConfig()\n"
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Makes files, and goes to their folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(**files):
+        for name, text in files.items():
+            path = tmp_path / (name.replace("__", "/") + ".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(text, bytes):
+                path.write_bytes(text)
+            else:
+                path.write_text(text)
+
+    return make
+
+
+def test_nothing_dead(tree, capsys):
+    tree(a="import tensorflow as tf\n")
+    assert main(["scan", "."]) == 0
+    assert capsys.readouterr().out == "1 file searched; no dead names.\n"
+
+
+def test_python_2_needs_a_person(tree, capsys):
+    tree(a="import tensorflow as tf\nprint tf.contrib\n")
+    assert main(["scan", "."]) == 1
+    assert "2to3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no_such_folder"], "There is no file or folder 'no_such_folder'"),
+        (["empty"], "no Python files in empty."),
+        ([".", "--exclude", "*.py"], "no Python files that --exclude leaves in ."),
+    ],
+)
+def test_nothing_to_search(tree, capsys, arguments, words):
+    tree(a=DEAD)
+    os.mkdir("empty")
+    assert main(["scan", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.out == ""
+
+
+def processor_time(code):
+    """Seconds that a Python process takes, start-up included, and what it prints."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+@pytest.mark.slow
+def test_a_hundred_files_without_tensorflow(tree):
+    """It takes a second on an idle machine, a few times as long as parsing them does on any."""
+    body = "".join(f"def f{i}(x, n):\n  return tf.reduce_sum(x[{i}], axis=n)\n" for i in range(150))
+    tree(**{f"m{i}": DEAD + body for i in range(100)})
+    parsing = """
+import ast, glob
+for file in glob.glob("*.py"):
+    list(ast.walk(ast.parse(open(file).read())))
+"""
+    scanning = """
+import sys
+from tpu_estimator_compat.__main__ import main
+status = main(["scan", "."])
+print(sorted(sys.modules))
+"""
+    floor = min(processor_time(parsing)[0] for _ in range(3))
+    times, printed = zip(*(processor_time(scanning) for _ in range(3)), strict=True)
+    assert "100 files searched, 200 findings in 100" in printed[0]
+    modules = set(ast.literal_eval(printed[0].splitlines()[-1]))
+    assert modules.isdisjoint({"tensorflow", "keras", "numpy", "libcst"})
+    assert min(times) < 5 * floor, (times, floor)
+
+
+def test_a_reader_that_stops_early(tree):
+    tree(**{f"m{i}": DEAD for i in range(2000)})
+    command = f"{sys.executable} -m tpu_estimator_compat scan . | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout.startswith("./m0.py:1")
+    assert done.stderr == ""

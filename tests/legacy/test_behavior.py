@@ -1,0 +1,97 @@
+"""Graphs for scripts of TensorFlow 1, and eager execution for those of 2."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_graphs_for_a_script_of_tensorflow_1(run):
+    done = run("""
+        import tensorflow as tf
+        x = tf.placeholder(tf.float32, [None, 3])
+        assert x.shape[-1].value == 3
+        assert x.shape[0].value is None
+        with tf.Session() as session:
+            assert session.run(tf.nn.dropout(x, 1.0), {x: [[1, 2, 3]]}).tolist() == [[1, 2, 3]]
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+OF_SESSIONS = """
+x = tf.placeholder(tf.float32)
+with tf.Session() as session:
+    print("found", session.run(2 * x, {x: 3}))
+"""
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tensorflow.compat.v1"])
+def test_graphs_for_a_script_whose_modules_alone_know_tensorflow(run, tmp_path, name):
+    (tmp_path / "plain.py").write_text("VALUE = 1\n")
+    (tmp_path / "model.py").write_text(f"import {name} as tf\n{OF_SESSIONS}")
+    done = run("import plain\n\ndef main():\n    import model\n\nmain()\n")
+    assert done.stdout == "found 6.0\n", done.stderr
+
+
+def test_eager_for_a_script_that_says_so_whatever_its_modules_are(run, tmp_path):
+    (tmp_path / "old.py").write_text("import tensorflow as tf\nuse = tf.Session\n")
+    done = run("""
+        import old
+        import tensorflow as tf
+        tf.random.set_seed(1)
+        assert tf.executing_eagerly()
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_modules_that_tell_nothing_mean_what_the_script_means(run, tmp_path):
+    (tmp_path / "helper.py").write_text("import tensorflow as tf\nscope = tf.name_scope\n")
+    old = run("import tensorflow as tf\nimport helper\ntf.Session\nprint(helper.scope)\n")
+    assert "name_scope_v1" in old.stdout, old.stderr
+    new = run("import tensorflow as tf\nimport helper\ntf.random.set_seed\nprint(helper.scope)\n")
+    assert "name_scope_v2" in new.stdout, new.stderr
+
+
+def test_a_script_that_tells_nothing_is_what_its_modules_are(run, tmp_path):
+    (tmp_path / "old.py").write_text("import tensorflow as tf\nuse = tf.Session\n")
+    done = run("import old\nimport tensorflow as tf\nprint(tf.executing_eagerly())\n")
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_graphs_for_a_script_of_compat_v1_that_makes_sessions(run):
+    done = run(f"import tensorflow.compat.v1 as tf\n{OF_SESSIONS}")
+    assert done.stdout == "found 6.0\n", done.stderr
+
+
+@pytest.mark.slow
+def test_a_script_that_does_not_show_its_age_is_told_of_behavior(run):
+    source = """
+        import tensorflow.compat.v1 as tf
+        print("found", type(tf.train.export_meta_graph("graph.meta")))
+        """
+    done = run(source)
+    assert "not supported when eager execution is enabled" in done.stderr
+    assert "--behavior v1 runs it with graphs" in done.stderr
+    done = run(source, options=("--behavior=v1",))
+    assert "found <class" in done.stdout
+
+
+@pytest.mark.slow
+def test_behavior_may_be_asked_for(run):
+    source = "import tensorflow.compat.v1 as tf\nprint('eager', tf.executing_eagerly())\n"
+    for asked, eager in (("auto", True), ("v2", True), ("v1", False)):
+        assert f"eager {eager}" in run(source, options=(f"--behavior={asked}",)).stdout
+
+
+def test_eager_for_a_script_of_tensorflow_2(run):
+    done = run("""
+        import tensorflow as tf
+        assert tf.executing_eagerly()
+        tf.keras.layers.Dense(3)(tf.zeros([1, 2]))
+        assert tf.keras.layers.Dense.__module__.startswith("tf_keras"), tf.keras
+        assert tf.estimator.Estimator is tf.compat.v1.estimator.Estimator
+        @tf.function
+        def double(x):
+            return 2 * x
+        assert float(double(3.0)) == 6
+        """)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,44 @@
+"""The diff that `migrate` prints."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tpu_estimator_compat.__main__ import main
+
+OLD = "import tensorflow as tf\ny = 0\nx = tf.contrib.tpu.TPUConfig()\n"
+
+NEW = "import tpu_estimator_compat.v1 as tf\ny = 0\nx = tf.estimator.tpu.TPUConfig()\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_diff_can_be_applied():
+    pathlib.Path("a.py").write_bytes(OLD.replace("\n", "\r\n").encode().rstrip())
+    command = [sys.executable, "-m", "tpu_estimator_compat", "migrate", "a.py"]
+    diff = subprocess.run(command, capture_output=True, check=True).stdout
+    subprocess.run(["git", "apply"], input=diff, check=True, capture_output=True)
+    assert pathlib.Path("a.py").read_bytes() == NEW.replace("\n", "\r\n").encode().rstrip()
+
+
+def test_color(capsys, monkeypatch):
+    pathlib.Path("a.py").write_text(OLD)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    main(["migrate", "a.py"])
+    in_terminal = capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    main(["migrate", "a.py"])
+    plain = capsys.readouterr().out
+    main(["migrate", "a.py", "--color"])
+    asked = capsys.readouterr().out
+    assert "\x1b" not in plain
+    assert in_terminal == asked
+    assert "\x1b[31m-import tensorflow as tf\x1b[0m\n" in asked
+    assert "\x1b[32m+import tpu_estimator_compat.v1 as tf\x1b[0m\n" in asked

@@ -1,0 +1,20 @@
+"""`tree` makes files."""
+
+import pytest
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Makes files, and goes to their folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(**files):
+        for name, text in files.items():
+            path = tmp_path / (name.replace("__", "/") + ".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(text, bytes):
+                path.write_bytes(text)
+            else:
+                path.write_text(text)
+
+    return make

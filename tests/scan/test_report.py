@@ -1,0 +1,42 @@
+"""Reports of `scan`: a table, and JSON."""
+
+import json
+
+from tpu_estimator_compat.__main__ import main
+
+DEAD = "import tensorflow as tf\nx = tf.contrib.tpu.TPUConfig()\n"
+
+REFUSED = "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier()\n"
+
+
+def test_table(tree, capsys):
+    tree(a=DEAD, b__c=REFUSED, d="import tensorflow as tf\n")
+    assert main(["scan", "."]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].split("  ")[0] == "./a.py:1"
+    assert out[1].split() == [
+        *("./a.py:2", "tf.contrib.tpu.TPUConfig", "works"),
+        *("Write", "tpu_estimator_compat.v1.estimator.tpu.TPUConfig."),
+    ]
+    name = "tf.estimator.BoostedTreesClassifier"
+    assert out[2].startswith(f"./b/c.py:2  {name}  refused  Boosted trees")
+    assert out[4:] == [
+        "3 files searched, 3 findings in 2:",
+        "     2 works      `migrate` rewrites these; `run` runs the script as it is",
+        "     1 refused    not provided; the advice says what to write instead",
+    ]
+
+
+def test_json(tree, capsys):
+    tree(a=DEAD)
+    assert main(["scan", "a.py", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["files"], report["counts"]) == (1, {"works": 2})
+    assert report["findings"][1] == {
+        "file": "a.py",
+        "line": 2,
+        "column": 5,
+        "name": "tf.contrib.tpu.TPUConfig",
+        "status": "works",
+        "advice": "Write tpu_estimator_compat.v1.estimator.tpu.TPUConfig.",
+    }

@@ -1,0 +1,70 @@
+"""Proofs that served names work: functions that get what a row's name stands for, and call it.
+
+A proof is registered for the rows that it is run for. Its module stands where the module of the
+package does that serves the rows; `names` has those that other rooms or TensorFlow itself serve.
+The test file of the same name runs them: `test_served_names = each_proof_of(module)`.
+"""
+
+import contextlib
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from support.sessions import session as session_of
+
+# An assertion of a proof says what it compared.
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in ("canned", "contrib", "names")))
+
+Proof = Callable[..., None]
+PROOFS: dict[Proof, list[str]] = {}
+"""The rows of each proof: names of the table, or `row:attribute` for a part of a module."""
+
+
+def proves(*rows: str) -> Callable[[Proof], Proof]:
+    """Registers a proof for rows of the table."""
+
+    def register(proof: Proof) -> Proof:
+        PROOFS.setdefault(proof, []).extend(rows)
+        return proof
+
+    return register
+
+
+def proved_rows() -> set[str]:
+    """Every row that has a proof, whatever has been imported before."""
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
+    return {row.partition(":")[0] for rows in PROOFS.values() for row in rows}
+
+
+def below(namespace: str, names: str) -> list[str]:
+    """Full names of names in a namespace; `.` stands for the namespace itself."""
+    return [namespace if name == "." else f"{namespace}.{name}" for name in names.split()]
+
+
+@contextlib.contextmanager
+def graph():
+    """A new default graph, with a seed."""
+    with tf.Graph().as_default() as new:
+        tf.set_random_seed(1)
+        yield new
+
+
+def evaluate(build: Callable[[], Any], feeds: Any = None) -> Any:
+    """What the tensors that `build` makes in a graph of its own are, after initialization."""
+    with graph() as new, session_of(new) as session:
+        fetches = build()
+        session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        session.run(tf.tables_initializer())
+        return session.run(fetches, feeds)
+
+
+def variables_of(build: Callable[[], Any]) -> list[str]:
+    """The names of the variables that `build` makes in a graph of its own."""
+    with graph():
+        build()
+        return [variable.op.name for variable in tf.global_variables()]

@@ -1,0 +1,43 @@
+"""Proofs of `tf.contrib.image`."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from support.proofs import below, evaluate, graph, proves
+
+CONTRIB = "tf.contrib"
+
+
+@proves(*below(f"{CONTRIB}.image", ". python.ops.image_ops"))
+def moves_pixels(image):
+    pixels = np.arange(9.0, dtype=np.float32).reshape(3, 3)
+    turned = evaluate(lambda: image.rotate(tf.constant(pixels), np.pi / 2))
+    np.testing.assert_allclose(turned, np.rot90(pixels), atol=1e-4)
+    shifted = evaluate(lambda: image.translate(tf.constant(pixels[None, :, :, None]), [1, 0]))
+    assert shifted[0, :, :, 0].tolist() == [[0, 0, 1], [0, 3, 4], [0, 6, 7]]
+
+    def build():
+        there = image.translations_to_projective_transforms([[1.0, 2.0]])
+        back = image.translations_to_projective_transforms([[-1.0, -2.0]])
+        return image.compose_transforms(there, back)
+
+    np.testing.assert_allclose(evaluate(build), [[1, 0, 0, 0, 1, 0, 0, 0]], atol=1e-6)
+    with graph(), pytest.raises(TypeError, match="rank between 2 and 4"):
+        image.rotate(tf.zeros([3]), 1.0)
+
+
+@proves(*below(f"{CONTRIB}.image", ". python.ops.image_ops"))
+def pairs_the_closest(image):
+    distances = np.array([[0.9, 0.2, 0.3], [0.1, 0.4, 0.8]], np.float32)
+
+    def pairs(*arguments, **options):
+        found = evaluate(lambda: image.bipartite_match(distances, *arguments, **options))
+        return [part.tolist() for part in found]
+
+    assert pairs(-1) == [[1, 0], [1, 0, -1]]
+    assert pairs([1]) == [[1, -1], [-1, 0, -1]]  # the second row takes no part
+    assert pairs(2, top_k=1) == [[-1, 0], [1, -1, -1]]
+    with graph():
+        of_rows, of_columns = image.bipartite_match(tf.placeholder(tf.float32, [None, 3]), -1)
+    assert (of_rows.shape.as_list(), of_columns.shape.as_list()) == ([None], [3])

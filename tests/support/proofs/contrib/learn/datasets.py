@@ -1,0 +1,19 @@
+"""Proofs of `tf.contrib.learn.datasets`."""
+
+import numpy as np
+
+from support.proofs import below, proves
+
+CONTRIB = "tf.contrib"
+
+
+@proves(
+    *below(f"{CONTRIB}.learn.datasets", ". base mnist"),
+    *below(f"{CONTRIB}.learn.python.learn.datasets", ". base mnist"),
+    "tf.examples.tutorials.mnist.input_data",
+)
+def reads_tables(module, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("1,2,a\n3,4,5\n")
+    assert module.load_csv_with_header(str(path), np.int32, np.float32).target.tolist() == [5]
+    assert module.read_data_sets(str(tmp_path), fake_data=True).train.num_examples == 10000

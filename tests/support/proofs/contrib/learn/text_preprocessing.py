@@ -1,0 +1,17 @@
+"""Proofs of `tf.contrib.learn.preprocessing`."""
+
+import numpy as np
+
+from support.proofs import below, proves
+
+CONTRIB = "tf.contrib"
+LEARN = f"{CONTRIB}.learn"
+
+
+@proves(f"{LEARN}.preprocessing")
+@proves(*below(f"{LEARN}.python.learn.preprocessing", ". text categorical_vocabulary"))
+def makes_ids_of_words(module):
+    processor = module.VocabularyProcessor(3)
+    documents = ["the cat", "the dog sat down"]
+    assert np.array_equal(list(processor.fit_transform(documents)), [[1, 2, 0], [1, 3, 4]])
+    assert list(module.tokenizer(["It's TPUEstimator"])) == [["It's", "TPU", "Estimator"]]
