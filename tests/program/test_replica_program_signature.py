@@ -7,7 +7,6 @@ import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.program import graph_building
 from tpu_estimator_compat.program.random_streams import RandomStreams
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
-from tpu_estimator_compat.runtime import functions, traces
 
 
 def program_of(build, **arguments):
@@ -131,17 +130,3 @@ def test_a_queue_of_the_graph_is_a_handle_and_shared():
 def test_several_replicas_share_nothing():
     assert signature_of(step, replicas=2) is None
     assert signature_of(step, native_collectives=True) is None
-
-
-def test_what_gives_first_values_is_not_kept(graph, session, monkeypatch):
-    """TensorFlow has made constants of the values, which would stay."""
-    kept = traces.Traces()
-    monkeypatch.setattr(functions, "TRACES", kept)
-    with graph.as_default():
-        weight = tf.get_variable("weight", [3], initializer=tf.zeros_initializer())
-        double = weight * 2.0
-        initialize = tf.global_variables_initializer()
-    session.run(initialize)
-    assert not len(kept)
-    assert session.run(double).tolist() == [0.0, 0.0, 0.0]
-    assert len(kept) == 1

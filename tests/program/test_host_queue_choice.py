@@ -11,11 +11,12 @@ from tpu_estimator_compat.runtime.tuning import HostCallTuner, Tuning
 
 from .host_call_models import model_of
 
-TRIAL = Tuning().trial_calls
-LOOP = 50
+TRIAL = 100
+LOOP = 20
+REST = 40
 # The first batch of calls is not timed, and may fill the queue; as many steps may be ahead of the
-# calls when those are judged; the change waits for the end of a loop; 100 steps follow it.
-STEPS = TRIAL + 4 * LOOP + 100
+# calls when those are judged; the change waits for the end of a loop; the rest follows it.
+STEPS = TRIAL + 4 * LOOP + REST
 SLOW = 10 * Tuning().quick_call
 
 
@@ -64,7 +65,13 @@ def traces(monkeypatch):
 @pytest.fixture
 def undisturbed(tuned):
     """Other work on the machine makes no quick call look slow, and steps run ahead by one loop."""
-    tuned(quick_call=60.0, queue_calls=LOOP)
+    tuned(quick_call=60.0, queue_calls=LOOP, trial_calls=TRIAL)
+
+
+@pytest.fixture
+def short_trial(tuned):
+    """Calls are judged after fewer than by default."""
+    tuned(trial_calls=TRIAL)
 
 
 def train(calls, tmp_path, through="train", steps=STEPS, examples=train_input_fn):
@@ -83,19 +90,19 @@ def test_quick_calls_come_to_be_made_in_their_steps(tmp_path, through, traces, u
     train(calls, tmp_path, through)
     assert calls.made == list(range(1, STEPS + 1))
     assert max(calls.behind[:LOOP]) > 0
-    assert calls.behind[-100:] == [0] * 100
+    assert calls.behind[-REST:] == [0] * REST
     assert len(traces) <= 3  # with a queue, without, and for the other executor
 
 
-def test_slow_calls_go_on_while_later_steps_run(tmp_path, traces):
+def test_slow_calls_go_on_while_later_steps_run(tmp_path, traces, short_trial):
     calls = Calls(seconds=SLOW)
     train(calls, tmp_path)
     assert calls.made == list(range(1, STEPS + 1))
-    assert max(calls.behind[-100:]) > 0
+    assert max(calls.behind[-REST:]) > 0
     assert len(traces) <= 2  # one for each executor
 
 
-def test_the_time_of_a_trial_is_that_of_the_calls(tmp_path, monkeypatch):
+def test_the_time_of_a_trial_is_that_of_the_calls(tmp_path, monkeypatch, short_trial):
     record, found = HostCallTuner.record, []
 
     def note(self, executor, calls, seconds, seconds_of_calls):

@@ -6,44 +6,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
-    adam,
-    examples,
-    finite_input_fn,
-    logits_of,
     make_estimator,
     train_input_fn,
 )
 
 import tpu_estimator_compat as tpu
 
-
-def model_of(host_call):
-    """A model_fn; `host_call(global_step, loss)` makes its host call from tensors of shape [1]."""
-
-    def model_fn(features, labels, mode, params):
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        train_op = adam(loss, params) if mode == tpu.ModeKeys.TRAIN else tf.no_op()
-        with tf.control_dependencies([train_op]):
-            step = tf.reshape(tf.train.get_global_step().read_value(), [1])
-        call = host_call(step, tf.reshape(loss, [1]))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=call)
-
-    return model_fn
-
-
-class Recorder:
-    """A host call that remembers the steps it was called for, all replicas' of each."""
-
-    def __init__(self, as_dict=False):
-        self.steps = []
-        self._as_dict = as_dict
-
-    def __call__(self, step, loss):
-        tensors = {"loss": loss, "step": step} if self._as_dict else [step, loss]
-        return self.record, tensors
-
-    def record(self, step, loss):
-        return tf.py_func(lambda s, _: self.steps.append(s.tolist()), [step, loss], [])
+from .host_call_models import Recorder, model_with
 
 
 @pytest.mark.parametrize("as_dict", [False, True])
@@ -51,7 +20,7 @@ class Recorder:
 def test_one_call_per_step_in_order_with_all_replicas(tmp_path, strategy, replicas, as_dict):
     recorder = Recorder(as_dict)
     estimator = make_estimator(
-        tmp_path, model_of(recorder), use_tpu=True, loop=5, train_distribute=strategy(replicas)
+        tmp_path, model_with(recorder), use_tpu=True, loop=5, train_distribute=strategy(replicas)
     )
     estimator.train(train_input_fn, steps=12)
     assert recorder.steps == [[n] * replicas for n in range(1, 13)]
@@ -68,7 +37,7 @@ def test_every_n_steps_counts_within_a_loop(tmp_path, strategy, replicas):
     def make(use_tpu):
         return make_estimator(
             tmp_path,
-            model_of(recorder),
+            model_with(recorder),
             use_tpu=use_tpu,
             tpu_config=config,
             train_distribute=strategy(replicas) if use_tpu else None,
@@ -89,14 +58,14 @@ def test_every_n_steps_in_loops_that_python_interrupts(tmp_path, tuned):
     tuned(first_piece=2)
     recorder = Recorder()
     config = tpu.TPUConfig(iterations_per_loop=8, experimental_host_call_every_n_steps=3)
-    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, tpu_config=config)
+    estimator = make_estimator(tmp_path, model_with(recorder), use_tpu=True, tpu_config=config)
     estimator.train(train_input_fn, steps=8)
     assert [s for [s, *_] in recorder.steps] == [1, 4, 7]
 
 
 def test_no_step_is_lost_where_training_fails(tmp_path):
     recorder = Recorder()
-    build = model_of(recorder)
+    build = model_with(recorder)
 
     def input_fn(params):
         last = tf.data.Dataset.from_tensors(0).map(
@@ -130,20 +99,11 @@ def test_local_variables_keep_their_state_across_calls(tmp_path):
 
         return count, [step, loss]
 
-    estimator = make_estimator(tmp_path, model_of(host_call), use_tpu=True, loop=2)
+    estimator = make_estimator(tmp_path, model_with(host_call), use_tpu=True, loop=2)
     estimator.train(train_input_fn, steps=4)
     replicas = round(seen[0])
     assert seen == [replicas * total for total in (1, 3, 6, 10)]
     assert "seen" not in estimator.get_variable_names()
-
-
-def test_scalars_are_refused_in_the_words_of_the_original(tmp_path):
-    def host_call(step, loss):
-        return (lambda loss: loss), [tf.reduce_mean(loss)]
-
-    estimator = make_estimator(tmp_path, model_of(host_call), use_tpu=True)
-    with pytest.raises(RuntimeError, match="should preserve batch size dimension, but got scalar"):
-        estimator.train(train_input_fn, steps=1)
 
 
 def writes_summaries(directory):
@@ -170,7 +130,7 @@ def written_steps(directory):
 @pytest.mark.parametrize("through", ["train", "fit"])
 def test_summary_writers(tmp_path, use_tpu, through):
     directory = str(tmp_path / "written")
-    estimator = make_estimator(tmp_path, model_of(writes_summaries(directory)), use_tpu=use_tpu)
+    estimator = make_estimator(tmp_path, model_with(writes_summaries(directory)), use_tpu=use_tpu)
     if through == "train":
         estimator.train(train_input_fn, steps=7)
     else:
@@ -182,7 +142,7 @@ def test_summary_writers(tmp_path, use_tpu, through):
 @pytest.mark.parametrize("use_tpu", [False, True])
 def test_under_keras_it_is_called_in_fit_and_evaluate(tmp_path, use_tpu):
     recorder = Recorder()
-    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=use_tpu)
+    estimator = make_estimator(tmp_path, model_with(recorder), use_tpu=use_tpu)
     model = estimator.keras_model()
     data = train_input_fn({"batch_size": 16}).take(6)
     model.fit(data, epochs=2, verbose=0)
@@ -190,57 +150,3 @@ def test_under_keras_it_is_called_in_fit_and_evaluate(tmp_path, use_tpu):
     recorder.steps.clear()
     model.evaluate(data, verbose=0)
     assert [s for [s, *_] in recorder.steps] == [12] * 6
-
-
-def broadcast(directory, model_fn, strategy, **kwargs):
-    config = tpu.TPUConfig(
-        iterations_per_loop=5, per_host_input_for_training=tpu.InputPipelineConfig.BROADCAST
-    )
-    return make_estimator(
-        directory,
-        model_fn,
-        use_tpu=True,
-        tpu_config=config,
-        train_distribute=strategy,
-        **kwargs,
-    )
-
-
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_where_input_is_broadcast_the_first_replica_speaks(tmp_path, strategy, replicas):
-    """All replicas have the same tensors, and scalars are fine, as in the original's BROADCAST."""
-    recorder = Recorder()
-
-    def with_scalar(step, loss):
-        def check(step, scalar):
-            assert scalar.shape.rank == 0
-            return recorder.record(step, scalar)
-
-        return check, [step, tf.reduce_mean(loss)]
-
-    estimator = broadcast(tmp_path, model_of(with_scalar), strategy(replicas))
-    estimator.train(train_input_fn, steps=7)
-    assert recorder.steps == [[n] for n in range(1, 8)]
-    recorder.steps.clear()
-    estimator.evaluate(train_input_fn, steps=3)
-    assert recorder.steps == [[7]] * 3
-
-
-def test_metrics_and_predictions_where_input_is_broadcast(tmp_path, strategy):
-    def counts(labels):
-        count = tf.metrics.mean(tf.cast(tf.size(labels), tf.float32))
-        return {"examples": count}
-
-    def model_fn(features, labels, mode, params):
-        if mode == tpu.ModeKeys.PREDICT:
-            return tpu.TPUEstimatorSpec(mode, predictions={"sum": tf.reduce_sum(features, axis=1)})
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        if mode == tpu.ModeKeys.EVAL:
-            return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=(counts, [labels]))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
-
-    estimator = broadcast(tmp_path, model_fn, strategy(2))
-    estimator.train(train_input_fn, steps=1)
-    assert estimator.evaluate(train_input_fn, steps=2)["examples"] == 16
-    found = [p["sum"] for p in estimator.predict(finite_input_fn(48))]
-    np.testing.assert_allclose(found, examples(48)[0].sum(axis=1), rtol=1e-6)
