@@ -13,7 +13,7 @@ from support.legacy_models import (
 
 import tpu_estimator_compat as tpu
 
-REPLICAS = (1, 2, 4)
+REPLICAS = (1, pytest.param(2, marks=pytest.mark.full), 4)
 
 
 class Fetching(tf.train.SessionRunHook):

@@ -44,11 +44,22 @@ class Store:
                 del self.values[name]
 
 
+class Clock:
+    """The time, where a second's sleep takes a hundredth."""
+
+    monotonic = time.monotonic
+
+    @staticmethod
+    def sleep(seconds):
+        time.sleep(0.01 * seconds)
+
+
 @pytest.fixture
 def store(monkeypatch):
     store = Store()
     monkeypatch.setattr(jax_processes.distributed.global_state, "client", store)
     monkeypatch.setattr(jax_processes, "_PATIENCE", 10)
+    monkeypatch.setattr(jax_processes, "time", Clock)
     return store
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import RUNTIMES, on, variables
-from support.legacy_models import adam, examples, logits_of, make_model_fn, train_input_fn
+from support.legacy_models import examples, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as estimator_lib
@@ -51,34 +51,6 @@ def test_input_goes_on_where_it_stood(tmp_path):
     assert_same(found[1], found[0])
 
 
-class Keeping(tf.train.CheckpointSaverListener):
-    """Keeps the variables of each checkpoint, as they were when it was due."""
-
-    def __init__(self):
-        self.seen = {}
-
-    def before_save(self, session, global_step_value):
-        names = [v.op.name for v in tf.global_variables()]
-        values = session.run(tf.global_variables())
-        self.seen[global_step_value] = {n: v.copy() for n, v in zip(names, values, strict=True)}
-
-
-def test_checkpoints_hold_the_values_of_their_step(tmp_path):
-    """Though steps go on, on the devices, while they are written."""
-    listener = Keeping()
-    loop = {"iterations_per_loop": 3}
-    estimator = on(
-        "jax", 2, tmp_path, tpu_config=loop, save_checkpoints_steps=3, keep_checkpoint_max=None
-    )
-    estimator.train(train_input_fn, max_steps=12, saving_listeners=[listener])
-    assert sorted(listener.seen) == [0, 3, 6, 9, 12]
-    for step, expected in listener.seen.items():
-        reader = tf.train.load_checkpoint(str(tmp_path / f"model.ckpt-{step}"))
-        assert sorted(expected) == sorted(reader.get_variable_to_shape_map())
-        for name, value in expected.items():
-            np.testing.assert_array_equal(reader.get_tensor(name), value, err_msg=name)
-
-
 def started_model_fn(way, path):
     """A model_fn whose variables start from a checkpoint, in one way or the other."""
     build = make_model_fn()
@@ -101,13 +73,19 @@ def started_model_fn(way, path):
     return model_fn
 
 
-@pytest.mark.parametrize("way", ["init_from_checkpoint", "warm start", "init_fn"])
-def test_first_values_from_another_checkpoint(tmp_path, way):
-    source = on("jax", 2, tmp_path / "source")
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """An estimator that has made five steps."""
+    source = on("jax", 2, tmp_path_factory.mktemp("source"))
     source.train(train_input_fn, max_steps=5)
+    return source
+
+
+@pytest.mark.parametrize("way", ["init_from_checkpoint", "warm start", "init_fn"])
+def test_first_values_from_another_checkpoint(tmp_path, source, way):
     path, values = source.latest_checkpoint(), {}
     for runtime in RUNTIMES:
-        warm = {"warm_start_from": str(tmp_path / "source")} if way == "warm start" else {}
+        warm = {"warm_start_from": source.model_dir} if way == "warm start" else {}
         model_fn = started_model_fn(way, path)
         estimator = on(runtime, 2, tmp_path / runtime, model_fn, **warm)
         estimator.train(train_input_fn, max_steps=4)
@@ -128,31 +106,3 @@ def test_training_and_evaluation_by_turns(tmp_path):
     assert results["jax"]["global_step"] == 8
     for name, value in results["tensorflow"].items():
         np.testing.assert_allclose(results["jax"][name], value, 1e-5)
-
-
-def test_variables_that_steps_do_not_write(tmp_path):
-    """They are in every checkpoint; hooks and later trainings see and change them."""
-
-    def model_fn(features, labels, mode, params):
-        shift = tf.get_variable("shift", [], initializer=tf.zeros_initializer(), trainable=False)
-        tf.get_variable("unused", [2], initializer=tf.ones_initializer())
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features) + shift)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
-
-    class Shifting(tf.train.SessionRunHook):
-        def begin(self):
-            [shift] = [v for v in tf.global_variables() if v.op.name == "shift"]
-            self._shift = shift
-            self._add = tf.assign_add(shift, 1.0)
-            self.seen = []
-
-        def after_run(self, run_context, run_values):
-            run_context.session.run(self._add)
-            self.seen.append(float(run_context.session.run(self._shift)))
-
-    hook = Shifting()
-    estimator = on("jax", 2, tmp_path, model_fn, tpu_config={"iterations_per_loop": 2})
-    estimator.train(train_input_fn, max_steps=6, hooks=[hook])
-    assert hook.seen == [1.0, 2.0, 3.0]
-    assert estimator.get_variable_value("shift") in (2.0, 3.0)
-    np.testing.assert_array_equal(estimator.get_variable_value("unused"), [1.0, 1.0])

@@ -13,7 +13,9 @@ from importlib import metadata
 
 import pytest
 
+import tpu_estimator_compat as tpu
 from tpu_estimator_compat.runtime import jax_installation
+from tpu_estimator_compat.topology import resolution
 
 USED_IN = {
     "jax.core:ShapedArray": "jax_runtime/module.py",
@@ -127,3 +129,13 @@ def test_another_version_is_refused_by_name(monkeypatch):
     with pytest.raises(ImportError, match=re.escape("needs jax 99.0")) as refused:
         jax_installation.check()
     assert "pip install 'tpu_estimator_compat[jax]'" in str(refused.value)
+
+
+def topology_of(mode="train", tpu_semantics=True, **config):
+    return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+
+
+def test_another_version_is_refused(monkeypatch):
+    monkeypatch.setattr(jax_installation, "VERSIONS", {"jax": "0.1", "jaxlib": "0.10.2"})
+    with pytest.raises(ImportError, match=r"needs jax 0\.1 and jaxlib 0\.10\.2.*pip install"):
+        topology_of(runtime="jax")
