@@ -55,6 +55,12 @@ SCRIPT = """
 """
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A cache for tests that may find there what others have compiled."""
+    return tmp_path_factory.mktemp("kept")
+
+
 @pytest.fixture
 def script(tmp_path, monkeypatch):
     """The path of the script; its folder is the working directory, the cache is empty."""
@@ -68,7 +74,8 @@ def preflight(*arguments):
     return main(["preflight", *map(str, arguments)])
 
 
-def test_a_step_that_compiles_and_fits(script, capsys):
+def test_a_step_that_compiles_and_fits(script, capsys, kept, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
     assert preflight("--topology", "v5e:1x1,v5e:2x2", "--html", "page.html", script) == 0
     printed = capsys.readouterr().out
     assert "compiles and fits on v5e:1x1, v5e:2x2" in printed
@@ -78,7 +85,8 @@ def test_a_step_that_compiles_and_fits(script, capsys):
     assert not (script.parent / "model").exists()
 
 
-def test_json_holds_nothing_else(script, capsys):
+def test_json_holds_nothing_else(script, capsys, kept, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
     assert preflight("--json", "--topology", "v5e:2x2", script) == 0
     result = json.loads(capsys.readouterr().out)
     [report] = result["reports"]

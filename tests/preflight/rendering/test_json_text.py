@@ -3,7 +3,6 @@
 import dataclasses
 import json
 
-from preflight.reports import FAILS, FINDINGS, FITS, over_the_line, sampled
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity, Source
 from tpu_estimator_compat.preflight.report import (
     Collectives,
@@ -14,6 +13,8 @@ from tpu_estimator_compat.preflight.report import (
     Report,
 )
 from tpu_estimator_compat.preflight.result import Preflight
+
+from ..reports import FAILS, FINDINGS, FITS, over_the_line, sampled
 
 
 def _fields(kind: type) -> set[str]:

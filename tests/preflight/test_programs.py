@@ -147,6 +147,7 @@ def test_the_runtime_runs_what_preflight_compiles(tmp_path, ran, checked):
     assert len(ran) == 3
 
 
+@pytest.mark.slow  # the compiler takes seconds
 def test_replicas_of_two_devices(tmp_path, ran, checked):
     made = estimator(tmp_path / "model", "jax", cores=2)
     made.train(input_fn, max_steps=LOOP)
@@ -168,6 +169,7 @@ def test_what_a_device_cannot_compute_is_a_fault_where_the_runtime_is_tensorflow
     assert (finding.op, finding.kind) == ("AsString", Kind.STRING)
 
 
+@pytest.mark.slow  # the compiler takes seconds
 def test_the_loop_as_it_is_compiled(tmp_path, monkeypatch, checked):
     texts = []
 
