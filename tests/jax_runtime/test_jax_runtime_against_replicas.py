@@ -13,7 +13,11 @@ from support.legacy_models import (
 
 import tpu_estimator_compat as tpu
 
-REPLICAS = (1, pytest.param(2, marks=pytest.mark.full), 4)
+REPLICAS = (
+    pytest.param(1, marks=pytest.mark.slow),
+    pytest.param(2, marks=pytest.mark.full),
+    4,
+)
 
 
 class Fetching(tf.train.SessionRunHook):

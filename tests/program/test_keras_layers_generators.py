@@ -52,7 +52,7 @@ def test_every_step_has_another_mask_and_the_seed_decides(tmp_path):
     np.testing.assert_array_equal(masks_of(tmp_path / "b", 4), masks)
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_generators_are_in_no_checkpoint(replicas, tmp_path, strategy):
     est = make_estimator(
         tmp_path, model_fn, use_tpu=True, train_distribute=strategy(replicas), loop=2

@@ -15,8 +15,15 @@ import tpu_estimator_compat as tpu
 from .host_call_models import Recorder, model_with
 
 
-@pytest.mark.parametrize("as_dict", [False, True])
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize(
+    ("replicas", "as_dict"),
+    [
+        (1, True),
+        (2, False),
+        pytest.param(1, False, marks=pytest.mark.full),
+        pytest.param(2, True, marks=pytest.mark.full),
+    ],
+)
 def test_one_call_per_step_in_order_with_all_replicas(tmp_path, strategy, replicas, as_dict):
     recorder = Recorder(as_dict)
     estimator = make_estimator(
@@ -29,7 +36,7 @@ def test_one_call_per_step_in_order_with_all_replicas(tmp_path, strategy, replic
     assert recorder.steps == [[12] * replicas] * 3
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_every_n_steps_counts_within_a_loop(tmp_path, strategy, replicas):
     recorder = Recorder()
     config = tpu.TPUConfig(iterations_per_loop=5, experimental_host_call_every_n_steps=3)
