@@ -1,8 +1,5 @@
 """`keras_model()` on JAX's devices: Keras' own loops, with the numbers of TensorFlow's replicas."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -73,9 +70,10 @@ print(model.predict(examples(40)[0], batch_size=16, verbose=0)["class"].shape)
 
 
 @pytest.mark.slow
-def test_predicts_where_tensorflow_1_is_eager(tmp_path):
+def test_predicts_where_tensorflow_1_is_eager(tmp_path, forks):
+    """In a process of its own: nothing undoes what it switches."""
     code = EAGER_TENSORFLOW_1.format(tests=str(TESTS), folder=str(tmp_path))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = forks.run("-c", code)
     assert done.stdout == "(40,)\n", done.stderr
 
 

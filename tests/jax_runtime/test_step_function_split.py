@@ -204,10 +204,8 @@ def trained_by_adam(directory, cores, dtype):
     return {name: estimator.get_variable_value(name) for name in names}
 
 
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"),
-    [(tf.float64, 1e-9), pytest.param(tf.float32, 1e-4, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "tolerance"), [(tf.float64, 1e-9), (tf.float32, 1e-4)])
 def test_adam_differs_by_rounding(tmp_path, dtype, tolerance):
     """Gradients that are zero but for rounding take whole steps of Adam's rate, in float32."""
     whole, split = (trained_by_adam(tmp_path / str(cores), cores, dtype) for cores in (1, 2))

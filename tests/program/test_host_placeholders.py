@@ -32,6 +32,15 @@ def test_placeholders_have_the_shapes_of_all_replicas(graph):
     assert len(same.made) == 2
 
 
+def test_scalars_are_refused_in_the_words_of_the_original(tmp_path):
+    def host_call(step, loss):
+        return (lambda loss: loss), [tf.reduce_mean(loss)]
+
+    estimator = make_estimator(tmp_path, model_with(host_call), use_tpu=True)
+    with pytest.raises(RuntimeError, match="should preserve batch size dimension, but got scalar"):
+        estimator.train(train_input_fn, steps=1)
+
+
 def broadcast(directory, model_fn, strategy, **kwargs):
     config = tpu.TPUConfig(
         iterations_per_loop=5, per_host_input_for_training=tpu.InputPipelineConfig.BROADCAST
