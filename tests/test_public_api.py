@@ -1,8 +1,6 @@
 """The public names, pinned: this fails when one appears or goes; and importing changes nothing."""
 
 import inspect
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
@@ -210,7 +208,8 @@ def test_public_things_are_documented():
             assert inspect.getdoc(member), name
 
 
-def test_importing_changes_nothing_in_tensorflow():
+def test_importing_changes_nothing_in_tensorflow(forks):
+    """In a process that has imported TensorFlow, and not this package."""
     code = """
 import tensorflow as tf
 from tensorflow.python.framework import ops
@@ -230,7 +229,7 @@ assert state() == before
 import sys
 assert "tf_keras" not in sys.modules, "tf_keras takes seconds and few scripts need it"
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = forks.run("-c", code)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from tpu_estimator_compat import __main__
-from tpu_estimator_compat.compare import comparing, environment, runs
+from tpu_estimator_compat.compare import comparing, environment
 from tpu_estimator_compat.compare.page import page
-from tpu_estimator_compat.compare.report import Failure, Report, Side, Verdict
+from tpu_estimator_compat.compare.report import Report
 from tpu_estimator_compat.compare.terminal import table
 
 from .evidences import changed, evidence, judged
@@ -85,35 +85,3 @@ def test_writes_a_page_besides(capsys, script, monkeypatch, tmp_path):
     assert compare("--original-python", sys.executable, "--html", str(written), script) == 0
     assert capsys.readouterr().out == table(report) + "\n"
     assert written.read_text() == page(report)
-
-
-def test_failures_are_shown_with_their_tracebacks():
-    old = Side("original", "/a", failure=Failure("script", "ImportError: no x", "Traceback\nno x"))
-    new = Side("new", "/b", failure=Failure("time", "it took more than 1 s (--time-limit)"))
-    shown = table(Report(Verdict.UNKNOWN, "could not be judged", old, new), 80)
-    assert "original: ImportError: no x\n  | Traceback\n  | no x" in shown
-    assert "new: it took more than 1 s" in shown
-
-
-def test_flags_that_name_folders_are_replaced(tmp_path):
-    given = ("--model_dir=/m", "--output_dir", "/m", "-job_dir=/j", "--data_dir=/d", "train")
-    assert runs.Script("x.py", given).arguments_in(tmp_path) == [
-        f"--model_dir={tmp_path}/model_dir-0",
-        f"--output_dir={tmp_path}/model_dir-0",
-        f"-job_dir={tmp_path}/model_dir-1",
-        "--data_dir=/d",
-        "train",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "setting"),
-    [
-        ("tf", runs.Setting("tensorflow")),
-        ("jax", runs.Setting("jax")),
-        ("jit", runs.Setting(jit=True)),
-        ("replicas=4", runs.Setting(replicas=4)),
-    ],
-)
-def test_settings(text, setting):
-    assert runs.Setting.parse(text) == setting

@@ -1,9 +1,18 @@
-"""What the host does of a step on JAX's devices, when it looks at their variables."""
+"""What the host does of a step on JAX's devices: host calls, strings, tables."""
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import on
-from support.legacy_models import make_model_fn, train_input_fn
+from support.legacy_models import (
+    adam,
+    finite_input_fn,
+    logits_of,
+    make_model_fn,
+    train_input_fn,
+)
+
+import tpu_estimator_compat as tpu
 
 
 @pytest.mark.parametrize("runtime", ["tensorflow", "jax"])
@@ -51,3 +60,85 @@ def test_a_host_call_that_writes_a_variable_is_heard(tmp_path):
     rate, total = (estimator.get_variable_value(n) for n in ("rate", "total"))
     assert rate in (4.0, 5.0)  # of the step before or after it was raised
     assert total == sum([rate - 3, rate - 2, rate - 1])  # those of the three steps before
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_host_calls_in_order(tmp_path, every):
+    """One for each step, or for every so manieth of a loop, with all replicas' tensors."""
+    seen = []
+
+    def model_fn(features, labels, mode, params):
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        train_op = adam(loss, params)
+        with tf.control_dependencies([train_op]):
+            step = tf.reshape(tf.train.get_global_step().read_value(), [1])
+
+        def host_call(step, rows):
+            summaries = tf.no_op()
+            return [
+                tf.py_func(lambda s, r: seen.append((s.tolist(), len(r))), [step, rows], []),
+                summaries,
+            ]
+
+        call = (host_call, [step, features])
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=call)
+
+    config = {"iterations_per_loop": 5, "experimental_host_call_every_n_steps": every}
+    on("jax", 2, tmp_path, model_fn, tpu_config=config).train(train_input_fn, steps=12)
+    steps = range(1, 13) if every == 1 else (1, 4, 6, 9, 11)
+    assert seen == [([n, n], 16) for n in steps]
+
+
+def test_summaries_of_a_host_call(tmp_path):
+    """By writers of TensorFlow 2, conditional ones too."""
+
+    def model_fn(features, labels, mode, params):
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        train_op = adam(loss, params)
+        with tf.control_dependencies([train_op]):
+            step = tf.reshape(tf.train.get_global_step().read_value(), [1])
+
+        def host_call(step, loss):
+            step = step[0]
+            summary = tf.compat.v2.summary
+            with summary.create_file_writer(str(tmp_path / "calls")).as_default():
+                with summary.record_if(tf.equal(step % 2, 0)):
+                    summary.scalar("even", tf.reduce_mean(loss), step=step)
+                    return tf.summary.all_v2_summary_ops()
+
+        call = (host_call, [step, tf.reshape(loss, [1])])
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=call)
+
+    on("jax", 2, tmp_path / "model", model_fn).train(train_input_fn, steps=7)
+    [path] = (tmp_path / "calls").iterdir()
+    steps = [e.step for e in tf.train.summary_iterator(str(path)) if e.summary.value]
+    assert steps == [2, 4, 6]
+
+
+def worded_model_fn(features, labels, mode, params):
+    """Predictions that are strings, and numbers that a host makes of strings."""
+    best = tf.argmax(logits_of(features), -1)
+    names = tf.constant(["none", "one", "two"])
+    keys = tf.lookup.KeyValueTensorInitializer(["none", "one", "two"], np.arange(3) * 10)
+    table = tf.lookup.StaticHashTable(keys, -1)
+    words = tf.gather(names, best)
+    predictions = {
+        "class": best,
+        "word": words,
+        "tens": table.lookup(words),
+        "joined": tf.strings.join([words, tf.as_string(best)], "-"),
+        "sum": tf.reduce_sum(features, -1),
+    }
+    return tpu.TPUEstimatorSpec(mode, predictions=predictions)
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 4])
+def test_strings_and_tables_after_a_prediction(tmp_path, replicas):
+    estimator = on("jax", replicas, tmp_path, worded_model_fn)
+    rows = list(estimator.predict(finite_input_fn(21)))
+    assert len(rows) == 21
+    for row in rows:
+        word = ["none", "one", "two"][row["class"]]
+        assert row["word"] == word.encode()
+        assert row["tens"] == 10 * row["class"]
+        assert row["joined"] == f"{word}-{row['class']}".encode()

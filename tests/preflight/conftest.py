@@ -6,6 +6,9 @@ import pytest
 
 from tpu_estimator_compat.preflight import compiler, topologies
 
+from . import models
+from .asking import estimator, input_fn
+
 
 @pytest.fixture
 def compile_for(tmp_path):
@@ -30,3 +33,16 @@ def no_worker(monkeypatch):
         raise AssertionError("started a worker")
 
     return lambda: monkeypatch.setattr(subprocess, "Popen", popen)
+
+
+@pytest.fixture
+def wide(tmp_path, monkeypatch):
+    """`wide(batch_size)` is the report on `models.wide`; nothing is cached from before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def of(batch_size, data=input_fn, **kwargs):
+        made = estimator(models.wide, tmp_path / "model", train_batch_size=batch_size)
+        [report] = made.preflight(data, "v5e:1x1", **kwargs).reports
+        return report
+
+    return of

@@ -122,3 +122,12 @@ def huge(features, labels, mode, params):
     optimizer = tf.compat.v1.tpu.CrossShardOptimizer(tf.compat.v1.train.MomentumOptimizer(0.1, 0.9))
     step = tf.compat.v1.train.get_global_step()
     return tec.TPUEstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, step))
+
+
+def wide(features, labels, mode, params):
+    """Activations of 4 MiB per example."""
+    first = tf.compat.v1.get_variable("first/w", [WIDTH, 2**20])
+    second = tf.compat.v1.get_variable("second/w", [2**20, 4])
+    hidden = tf.nn.relu(features["x"] @ first)
+    loss = tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, hidden @ second)
+    return spec(mode, loss)

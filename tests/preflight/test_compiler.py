@@ -58,8 +58,15 @@ def test_a_step_compiles(compile_for, topology, replicas, device):
     assert result.seconds > 0
 
 
-def test_the_arguments_are_known(compile_for):
-    found = compile_for(modules.step(1)).buffers
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A step of one replica alone, compiled."""
+    cache = tmp_path_factory.mktemp("cache")
+    return compiler.compile(modules.step(1), topologies.parse("v5e:1x1"), 1, cache_dir=cache)
+
+
+def test_the_arguments_are_known(alone):
+    found = alone.buffers
 
     arguments = [b for b in found if b.place is Place.ARGUMENT]
     assert {(b.op_name, b.feed): (b.size, b.unpadded) for b in arguments} == {
@@ -71,8 +78,8 @@ def test_the_arguments_are_known(compile_for):
     assert [b.shape.partition("{")[0] for b in found if b.place is Place.OUTPUT] == ["s32[]"]
 
 
-def test_a_loop_is_counted_as_one_step(compile_for):
-    alone, loop = compile_for(modules.step(1)), compile_for(modules.step(1, most=16))
+def test_a_loop_is_counted_as_one_step(compile_for, alone):
+    loop = compile_for(modules.step(1, most=16))
 
     # The body of the loop counts once; what the compiler moves before it is for all steps: here it
     # makes bfloat16 of their input.
@@ -84,6 +91,7 @@ def test_a_loop_is_counted_as_one_step(compile_for):
     assert loop.memory.aliased == alone.memory.aliased
 
 
+@pytest.mark.slow  # another process of the compiler
 @pytest.mark.parametrize(
     ("kind", "config"),
     [
@@ -107,6 +115,7 @@ def test_a_marker_becomes_the_collective(compile_for, kind, config):
     assert result.collectives == {kind.replace("_", "-"): 1}
 
 
+@pytest.mark.slow  # another process of the compiler
 def test_a_marker_without_its_settings_cannot_be_expressed(compile_for):
     result = compile_for(modules.call("tpu_estimator_compat.all_to_all", "{}"), "v5e:2x2", 4)
 
@@ -114,6 +123,7 @@ def test_a_marker_without_its_settings_cannot_be_expressed(compile_for):
     assert "'stablehlo.all_to_all' op requires attribute" in result.message
 
 
+@pytest.mark.slow  # another process of the compiler
 def test_what_tensorflow_leaves_of_its_own_dialect_is_replaced(compile_for):
     type_ = "tensor<8x128xf32>"
     program = modules.module(
@@ -196,6 +206,7 @@ def test_a_step_that_is_hopelessly_too_large(compile_for):
     assert result.buffers[0].op_name == "gradients/dense_1/MatMul"
 
 
+@pytest.mark.slow  # another process of the compiler
 def test_variables_that_are_too_large(compile_for):
     type_ = "tensor<6000000x1024xf32>"
     program = modules.module(
@@ -217,6 +228,7 @@ def test_an_unknown_custom_call_is_refused(compile_for):
     assert "TPU v5 lite" in result.compiler
 
 
+@pytest.mark.slow  # another process of the compiler
 def test_what_tensorflow_cannot_lower_to_stablehlo_is_not_the_compilers_fault(compile_for):
     @tf.function(jit_compile=True, autograph=False)
     def step(x, mask):
@@ -234,6 +246,7 @@ def test_what_tensorflow_cannot_lower_to_stablehlo_is_not_the_compilers_fault(co
     assert "mhlo.unknown" in result.message
 
 
+@pytest.mark.slow  # another process of the compiler
 def test_what_is_no_module_cannot_be_expressed(compile_for):
     result = compile_for(Dispatch(StepModule(b"not a module", (), {}, ())))
 
@@ -249,6 +262,7 @@ def test_more_replicas_than_devices(compile_for, replicas):
         compile_for(modules.step(1), "v5e:2x2", replicas)
 
 
+@pytest.mark.slow  # another process of the compiler
 def test_variables_of_the_user_do_not_matter(compile_for, monkeypatch):
     for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS"):
         monkeypatch.setenv(name, "--there_is_no_such_flag")

@@ -105,6 +105,7 @@ def test_libtpu_agrees_about_devices_and_hosts():
     assert said == {name: [t.devices, t.hosts] for name, t in known.items()}
 
 
+@pytest.mark.slow  # it compiles for each generation
 def test_libtpu_agrees_about_the_memory():
     names = ["v2:1x1", "v3:1x1", "v4:1x1x1", "v5e:1x1", "v5p:1x1x1", "v6e:1x1", "tpu7x:1x1x1"]
     known = {name: topologies.parse(name) for name in names}

@@ -194,35 +194,3 @@ def test_keras_code_reads_where_it_is_written(graph):
     ops = graph_ops.in_creation_order(graph.get_operations())
     assert simplify.reads_first(ops) == ops
     assert len({draw.name for draw in draws}) == 2
-
-
-def test_small_constants_are_made_once():
-    graph = tf.Graph()
-    with graph.as_default(), tf.control_dependencies(None):
-        x = tf.compat.v1.placeholder(tf.float32, [])
-        two, again = tf.constant(2.0, name="two"), tf.constant(2.0, name="again")
-        other, whole = tf.constant(3.0, name="other"), tf.constant(2, name="whole")
-        large = [tf.constant(np.zeros(1000, np.float32), name=f"large_{i}") for i in range(2)]
-        with tf.control_dependencies([x]):
-            waiting = tf.constant(2.0, name="waiting")
-        marked = tf.constant(2.0, name="marked")
-        marked.op._set_attr("_mark", tf.AttrValue(b=True))
-        kept = tf.constant(2.0, name="kept")
-    constants = [two, again, other, whole, *large, waiting, marked, kept]
-    ops = [x.op, *(t.op for t in constants)]
-    assert graph_def.repeated_constants(graph, ops, {"kept"}) == {"again": "two"}
-    assert graph_def.repeated_constants(graph, ops[2:], {"kept"}) == {}
-
-
-def test_a_program_with_repeated_constants_gives_the_same():
-    graph = tf.Graph()
-    with graph.as_default():
-        x = tf.compat.v1.placeholder(tf.float32, [2, 3])
-        ys = [tf.reduce_sum(x * tf.constant(2.0), tf.constant(axis)) for axis in (0, 1, 0)]
-        ends = [tf.constant(2.0), tf.constant(2.0)]
-    program = ReplicaProgram(graph, [x], [*ys, *ends])
-    values = np.arange(6, dtype=np.float32).reshape(2, 3)
-    found = tf.function(lambda v: program([v], None))(values)
-    for value, wanted in zip(found, [2 * values.sum(axis) for axis in (0, 1, 0)], strict=False):
-        np.testing.assert_array_equal(value, wanted)
-    assert [float(end) for end in found[3:]] == [2.0, 2.0]

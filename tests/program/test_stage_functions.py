@@ -6,10 +6,11 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.python import xla
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.program import stage_functions, stages
-from tpu_estimator_compat.runtime import placement
+from tpu_estimator_compat.program import stage_functions
 
 tf1 = tf.compat.v1
+
+
 NEVER = 10**9
 
 
@@ -165,58 +166,3 @@ def test_replicas_draw_numbers_of_their_own(shared, tmp_path, strategy):
         estimator.train(input_fn, steps=1)
         assert calls
         assert estimator.get_variable_value("seen") > 1e-4
-
-
-def test_a_common_device(strategy):
-    assert placement.common_device(tf.distribute.get_strategy()) is None
-    assert placement.common_device(strategy(1)) is None
-    assert placement.common_device(strategy(2)).endswith("CPU:0")
-    assert placement.common_device(tf.distribute.MultiWorkerMirroredStrategy()) is None
-
-
-class TestPostponing:
-    """What only a later stage needs is computed there."""
-
-    @pytest.fixture
-    def cut(self, graph):
-        """`cut(sums, fetches, *stops)`: names of the operations in each stage."""
-
-        def of(ends, fetches, stops=()):
-            ops = [op for op in graph.get_operations() if op.type != "VarHandleOp"]
-            handles = {(op.name, 0) for op in graph.get_operations() if op.type == "VarHandleOp"}
-            made = stages.cut(ops, fetches, {*stops, *handles}, exchanged={t.op for t in ends})
-            return [{op.name for op in stage.ops} for stage in made]
-
-        return of
-
-    def test_what_waits_for_nothing(self, cut):
-        x, slot = tf.constant(1.0, name="x"), tf.constant(2.0, name="slot")
-        total = tf1.tpu.cross_replica_sum(tf.square(x, name="gradient"))
-        half = tf.multiply(slot, slot, name="half")
-        first, second = cut([total], [tf.add(total, half, name="new")])
-        assert "gradient" in first
-        assert "half" not in first
-        assert {"slot", "half", "new"} <= second
-
-    def test_a_read_waits_unless_something_is_written(self, cut):
-        variables = [tf1.get_variable(name, [], use_resource=True) for name in ("a", "b")]
-        x = tf.constant(1.0, name="x")
-        read = [tf.identity(v.read_value(), name=f"{v.op.name}_read") for v in variables]
-        total = tf1.tpu.cross_replica_sum(tf.square(x))
-        with tf.control_dependencies([variables[1].assign(x, read_value=False)]):
-            written = tf.identity(x, name="written")
-        once = tf1.tpu.cross_replica_sum(written)
-        result = tf.add_n([*read, total, once], name="result")
-        first, second = cut([total, once], [result])
-        assert "a_read" in second
-        assert "written" in first
-        reads = [{n for n in ops if n.startswith("b") and "Read" in n} for ops in (first, second)]
-        assert reads[0]
-        assert not reads[1] - reads[0]
-
-    def test_what_is_fetched_or_exchanged_stays(self, cut):
-        x = tf.constant(1.0, name="x")
-        loss = tf.square(x, name="loss")
-        total = tf1.tpu.cross_replica_sum(loss)
-        first, _ = cut([total], [loss, tf.add(total, loss, name="later")])
-        assert "loss" in first

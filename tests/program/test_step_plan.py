@@ -80,17 +80,3 @@ def test_another_step_of_the_same_graph(graph, ops):
     assert plan.fetches == ()
     with pytest.raises(dataclasses.FrozenInstanceError):
         plan.jit_compile = False
-
-
-def test_placeholders_have_the_shapes_of_all_replicas(graph):
-    host = HostPlaceholders(graph, 3, same_on_all_replicas=False)
-    assert host.over_replicas(tf.zeros([4, 5])).shape == [12, 5]
-    assert host.over_replicas(tf.placeholder(tf.float32, [None, 5])).shape.as_list() == [None, 5]
-    assert host.over_replicas(tf.placeholder(tf.float32)).shape.rank is None
-    with pytest.raises(RuntimeError, match="should preserve batch size dimension, but got scalar"):
-        host.over_replicas(tf.constant(1.0))
-    same = HostPlaceholders(graph, 3, same_on_all_replicas=True)
-    assert same.over_replicas(tf.zeros([4, 5])).shape == [4, 5]
-    assert same.over_replicas(tf.constant(1.0)).shape == []
-    assert len(host.made) == 3
-    assert len(same.made) == 2

@@ -10,21 +10,6 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import tpu_system
 
 
-@pytest.fixture(autouse=True)
-def no_tpu_yet(monkeypatch):
-    monkeypatch.setattr(tpu_system, "_strategies", {})
-    monkeypatch.setattr(tpu_system, "_topologies", {})
-    for name in (*tpu_system._ENVIRONMENT, *tpu_system._PROXIES):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def chip():
-    """One chip of two cores, in this machine."""
-    with simulated(SimulatedTPU((1, 1, 1, 2))) as made:
-        yield made
-
-
 def test_cores_in_this_machine(chip):
     where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=True)
     assert isinstance(where.strategy, tf.distribute.TPUStrategy)
@@ -66,18 +51,6 @@ def test_the_strategy_is_made_eagerly_whatever_the_script_does(chip):
     assert where.num_replicas == 2
 
 
-def test_tpu_strategy_on_a_tpu(chip):
-    resolver = tf.distribute.cluster_resolver.TPUClusterResolver("local")
-    topology_of_chip = tpu_system.initialize(resolver)
-    one = tf.tpu.experimental.DeviceAssignment.build(
-        topology_of_chip, computation_shape=[1, 1, 1, 1], num_replicas=1
-    )
-    made = tpu.TPUStrategy(resolver, steps_per_run=20, device_assignment=one)
-    assert made.cluster_resolver is resolver
-    assert (made.num_replicas_in_sync, made.steps_per_run) == (1, 20)
-    assert tpu.TPUStrategy(resolver).num_replicas_in_sync == 2
-
-
 def test_master_and_evaluation_master():
     config = tpu.RunConfig(
         master="grpc://train:1",
@@ -115,19 +88,6 @@ def test_the_environment(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     found = tpu_system.find(tpu.RunConfig(), ModeKeys.TRAIN)
     assert found.master() == "grpc://10.0.0.3:8470"
-
-
-def test_explicit_comes_first(monkeypatch, strategy):
-    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
-    config = tpu.RunConfig(train_distribute=strategy(2))
-    for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
-        assert topology.resolve(config, mode, tpu_semantics=True).num_replicas == 2
-
-
-def test_without_tpu_semantics_no_tpu_is_looked_for(monkeypatch):
-    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
-    where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=False)
-    assert where.num_replicas == 1
 
 
 def test_nobody_listens(monkeypatch):
@@ -187,19 +147,3 @@ def test_chips_that_tensorflow_does_not_see_are_named(monkeypatch, caplog):
     assert tpu_system.in_environment() is None
     assert "This machine has 4 TPU chip(s), but TensorFlow" in caplog.text
     tpu_system._warn_of_unused_chips.cache_clear()
-
-
-def test_tpu_strategy_without_a_tpu():
-    made = tpu.TPUStrategy(steps_per_run=3)
-    assert made.cluster_resolver is None
-    assert made.num_replicas_in_sync == len(tf.config.list_logical_devices("CPU"))
-    with made.scope():
-        assert tf.distribute.get_strategy() is made.strategy
-    config = tpu.RunConfig(train_distribute=made)
-    where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=False)
-    assert where.strategy is made.strategy
-
-
-def test_tpu_strategy_refuses_senseless_steps():
-    with pytest.raises(ValueError, match="steps_per_run must be positive; got 0"):
-        tpu.TPUStrategy(steps_per_run=0)

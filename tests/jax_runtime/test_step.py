@@ -1,0 +1,184 @@
+"""What values a step may have on JAX's devices: dtypes, scalars, gradients through branches."""
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from support.jax_estimators import RUNTIMES, on, variables
+from support.legacy_models import adam, logits_of, train_input_fn
+
+import tpu_estimator_compat as tpu
+
+DTYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "bool"]
+
+
+DTYPES += ["bfloat16", "float16", "float32", "float64", "complex64"]
+
+
+def typed_input_fn(params):
+    size = params["batch_size"]
+    numbers = np.arange(size)
+    features = {
+        name: tf.cast(tf.constant(numbers), name) for name in DTYPES if name not in ("bool",)
+    }
+    features["bool"] = tf.constant(numbers % 2 == 0)
+    # More than 32 bits hold.
+    features["int64"] = tf.constant(numbers + 2**40)
+    features["float64"] = tf.constant(numbers + 1e-12)
+    return tf.data.Dataset.from_tensors((features, numbers.astype(np.float32))).repeat()
+
+
+def typed_model_fn(features, labels, mode, params):
+    """A variable of each dtype, which adds up what is fed; 64 bits are needed for two of them."""
+    updates = {}
+    for name in DTYPES:
+        shape = [8]
+        initial = tf.zeros_initializer()
+        variable = tf.get_variable(name + "_sum", shape, name, initial, trainable=False)
+        if name == "bool":
+            value = tf.logical_xor(variable, features[name])
+        else:
+            value = variable + features[name]
+        updates[name] = tf.assign(variable, value)
+    weight = tf.get_variable("weight", [], tf.float64, tf.constant_initializer(1 / 3))
+    loss = tf.reduce_mean(tf.cast(labels, tf.float64) * weight)
+    if mode == tpu.ModeKeys.PREDICT:
+        raise AssertionError
+    gradient = tf.tpu.cross_replica_sum(tf.cast(tf.gradients(loss, weight)[0], tf.float32))
+    train_op = tf.group(
+        *updates.values(),
+        tf.assign_sub(weight, 1e-9 * tf.cast(gradient, tf.float64)),
+        tf.assign_add(tf.train.get_global_step(), 1),
+    )
+    for name in DTYPES:
+        tf.identity(features[name], name=name + "_seen")
+    return tpu.TPUEstimatorSpec(mode, loss=tf.cast(loss, tf.float32), train_op=train_op)
+
+
+class Typed(tf.train.SessionRunHook):
+    """Fetches the inputs of all dtypes, and constants."""
+
+    def begin(self):
+        tf.constant([1, 2], tf.int64, name="numbers")
+        tf.constant("text", name="text")
+
+    def before_run(self, run_context):
+        names = [*(f"{name}_seen" for name in DTYPES), "numbers", "text"]
+        return tf.train.SessionRunArgs({name: name + ":0" for name in names})
+
+    def after_run(self, run_context, run_values):
+        self.seen = run_values.results
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
+def test_dtypes(tmp_path, replicas):
+    """Variables and inputs have the model's, 64 bits included; constants may be fetched."""
+    values, seen = {}, {}
+    for runtime in RUNTIMES:
+        hook = Typed()
+        estimator = on(
+            runtime,
+            replicas,
+            tmp_path / runtime,
+            typed_model_fn,
+            train_batch_size=8 * replicas,
+        )
+        estimator.train(typed_input_fn, steps=4)
+        estimator.train(typed_input_fn, steps=3, hooks=[hook])
+        values[runtime], seen[runtime] = variables(estimator), hook.seen
+    for found, expected in (
+        (values["jax"], values["tensorflow"]),
+        (seen["jax"], seen["tensorflow"]),
+    ):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert np.asarray(found[name]).dtype == np.asarray(value).dtype, name
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+    assert values["jax"]["int64_sum"][1] == 7 * (2**40 + 1)
+
+
+def scalar_input_fn(params):
+    size = params["batch_size"]
+    data = tf.data.Dataset.range(1, 100).map(
+        lambda i: (
+            {"scale": tf.cast(i, tf.float32), "x": tf.ones([size, 4])},
+            tf.zeros([size], tf.int32),
+        )
+    )
+    return data
+
+
+def scalar_model_fn(features, labels, mode, params):
+    logits = logits_of(features["x"]) * features["scale"]
+    tf.identity(features["scale"], name="scale")
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+
+class Scales(tf.train.SessionRunHook):
+    def __init__(self):
+        self.seen = []
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs("scale:0")
+
+    def after_run(self, run_context, run_values):
+        self.seen.append(float(run_values.results))
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
+def test_scalars_as_input(tmp_path, replicas):
+    """Every replica has its own."""
+    found = {}
+    for runtime in RUNTIMES:
+        config = {
+            "iterations_per_loop": 1,
+            "per_host_input_for_training": tpu.InputPipelineConfig.PER_HOST_V2,
+        }
+        hook = Scales()
+        estimator = on(runtime, replicas, tmp_path / runtime, scalar_model_fn, tpu_config=config)
+        estimator.train(scalar_input_fn, steps=4, hooks=[hook])
+        estimator = on(
+            runtime,
+            replicas,
+            tmp_path / runtime,
+            scalar_model_fn,
+            tpu_config={**config, "iterations_per_loop": 5},
+        )
+        estimator.train(scalar_input_fn, steps=5)
+        found[runtime] = (hook.seen, variables(estimator))
+    assert found["jax"][0] == found["tensorflow"][0]
+    for name, value in found["tensorflow"][1].items():
+        np.testing.assert_allclose(found["jax"][1][name], value, 1e-5, 1e-6, err_msg=name)
+
+
+def test_gradients_through_branches(tmp_path):
+    """They need values of the branch that was taken, such as the mask of a dropout."""
+
+    def model_fn(features, labels, mode, params):
+        logits = logits_of(features)
+        dropped = tf.cond(
+            tf.train.get_global_step() < 3,
+            lambda: tf.nn.dropout(logits, rate=0.5),
+            lambda: tf.nn.sigmoid(logits) * tf.tanh(logits),
+        )
+        kept = tf.while_loop(
+            lambda i, _: i < 3,
+            lambda i, v: (i + 1, tf.cond(i > 1, lambda: tf.sigmoid(v), lambda: tf.tanh(v))),
+            (0, dropped),
+            maximum_iterations=3,
+        )[1]
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, kept)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+    estimator = on("jax", 2, tmp_path / "jax", model_fn)
+    estimator.train(train_input_fn, steps=3)  # with dropout
+    shutil.copytree(tmp_path / "jax", tmp_path / "tensorflow")
+    values = {}
+    for runtime in RUNTIMES:
+        estimator = on(runtime, 2, tmp_path / runtime, model_fn)
+        estimator.train(train_input_fn, steps=4)
+        values[runtime] = variables(estimator)
+    for name, value in values["tensorflow"].items():
+        np.testing.assert_allclose(values["jax"][name], value, 1e-5, 1e-6, err_msg=name)

@@ -1,0 +1,22 @@
+"""JAX's devices, and simulated TPUs, for the whole folder."""
+
+import pytest
+from support.jax_cpus import own_cache  # noqa: F401 (a fixture)
+from support.simulated_tpu.runtime import SimulatedTPU, simulated
+
+from tpu_estimator_compat.topology import tpu_system
+
+
+@pytest.fixture(autouse=True)
+def no_tpu_yet(monkeypatch):
+    monkeypatch.setattr(tpu_system, "_strategies", {})
+    monkeypatch.setattr(tpu_system, "_topologies", {})
+    for name in (*tpu_system._ENVIRONMENT, *tpu_system._PROXIES):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def chip():
+    """One chip of two cores, in this machine."""
+    with simulated(SimulatedTPU((1, 1, 1, 2))) as made:
+        yield made

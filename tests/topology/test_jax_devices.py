@@ -1,0 +1,43 @@
+"""JAX's devices as replicas: how many, and what is said of them."""
+
+import pytest
+import tensorflow.compat.v1 as tf
+from support.jax_estimators import on
+from support.legacy_models import train_input_fn
+
+import tpu_estimator_compat as tpu
+from tpu_estimator_compat.topology import resolution
+
+
+def topology_of(mode="train", tpu_semantics=True, **config):
+    return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+
+
+def test_shards_are_the_first_devices():
+    config = tpu.TPUConfig(num_shards=3)
+    assert topology_of(runtime="jax", tpu_config=config).num_replicas == 3
+
+
+def test_more_shards_than_devices_are_refused():
+    config = tpu.TPUConfig(num_shards=9)
+    with pytest.raises(ValueError, match=r"asks for 9 replica\(s\).*JAX has 8 device\(s\)"):
+        topology_of(runtime="jax", tpu_config=config)
+
+
+@pytest.mark.parametrize("field", ["train_distribute", "eval_distribute"])
+def test_a_strategy_of_tensorflow_is_refused(field):
+    given = {field: tf.distribute.OneDeviceStrategy("/cpu:0")}
+    with pytest.raises(ValueError, match=rf"RunConfig\({field}=\.\.\.\) is a strategy of Tensor"):
+        topology_of(runtime="jax", **given)
+
+
+def test_it_says_on_which_devices(tmp_path, caplog):
+    tf.logging.set_verbosity(tf.logging.INFO)
+    on("jax", 2, tmp_path).train(train_input_fn, max_steps=1)
+    assert "Running train with JAX on 2 cpu device(s) of 8, 1 to a replica." in caplog.text
+
+
+def test_tensorflow_for_tpus_is_refused(monkeypatch):
+    monkeypatch.setattr("tpu_estimator_compat.environment.has_xla_for_cpu", lambda: False)
+    with pytest.raises(RuntimeError, match=r'runtime="jax" compiles with XLA for the CPU, which'):
+        topology_of(runtime="jax")

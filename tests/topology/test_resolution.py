@@ -1,0 +1,57 @@
+"""Which runtime runs a mode."""
+
+import pytest
+from support.legacy_models import make_estimator, train_input_fn
+
+import tpu_estimator_compat as tpu
+from tpu_estimator_compat import topology
+from tpu_estimator_compat.environment import RUNTIME_VARIABLE
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.topology import jax_devices, resolution
+
+
+def topology_of(mode="train", tpu_semantics=True, **config):
+    return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+
+
+def test_the_default_is_tensorflow(monkeypatch):
+    monkeypatch.delenv(RUNTIME_VARIABLE, raising=False)
+    assert tpu.RunConfig().runtime == "tensorflow"
+    assert not isinstance(topology_of(), jax_devices.JaxTopology)
+
+
+def test_the_environment_speaks_where_the_config_does_not(monkeypatch):
+    monkeypatch.setenv(RUNTIME_VARIABLE, "jax")
+    assert isinstance(topology_of(), jax_devices.JaxTopology)
+    assert not isinstance(topology_of(runtime="tensorflow"), jax_devices.JaxTopology)
+
+
+def test_auto_is_tensorflow_without_a_tpu():
+    assert not isinstance(topology_of(runtime="auto"), jax_devices.JaxTopology)
+
+
+def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch):
+    monkeypatch.setattr(resolution, "has_tpu", lambda: True)
+    assert isinstance(topology_of(runtime="auto"), jax_devices.JaxTopology)
+    monkeypatch.setenv("TPU_NAME", "somewhere")  # TensorFlow is told of one
+    with pytest.raises(RuntimeError):
+        topology_of(runtime="auto")
+
+
+def test_it_says_so_where_it_has_no_effect(tmp_path, caplog):
+    estimator = make_estimator(tmp_path, runtime="jax")
+    estimator.train(train_input_fn, max_steps=1)
+    assert 'RunConfig(runtime="jax") has no effect on train' in caplog.text
+
+
+def test_explicit_comes_first(monkeypatch, strategy):
+    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
+    config = tpu.RunConfig(train_distribute=strategy(2))
+    for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
+        assert topology.resolve(config, mode, tpu_semantics=True).num_replicas == 2
+
+
+def test_without_tpu_semantics_no_tpu_is_looked_for(monkeypatch):
+    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
+    where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=False)
+    assert where.num_replicas == 1
