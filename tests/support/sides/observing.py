@@ -15,6 +15,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -84,6 +85,7 @@ def observe(scenario: Any, home: str, largest: int) -> dict[str, Any]:
         try:
             observed["result"] = plain(scenario(os.path.join(home, "model"), record), texts)
         except Exception as error:
+            traceback.print_exc()  # for the log of the process
             observed["error"] = described(error, texts)
         tf.summary.FileWriterCache.clear()  # closes the event files
     return {
@@ -257,12 +259,13 @@ def checkpoints(home: str, texts: Texts, largest: int) -> dict[str, Any]:
         found[texts(os.path.relpath(folder, home))] = {
             "state": texts(written).splitlines(),
             "kept": [texts(os.path.relpath(p, folder)) for p in kept],
-            "variables": _variables(latest, texts, largest) if latest else None,
+            "variables": variables(latest, texts, largest) if latest else None,
         }
     return found
 
 
-def _variables(path: str, texts: Texts, largest: int) -> dict[str, Any]:
+def variables(path: str, texts: Texts, largest: int = sys.maxsize) -> dict[str, Any]:
+    """Those of a checkpoint; larger ones by type and shape."""
     reader = tf.train.load_checkpoint(path)
     shapes = reader.get_variable_to_shape_map()
     types = reader.get_variable_to_dtype_map()
