@@ -11,11 +11,12 @@ What a scenario takes says how often it runs, as a name each:
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import pathlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 HERE = pathlib.Path(__file__).parent
@@ -62,9 +63,10 @@ def has_replicas(name: str) -> bool:
     return place is not None and place.replicas > 0
 
 
+@contextlib.contextmanager
 def scenarios(
     side: str, settings: dict[str, Any], out: pathlib.Path
-) -> Callable[[str], Callable[..., Any]]:
+) -> Iterator[Callable[[str], Callable[..., Any]]]:
     """A function that gives a scenario by its name."""
     sys.path.insert(0, str(HERE))
     if settings.get("cpus"):
@@ -82,4 +84,4 @@ def scenarios(
         scenario = getattr(importlib.import_module(f"scenarios.{module}"), function)
         return functools.partial(scenario, **given)
 
-    return of
+    yield of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import pathlib
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -12,9 +11,7 @@ from support.original import Original
 from support.sharing import shared
 from support.sides import running
 
-from .runs import FIRST, doing
-
-OPTIONS = {"keeps_homes": True, "largest": sys.maxsize}
+from .runs import FIRST, OPTIONS, doing
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import sys
 from typing import Any
 
 import pytest
 from support.sides import running
 from support.sides.comparing import Tolerance, Tolerances
+
+OPTIONS = {"keeps_homes": True, "largest": sys.maxsize}
+"""Of sides: other runs start from what a run leaves; all values of variables are compared."""
 
 FIRST = 2
 """Steps of the starts."""

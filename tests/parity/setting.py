@@ -7,6 +7,7 @@ reads and writes is defined. TF 1.15 has no wheel for the Pythons in use, so it 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -14,7 +15,7 @@ import pathlib
 import shutil
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,14 +69,15 @@ class LossRecorder(tf.train.SessionRunHook):
         self.losses.append(float(run_values.results["loss"]))
 
 
+@contextlib.contextmanager
 def scenarios(
     side: str, settings: dict[str, Any], out: pathlib.Path
-) -> Callable[[str], Callable[..., Any]]:
+) -> Iterator[Callable[[str], Callable[..., Any]]]:
     """A function that gives a run by its name."""
     if settings.get("cpus", 1) > 1:
         devices.split_cpu(settings["cpus"])
     sys.modules["legacy_namespace"] = families.legacy_namespace(side)
-    return lambda name: functools.partial(do, Run(**settings["runs"][name]))
+    yield lambda name: functools.partial(do, Run(**settings["runs"][name]))
 
 
 def do(run: Run, model_dir: str, record: Any) -> dict[str, Any]:

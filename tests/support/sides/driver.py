@@ -88,22 +88,28 @@ def write(name: str, observed: dict[str, Any], out: pathlib.Path) -> None:
     unfinished.rename(out / f"{name}.json")
 
 
-def main() -> None:
-    request = json.load(sys.stdin)
+def do_all(scenario_of: Any, request: dict[str, Any]) -> None:
+    """The scenarios that nobody has taken, up to one that leaves traces."""
     out = pathlib.Path(request["out"])
-    setting = importlib.import_module(f"{request['suite']}.setting")
-    scenario_of = setting.scenarios(request["side"], request["settings"], out)
-    gc.collect()
-    gc.freeze()  # collections, of which each scenario has two, need not look at what is imported
     for name in filter(lambda name: takes(name, request), request["names"]):
         wall, cpu = time.monotonic(), time.process_time()
         write(name, run(name, scenario_of(name), request), out)
         with (out / "times").open("a") as file:  # seconds of the wall's clock, and of the CPU
             file.write(f"{time.monotonic() - wall:.2f} {time.process_time() - cpu:.2f} {name}\n")
         if leaves_traces():
-            break
-    sys.stdout.flush()
-    os._exit(0)  # servers of TensorFlow in this process cannot be stopped, and would be waited for
+            return
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    out = pathlib.Path(request["out"])
+    setting = importlib.import_module(f"{request['suite']}.setting")
+    with setting.scenarios(request["side"], request["settings"], out) as scenario_of:
+        gc.collect()
+        gc.freeze()  # collections, of which each scenario has two, need not look at what is there
+        do_all(scenario_of, request)
+        sys.stdout.flush()
+        os._exit(0)  # servers of TensorFlow in here cannot be stopped, and would be waited for
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ def _without_host(name: str) -> str:
 def events(home: str, texts: Texts) -> dict[str, Any]:
     """Event records by kind of file and tag: [step, value] in their order; speeds without value.
 
-    Under "<order>" are tags and steps of all records of such files.
+    Under "<order>" are steps and tags of all records of a session's files; ops write in any order.
     """
     found: dict[str, Any] = {}
     for path in sorted(glob.glob(f"{home}/**/*.tfevents.*", recursive=True), key=_numbers):
@@ -207,7 +207,8 @@ def events(home: str, texts: Texts) -> dict[str, Any]:
         for event in tf.train.summary_iterator(path):
             for tag, value in _of_event(event, texts):
                 tags[tag].append([event.step, value])
-                tags["<order>"].append(f"{event.step} {tag}")
+                if not name.endswith(".v2"):
+                    tags["<order>"].append(f"{event.step} {tag}")
     return found
 
 
