@@ -1,4 +1,4 @@
-"""Early stopping, and evaluation in memory: beyond what the parity tests compare."""
+"""Early stopping, and evaluation in memory: beyond what the conformance tests compare."""
 
 from __future__ import annotations
 
