@@ -1,4 +1,4 @@
-"""Hooks of TensorFlow that the parity tests do not cover, and several replicas."""
+"""Hooks of TensorFlow that the conformance tests do not cover, and several replicas."""
 
 from __future__ import annotations
 

@@ -1,24 +1,20 @@
 """Parity of the runtimes: JAX's devices against TensorFlow's replicas, from a common checkpoint.
 
-The original makes a start for each family; either runtime trains from it, in one process for all
-families; and the original trains on from what each has left of one family.
+The original makes a start for each family; either runtime trains from it; and the original trains
+on from what each has left of one family.
 """
 
 from __future__ import annotations
 
-import functools
 import pathlib
-import sys
 from typing import Any
 
-import numpy as np
 import pytest
-import tensorflow as tf
-from support.original import Original
 from support.sharing import shared
+from support.sides import observing, running
+from support.sides.comparing import Tolerance, assert_none, differences
 
-from . import compare, runs
-from .compare import assert_none
+from . import runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
@@ -32,53 +28,34 @@ REPLICAS = {
     "rnn": 2,
 }
 HANDED_BACK = "mlp_adam"
-FIRST, STEPS, MORE_STEPS = 2, 50, 5
-ONE_STEP_RTOL = 1e-5
+STEPS, MORE_STEPS = 50, 5
+RUNTIMES = ("tensorflow", "jax")
 
 
-@pytest.fixture
-def records(original: Original, tmp_path_factory: pytest.TempPathFactory) -> runs.Records:
-    """By runtime and family, such as `jax/rnn`; and `back/jax`, by the original."""
-    root = shared(tmp_path_factory, "runtimes", functools.partial(exchange, original.python))
-    return {
-        f"{part}/{name}": record
-        for part in ("tensorflow", "jax", "back")
-        for name, record in runs.read(root / part).items()
-    }
+@pytest.fixture(scope="module")
+def trained(asked, ours, starts, tmp_path_factory) -> pathlib.Path:
+    """Where the records of either runtime are."""
 
-
-def exchange(python: str, root: pathlib.Path) -> None:
-    """The four processes."""
-    starts = [{"name": name, "family": name, "train_steps": FIRST} for name in REPLICAS]
-    runs.drive(python, "original", None, root / "original", starts)
-    todo = [training(root, family) for family in REPLICAS]
-    for runtime in ("tensorflow", "jax"):
-        runs.drive(
-            sys.executable,
-            "ours",
-            None,
-            root / runtime,
-            [dict(run) for run in todo],
-            logical_cpus=max(REPLICAS.values()),
-            environment={"TPU_ESTIMATOR_COMPAT_RUNTIME": runtime},
-        )
-    more = [
-        {
-            "name": runtime,
-            "start": str(root / runtime / HANDED_BACK),
-            "train_steps": MORE_STEPS,
+    def train(out: pathlib.Path) -> None:
+        todo = {family: training(starts, family) for family in asked}
+        sides = {
+            runtime: ours(
+                settings={"cpus": max(REPLICAS.values())},
+                environment={"TPU_ESTIMATOR_COMPAT_RUNTIME": runtime},
+                processes=1,  # which compiles for JAX what several families have in common once
+            )
+            for runtime in RUNTIMES
         }
-        for runtime in ("tensorflow", "jax")
-    ]
-    runs.drive(python, "original", HANDED_BACK, root / "back", more)
+        running.run_together(*(runs.doing(sides[r], todo, out / r) for r in RUNTIMES))
+
+    return shared(tmp_path_factory, "runtimes", train)
 
 
-def training(root: pathlib.Path, family: str) -> dict[str, Any]:
+def training(starts: pathlib.Path, family: str) -> dict[str, Any]:
     """What either runtime does for a family; there is a checkpoint of every step."""
     return {
-        "name": family,
         "family": family,
-        "start": str(root / "original" / family),
+        "start": runs.model_dir(starts, family),
         "use_tpu": True,
         "num_shards": REPLICAS[family],
         "train_steps": STEPS,
@@ -87,35 +64,44 @@ def training(root: pathlib.Path, family: str) -> dict[str, Any]:
     }
 
 
-def pair(records: runs.Records, name: str) -> tuple[runs.Record, runs.Record]:
-    return records[f"jax/{name}"].checked(), records[f"tensorflow/{name}"].checked()
-
-
-def variables(record: runs.Record, step: int) -> dict[str, np.ndarray]:
+def variables(out: pathlib.Path, family: str, step: int) -> dict[str, Any]:
     """Those of a checkpoint."""
-    directory = record.out / record.name
-    reader = tf.train.load_checkpoint(str(directory / f"model.ckpt-{step}"))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    folder = runs.model_dir(out, family)
+    return observing.variables(f"{folder}/model.ckpt-{step}", observing.Texts(folder))
 
 
 @pytest.mark.parametrize("family", REPLICAS)
-def test_one_step(records, family):
+def test_one_step(trained, family):
     """Every variable, slots included, within 1e-5 of its largest value."""
-    found, expected = (variables(record, FIRST + 1) for record in pair(records, family))
-    assert_none(compare.arrays(found, expected, ONE_STEP_RTOL))
+    found, expected = (
+        variables(trained / r, family, runs.FIRST + 1) for r in ("jax", "tensorflow")
+    )
+    within = (("*", Tolerance(1e-5, of_largest=True)),)
+    assert_none(differences(expected, found, within))
 
 
 @pytest.mark.parametrize("family", REPLICAS)
-def test_losses(records, family):
+def test_losses(trained, family):
     """Of 50 steps, to 1e-5."""
-    found, expected = pair(records, family)
-    assert len(found.losses) == STEPS
-    assert_none(compare.losses(found.losses, expected.losses))
+    found, expected = (runs.record(trained / r, family)["result"] for r in ("jax", "tensorflow"))
+    assert len(found["losses"]) == STEPS
+    assert_none(differences(expected, found))
 
 
-def test_the_original_goes_on_from_it(records):
+@pytest.mark.parametrize("family", [HANDED_BACK])
+def test_the_original_goes_on_from_it(trained, theirs, tmp_path, family):
     """From what JAX's runtime has written, as from what TensorFlow's has."""
-    found, expected = records["back/jax"].checked(), records["back/tensorflow"].checked()
-    assert found.variables["global_step"] == FIRST + STEPS + MORE_STEPS
-    assert found.variables.keys() == expected.variables.keys()
-    assert_none(compare.losses(found.losses, expected.losses, 1e-4))
+    more = {
+        runtime: {
+            "family": family,
+            "start": runs.model_dir(trained / runtime, family),
+            "train_steps": MORE_STEPS,
+        }
+        for runtime in RUNTIMES
+    }
+    running.run_together(runs.doing(theirs, more, tmp_path))
+    found, expected = (runs.record(tmp_path, runtime) for runtime in ("jax", "tensorflow"))
+    assert runs.step(found) == runs.FIRST + STEPS + MORE_STEPS
+    assert runs.variables(found).keys() == runs.variables(expected).keys()
+    losses = [each["result"] for each in (expected, found)]
+    assert_none(differences(*losses, (("*", Tolerance(1e-4)),)))

@@ -8,83 +8,80 @@ norm's does). The original never ran them off a TPU, so one replica is the refer
 from __future__ import annotations
 
 import pathlib
-import sys
+from typing import Any
 
 import pytest
 from support.sharing import shared
+from support.sides import running
+from support.sides.comparing import assert_none, differences
 
-from . import compare, runs
-from .compare import assert_none
+from . import runs
 
 pytestmark = pytest.mark.slow
 
 FAMILIES = ["mlp_adam", "encoder", "rnn", "ema_restore"]
 STEPS = 50
-RTOL = 1e-5
+COUNTS = (1, 2, 4)
+TOLERANCES = runs.tolerances(variables=1e-5)
 
 
-@pytest.fixture(params=FAMILIES)
-def replicated(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[int, runs.Record]:
-    """The record of the same training by number of replicas."""
-    family = request.param
-    root = shared(tmp_path_factory, f"replicas-{family}", lambda out: train(family, out))
-    return {count: runs.read(root / str(count))["trained"] for count in (1, 2, 4)}
+@pytest.fixture(scope="module")
+def replicated(asked, ours, tmp_path_factory) -> pathlib.Path:
+    """Where the records of the same trainings are, by number of replicas."""
+    asked = [family for family in asked if family in FAMILIES]
+
+    def train(out: pathlib.Path) -> None:
+        start = {"use_tpu": True, "iterations_per_loop": 7, "train_steps": 2}
+        starts = {family: {"family": family, **start} for family in asked}
+        one = ours(settings={"cpus": 1})
+        running.run_together(runs.doing(one, starts, out / "starts"))
+        todo = {family: training(out / "starts", family) for family in asked}
+        for count in COUNTS:
+            side = ours(settings={"cpus": count})
+            running.run_together(runs.doing(side, todo, out / str(count)))
+
+    return shared(tmp_path_factory, "replicas", train)
 
 
-def train(family: str, root: pathlib.Path) -> None:
-    """One process per number of replicas, from a checkpoint that the first one makes."""
-    for count in (1, 2, 4):
-        # A loop that does not divide the steps, and hooks that see only the ends of loops: the
-        # losses on the way are those of the checkpoints, evaluated.
-        run = {
-            "name": "trained",
-            "start": str(root / "1" / "start"),
-            "train_steps": STEPS,
-            "record_losses": False,
-            "use_tpu": True,
-            "iterations_per_loop": 7,
-            "evaluate_steps": 4,
-            "evaluate_every_checkpoint": True,
-            "predict": True,
-        }
-        start = {**run, "name": "start", "start": None, "train_steps": 2}
-        start.update({"evaluate_steps": None, "evaluate_every_checkpoint": False, "predict": False})
-        todo = [start, run] if count == 1 else [run]
-        runs.drive(sys.executable, "ours", family, root / str(count), todo, logical_cpus=count)
+def training(starts: pathlib.Path, family: str) -> dict[str, Any]:
+    # A loop that does not divide the steps, and hooks that see only the ends of loops: the
+    # losses on the way are those of the checkpoints, evaluated.
+    return {
+        "family": family,
+        "start": runs.model_dir(starts, family),
+        "train_steps": STEPS,
+        "record_losses": False,
+        "use_tpu": True,
+        "iterations_per_loop": 7,
+        "evaluate_steps": 4,
+        "evaluate_every_checkpoint": True,
+        "predict": True,
+    }
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_model_fn_sees_a_share(replicated, count):
+def calls(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By mode, the last call of model_fn."""
+    return {call["mode"]: call for [call] in found["calls"]}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("count", COUNTS)
+def test_model_fn_sees_a_share(replicated, family, count):
     """Each replica's model_fn is told and given its share of the global batch."""
-    calls = {call["mode"]: call for call in replicated[count].checked().fields["calls"]}
-    one = {call["mode"]: call for call in replicated[1].fields["calls"]}
-    for mode, call in calls.items():
+    one, several = (calls(runs.record(replicated / str(n), family)) for n in (1, count))
+    assert several.keys() == one.keys()
+    for mode, call in several.items():
         assert call["told"] == call["given"] == one[mode]["told"] // count, mode
-    assert calls["train"]["shards"] == count
+    assert several["train"]["shards"] == count
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("count", [2, 4])
-def test_variables(replicated, count):
-    """After 50 steps every variable, slots included, agrees with one replica's."""
-    one, several = replicated[1].checked(), replicated[count].checked()
-    assert one.variables["global_step"] == 2 + STEPS
-    assert_none(compare.arrays(several.variables, one.variables, RTOL))
-
-
-@pytest.mark.parametrize("count", [2, 4])
-def test_evaluate(replicated, count):
-    """Every checkpoint evaluates to the same, metrics concatenated over the replicas."""
-    one, several = replicated[1].checked(), replicated[count].checked()
-    expected = one.fields["evaluate_by_checkpoint"]
-    assert several.fields["evaluate_by_checkpoint"].keys() == expected.keys()
-    for checkpoint, result in several.fields["evaluate_by_checkpoint"].items():
-        assert_none(compare.results(result, expected[checkpoint], RTOL))
-
-
-@pytest.mark.parametrize("count", [2, 4])
-def test_predict(replicated, count):
-    """Predictions come in the order of the examples, the last batch's padding taken out."""
-    one, several = replicated[1].checked(), replicated[count].checked()
-    assert_none(compare.arrays(several.predictions, one.predictions, RTOL))
+def test_several_do_what_one_does(replicated, family, count):
+    """Variables after 50 steps, slots included; evaluations of all checkpoints; predictions."""
+    one, several = (runs.record(replicated / str(n), family) for n in (1, count))
+    assert runs.step(one) == 2 + STEPS
+    assert len(one["result"]["evaluate_by_checkpoint"]) > 2
+    assert one["result"]["predictions"]
+    same = ("result", "checkpoints", "files")
+    assert_none(differences(*({k: each[k] for k in same} for each in (one, several)), TOLERANCES))

@@ -1,6 +1,6 @@
 """The host's side of a step: branches and summary writers, and graphs that ignore their input.
 
-`tests/parity/listening/test_host_side.py` compares it with the original's, live.
+`tests/conformance/scenarios/host_side.py` compares it with the original's, live.
 """
 
 from __future__ import annotations

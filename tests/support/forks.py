@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -23,6 +25,9 @@ import pytest
 from support.sharing import shared
 
 SERVER = pathlib.Path(__file__).with_name("fork_server.py")
+PLAIN_KERNELS = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+"""TensorFlow reads it when it is imported: kernels that two of its versions have in common."""
+
 START_LIMIT = 300.0  # seconds; it takes 3 on a quiet machine
 
 
@@ -33,6 +38,7 @@ class Forks:
       tmp_path_factory: of pytest; says where the server's socket and log are.
       python: the interpreter.
       modules: what it has imported.
+      environment: variables that are to be set when it imports them, besides this process's.
     """
 
     def __init__(
@@ -40,10 +46,12 @@ class Forks:
         tmp_path_factory: pytest.TempPathFactory,
         python: str = sys.executable,
         modules: tuple[str, ...] = ("tensorflow",),
+        environment: Mapping[str, str] = types.MappingProxyType({}),
     ):
         self._factory = tmp_path_factory
         self._python = python
         self._modules = modules
+        self._environment = dict(environment)
 
     def run(
         self,
@@ -90,7 +98,8 @@ class Forks:
 
     def _address(self) -> str:
         """The server's socket; the first who asks starts it."""
-        key = hashlib.sha256(json.dumps([self._python, self._modules]).encode()).hexdigest()[:12]
+        started = json.dumps([self._python, self._modules, self._environment])
+        key = hashlib.sha256(started.encode()).hexdigest()[:12]
         folder = shared(self._factory, f"forks-{key}", self._start)
         return (folder / "address").read_text()
 
@@ -105,6 +114,7 @@ class Forks:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                env={**os.environ, **self._environment},
             )
         end = time.monotonic() + START_LIMIT
         while not os.path.exists(address):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support import probing
-from support.forks import Forks
+from support.forks import PLAIN_KERNELS, Forks
 from support.sharing import shared
 from tpu_estimator_compat.compare import environment
 
@@ -65,7 +65,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     """The original; skips where it cannot be had, fails under CI."""
     python = require()
     modules = ("tensorflow", "tensorflow.compat.v1")
-    return Original(python, Forks(tmp_path_factory, python, modules), tmp_path_factory)
+    forks = Forks(tmp_path_factory, python, modules, PLAIN_KERNELS)
+    return Original(python, forks, tmp_path_factory)
 
 
 def require() -> str:

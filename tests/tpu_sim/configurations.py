@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from tpu_sim.scenarios import SCENARIOS
+from . import scenarios as _scenarios
+from .model import SCENARIOS
+
+assert _scenarios  # which names them
 
 SHORT = ("plain", "resume", "host_call", "hook_that_fetches", "keras_model")
 ON_FOUR = {"subgroups", "permutations"}

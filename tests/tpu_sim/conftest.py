@@ -1,14 +1,71 @@
-"""Which scenarios the selected tests ask for."""
+"""Runs scenarios on simulated TPUs, logical CPUs and JAX's devices, each once in a session."""
+
+from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
+from typing import Any
 
-from tpu_sim import running
+import pytest
+from support.sharing import shared
+from support.sides import running
+
+from tpu_estimator_compat.environment import has_xla_for_cpu
+
+from .configurations import CONFIGURATIONS, ON_JAX
+
+Run = Callable[[str], pathlib.Path]
 
 
-def pytest_collection_finish(session):
-    """Where all tests of this folder are of some scenario, no other scenario is run."""
-    here = pathlib.Path(__file__).parent
-    tests = [item for item in session.items if here in item.path.parents]
-    given = [getattr(item, "callspec", None) for item in tests]
-    if given and all(each and "scenario" in each.params for each in given):
-        running.wanted = {each.params["scenario"] for each in given}
+@pytest.fixture(scope="session")
+def asked(request: pytest.FixtureRequest) -> set[str]:
+    """The scenarios that the selected tests are about."""
+    return set(running.asked_for(request.session, "tpu_sim", "scenario"))
+
+
+@pytest.fixture(scope="session")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pathlib.Path]:
+    """Where scenarios have left their answers, under settings; these have a name for files."""
+
+    def run(key: str, settings: dict[str, Any], names: list[str]) -> pathlib.Path:
+        side = running.of_ours(
+            *(tmp_path_factory, "tpu_sim"),
+            settings={**settings, "compile": has_xla_for_cpu()},
+            processes=1,
+            options={"largest": 10_000, "limit": 300.0},
+        )
+        return shared(tmp_path_factory, key.replace(" ", "-"), lambda out: side.run(names, out))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def cores(asked: set[str], run_once: Callable[..., pathlib.Path]) -> Run:
+    """`cores(configuration)`: of a simulated TPU."""
+
+    def of(name: str) -> pathlib.Path:
+        names = [each for each in CONFIGURATIONS[name].scenarios if each in asked]
+        return run_once(f"cores-{name}", {"configuration": name}, names)
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def cpus(asked: set[str], run_once: Callable[..., pathlib.Path]) -> Callable[[int], pathlib.Path]:
+    """`cpus(replicas)`: of logical CPUs, all that configurations with so many replicas run."""
+
+    def of(replicas: int) -> pathlib.Path:
+        same = [c.scenarios for c in CONFIGURATIONS.values() if c.replicas == replicas]
+        names = [
+            each for each in dict.fromkeys(s for every in same for s in every) if each in asked
+        ]
+        return run_once(f"cpus-{replicas}", {"replicas": replicas}, names)
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def jax_devices(asked: set[str], run_once: Callable[..., pathlib.Path]) -> pathlib.Path:
+    """Of JAX's devices, all that they run."""
+    names = [f"{name}.{s}" for name, each in ON_JAX.items() for s in each.scenarios if s in asked]
+    return run_once("jax-devices", {"jax": True}, names)

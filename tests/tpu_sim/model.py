@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +15,35 @@ from tpu_estimator_compat import layers
 
 EXAMPLES, FEATURES, BATCH = 128, 6, 32
 
+SCENARIOS: dict[str, Callable[[Run], None]] = {}
+MOVES_TO_HOST: set[str] = set()
+"""Scenarios with ops that TensorFlow moves off the cores by itself."""
+
+Modes = tpu.InputPipelineConfig
+
 _RANDOM = np.random.RandomState(0)
 X = _RANDOM.randn(EXAMPLES, FEATURES).astype(np.float32)
 Y = X.sum(axis=1, keepdims=True).astype(np.float32)
 
 
+def scenario(function: Callable[[Run], None]) -> Callable[[Run], None]:
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+def moved_to_host(function: Callable[[Run], None]) -> Callable[[Run], None]:
+    MOVES_TO_HOST.add(function.__name__)
+    return function
+
+
 def dataset(count: int = EXAMPLES) -> tf2.data.Dataset:
     """The first `count` examples: ({"x", "id"}, y)."""
     ids = np.arange(count, dtype=np.int64)
-    return tf2.data.Dataset.from_tensor_slices(({"x": X[:count], "id": ids}, Y[:count]))
+    options = tf2.data.Options()
+    # The end of an iterator would wait for the next turn of its tuner, up to a minute.
+    options.autotune.enabled = False
+    found = tf2.data.Dataset.from_tensor_slices(({"x": X[:count], "id": ids}, Y[:count]))
+    return found.with_options(options)
 
 
 def train_input(params: dict[str, Any]) -> tf2.data.Dataset:
@@ -115,6 +134,24 @@ def adam(loss: Any) -> Any:
     return optimizer.minimize(loss, tf.train.get_global_step())
 
 
+def changed(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A model_fn whose output is changed by `change(output, hidden)`."""
+
+    def model(features, labels, mode, params):
+        return spec_of(features, labels, mode, change)
+
+    return model
+
+
+def minimized(minimize: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A model_fn whose train_op is `minimize(loss)`."""
+
+    def model(features, labels, mode, params):
+        return spec_of(features, labels, mode, minimize=minimize)
+
+    return model
+
+
 @dataclasses.dataclass
 class Run:
     """One run of a scenario.
@@ -122,31 +159,26 @@ class Run:
     Attributes:
       on_tpu: whether cores run it; else logical CPUs, or JAX's devices, one per replica.
       cluster: the TPU's resolver; None without one.
-      directory: the scenario's own, empty.
+      model_dir: the directory of the scenario's estimator, which has another to itself.
+      see: notes what is compared: a name and a value.
       cores_per_replica: cores, or devices of JAX, that share a replica; None for one.
       hosts: machines of the TPU.
       jax_replicas: how many replicas JAX's devices are; None where TensorFlow runs it.
-      seen: what is compared: values by name.
     """
 
     on_tpu: bool
     cluster: Any
-    directory: pathlib.Path
+    model_dir: str
+    see: Callable[[str, Any], None]
     cores_per_replica: int | None = None
     hosts: int = 1
     jax_replicas: int | None = None
-    seen: dict[str, Any] = dataclasses.field(default_factory=dict)
     _model: Any = None
 
     @property
     def on_jax(self) -> bool:
         """Whether JAX's devices run it."""
         return self.jax_replicas is not None
-
-    @property
-    def model_dir(self) -> str:
-        """The model_dir of the scenario's estimator."""
-        return str(self.directory / "model")
 
     def config(self, tpu_config: dict[str, Any] | None = None, **kwargs: Any) -> tpu.RunConfig:
         """A RunConfig for this run."""
@@ -187,33 +219,11 @@ class Run:
         config = self.config(tpu_config, **(run_config or {}))
         return tpu.TPUEstimator(model, config=config, use_tpu=True, **arguments)
 
-    def see(self, name: str, value: Any) -> None:
-        """Notes a value, to be compared."""
-        self.seen[name] = as_json(value)
-
-    def see_variables(self, estimator: tpu.TPUEstimator) -> None:
-        """Notes all variables of the newest checkpoint."""
-        names = sorted(estimator.get_variable_names())
-        self.see("variables", {name: estimator.get_variable_value(name) for name in names})
-
-    def see_files(self) -> None:
-        """Notes the files of the model_dir, and the records of its events."""
-        root = pathlib.Path(self.model_dir)
-        files = sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
-        self.see("files", sorted({f.partition(".tfevents")[0] for f in files}))
-        for path in files:
-            if ".tfevents" in path:
-                name = f"events of {path.partition('.tfevents')[0]}"
-                self.seen.setdefault(name, [])
-                self.seen[name] += records(root / path)
-
     def train_evaluate_predict(self, estimator: tpu.TPUEstimator, steps: int = 10, **kwargs: Any):
         """What most scenarios do."""
         estimator.train(train_input, max_steps=steps, **kwargs)
         self.see("evaluation", estimator.evaluate(eval_input, steps=4))
         self.see_predictions(estimator)
-        self.see_variables(estimator)
-        self.see_files()
 
     def see_predictions(self, estimator: tpu.TPUEstimator) -> None:
         """Notes the predictions of 50 examples."""
@@ -227,31 +237,3 @@ class Run:
         found = list(estimator.predict(predict_input))
         assert [int(p["id"]) for p in found] == list(range(50))
         self.see("predictions", [float(p["y"][0]) for p in found])
-
-
-def records(path: pathlib.Path) -> list[list[Any]]:
-    """[tag, step, value] of an event file's records; no value where time makes it."""
-    found = []
-    for event in tf.train.summary_iterator(str(path)):
-        for value in event.summary.value:
-            number: Any = None
-            if value.HasField("simple_value") and "/sec" not in value.tag:
-                number = value.simple_value
-            elif value.HasField("tensor"):
-                array = tf2.make_ndarray(value.tensor)
-                number = float(array) if array.dtype.kind == "f" and not array.shape else None
-            found.append([value.tag, event.step, number])
-    return found
-
-
-def as_json(value: Any) -> Any:
-    """Plain numbers, lists and dicts of `value`."""
-    if isinstance(value, dict):
-        return {str(k): as_json(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [as_json(v) for v in value]
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, (str, int, float, bool, type(None))):
-        return value
-    return np.asarray(value).tolist()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-import sys
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import time
 
 import tensorflow as tf
 
 
-def free_addresses(count: int) -> list[str]:
+def start(hosts: int, cores: int, *, remote: bool) -> list[str]:
+    """Starts servers, in forks of this process where they are remote; their addresses."""
+    addresses = _free_addresses(hosts)
+    for host in range(hosts):
+        if remote:
+            _fork(addresses, host, cores)
+        else:
+            _server(addresses, host, cores)
+    return addresses
+
+
+def _free_addresses(count: int) -> list[str]:
     """Addresses on this machine that nobody listens at."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
@@ -23,15 +31,24 @@ def free_addresses(count: int) -> list[str]:
     return found
 
 
-def start_here(hosts: int, cores: int) -> list[str]:
-    """Starts servers in this process; their addresses."""
-    addresses = free_addresses(hosts)
-    for host in range(hosts):
-        server(addresses, host, cores)
-    return addresses
+def _fork(addresses: list[str], host: int, cores: int) -> None:
+    """Returns when the server is up; it ends with this process."""
+    parent = os.getpid()
+    up, told = os.pipe()
+    if os.fork():
+        os.close(told)
+        assert os.read(up, 1), f"the server of host {host} ended"
+        os.close(up)
+        return
+    server = _server(addresses, host, cores)
+    os.write(told, b"1")
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    del server
+    os._exit(0)
 
 
-def server(addresses: list[str], host: int, cores: int) -> tf.distribute.Server:
+def _server(addresses: list[str], host: int, cores: int) -> tf.distribute.Server:
     """The server of one host, whose CPU is split into its own and its cores."""
     config = tf.compat.v1.ConfigProto(device_count={"CPU": cores + 1, "GPU": 0})
     return tf.distribute.Server(
@@ -40,10 +57,3 @@ def server(addresses: list[str], host: int, cores: int) -> tf.distribute.Server:
         task_index=host,
         config=config,
     )
-
-
-if __name__ == "__main__":
-    addresses, host, cores = json.loads(sys.argv[1])
-    running = server(addresses, host, cores)
-    print("up", flush=True)
-    running.join()

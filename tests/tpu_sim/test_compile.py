@@ -1,13 +1,14 @@
 """What simulated cores have run, compiled by the TPU's own compiler: the very same programs."""
 
 import pytest
+from support.sides import running
 
 from tpu_estimator_compat.lowering import module_cache
 from tpu_estimator_compat.lowering.step_module import Dispatch
 from tpu_estimator_compat.preflight import compiler, topologies
 from tpu_estimator_compat.preflight.compiled import Error
-from tpu_sim import running
-from tpu_sim.configurations import CONFIGURATIONS
+
+from .configurations import CONFIGURATIONS
 
 pytestmark = pytest.mark.slow
 
@@ -16,9 +17,9 @@ TOPOLOGY = topologies.parse("v5e:2x2")
 
 
 @pytest.mark.parametrize("scenario", CONFIGURATIONS[NAME].scenarios)
-def test_the_programs_of_a_scenario_compile_for_a_tpu(tmp_path_factory, scenario):
-    directory = running.cores(tmp_path_factory, NAME)
-    clusters = running.answer(directory)[scenario]["clusters"]
+def test_the_programs_of_a_scenario_compile_for_a_tpu(cores, scenario):
+    directory = cores(NAME)
+    clusters = running.answer(directory, scenario)["result"]
     modules = sorted(directory.glob(f"{scenario}.*.module"))
     assert len(modules) == len(clusters)
     collectives: set[str] = set()

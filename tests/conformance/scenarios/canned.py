@@ -28,9 +28,15 @@ TARGETS = (2 * NUMBERS + 1).astype(np.float32)
 def _input_fn(labels, keys=tuple(FEATURES)):
     def input_fn():
         features = {key: FEATURES[key] for key in keys}
-        return tf.data.Dataset.from_tensor_slices((features, labels)).batch(4).repeat(2)
+        return tf.data.Dataset.from_tensor_slices((features, labels)).batch(4).repeat(2).map(_late)
 
     return input_fn
+
+
+def _late(features, labels):
+    """A batch that comes after what waits for nothing, such as the summary of a bias."""
+    with tf.control_dependencies([models.late_zero()]):
+        return features, tf.identity(labels)
 
 
 def _categorical():
@@ -468,16 +474,12 @@ def logit_fns_in_a_model_fn(model_dir, record):
 def parsing(model_dir, record):
     for api in (tf, tf2):
         columns, estimators = _wide(), api.estimator
-        record(str(sorted(estimators.classifier_parse_example_spec(columns, "y").items())))
-        record(
-            str(
-                sorted(
-                    estimators.regressor_parse_example_spec(
-                        columns, "y", label_dimension=2, weight_column="weight"
-                    ).items()
-                )
-            )
-        )
+        weighted = {"label_dimension": 2, "weight_column": "weight"}
+        for spec in (
+            estimators.classifier_parse_example_spec(columns, "y"),
+            estimators.regressor_parse_example_spec(columns, "y", **weighted),
+        ):
+            record(str(sorted(spec.items())))
         for label, weight in (("id", None), ("y", "b"), ("y", columns[-1])):
             try:
                 estimators.classifier_parse_example_spec(columns, label, weight_column=weight)

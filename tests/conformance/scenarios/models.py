@@ -31,7 +31,7 @@ def tpu_batches(count=None):
     return input_fn
 
 
-def _late_zero():
+def late_zero():
     """Zero, after some milliseconds.
 
     A read of a variable that waits for nothing, as in a summary or a hook, races with the step's
@@ -60,7 +60,7 @@ def descent(loss):
     """A step down the gradient of the loss."""
     optimizer = tf.train.GradientDescentOptimizer(0.5)
     return optimizer.minimize(
-        loss * (1.0 + _late_zero()), global_step=tf.train.get_or_create_global_step()
+        loss * (1.0 + late_zero()), global_step=tf.train.get_or_create_global_step()
     )
 
 

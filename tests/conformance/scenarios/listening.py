@@ -1,11 +1,7 @@
-"""Scenarios of the listening parity tests: legacy code that listens, the same on both sides.
-
-Each scenario is a function of the side's names, an empty model_dir and the recorder.
-"""
+"""Conformance: what listeners see, such as hooks, of either kind of estimator."""
 
 from __future__ import annotations
 
-import functools
 import time
 from typing import Any
 
@@ -105,19 +101,19 @@ def _slow_zero() -> Any:
 
 
 def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
-    side, record, spec_hooks = params["side"], params["record"], params["spec_hooks"]
+    record, spec_hooks = params["record"], params["spec_hooks"]
     weights = np.random.RandomState(1).normal(size=(FEATURES, CLASSES)).astype(np.float32)
     kernel = tf.get_variable("kernel", initializer=weights)
     logits = tf.matmul(features, kernel) + _slow_zero()
     hooks = [Recording(record, f"spec_{mode}")] if spec_hooks else []
-    make = side.tpu.TPUEstimatorSpec if params["tpu"] else side.estimator.EstimatorSpec
+    make = tf.estimator.tpu.TPUEstimatorSpec if params["for_tpu"] else tf.estimator.EstimatorSpec
     if mode == "infer":
         tf.identity(tf.reduce_mean(logits), name="named_loss")
         return make(mode, predictions={"logits": logits}, prediction_hooks=hooks)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     tf.identity(loss, name="named_loss")
     if mode == "eval":
-        if params["tpu"]:
+        if params["for_tpu"]:
             metrics = {"eval_metrics": (metric_fn, [labels, logits])}
         else:
             metrics = {"eval_metric_ops": metric_fn(labels, logits)}
@@ -127,14 +123,12 @@ def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
     step = tf.train.get_or_create_global_step()
     train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
     more = {}
-    if spec_hooks and not params["tpu"]:
+    if spec_hooks and not params["for_tpu"]:
         more = {"training_chief_hooks": [Recording(record, "chief")]}
     return make(mode, loss=loss, train_op=train_op, training_hooks=hooks, **more)
 
 
-def make(
-    side: Any, model_dir: str, record: Any, tpu: bool, spec_hooks: bool = False, **config: Any
-):
+def _estimator(model_dir: str, record: Any, for_tpu: bool, spec_hooks: bool = False, **config: Any):
     """An estimator of either kind; off TPU."""
     settings = {
         "model_dir": model_dir,
@@ -143,15 +137,15 @@ def make(
         "log_step_count_steps": 10,
         **config,
     }
-    params = _Shared(side=side, record=record, tpu=tpu, spec_hooks=spec_hooks)
-    if not tpu:
-        return side.estimator.Estimator(
-            model_fn, config=side.estimator.RunConfig(**settings), params=params
+    params = _Shared(record=record, for_tpu=for_tpu, spec_hooks=spec_hooks)
+    if not for_tpu:
+        return tf.estimator.Estimator(
+            model_fn, config=tf.estimator.RunConfig(**settings), params=params
         )
-    settings["tpu_config"] = side.tpu.TPUConfig(iterations_per_loop=1)
-    return side.tpu.TPUEstimator(
+    settings["tpu_config"] = tf.estimator.tpu.TPUConfig(iterations_per_loop=1)
+    return tf.estimator.tpu.TPUEstimator(
         model_fn,
-        config=side.tpu.RunConfig(**settings),
+        config=tf.estimator.tpu.RunConfig(**settings),
         params=params,
         use_tpu=False,
         train_batch_size=16,
@@ -167,9 +161,9 @@ class _Shared(dict):
         return _Shared(self)
 
 
-def trains(side: Any, model_dir: str, record: Any, tpu: bool, **config: Any) -> Any:
+def trains(model_dir: str, record: Any, for_tpu: bool, **config: Any) -> Any:
     """All kinds of listeners in training, evaluation and prediction."""
-    estimator = make(side, model_dir, record, tpu, spec_hooks=True, **config)
+    estimator = _estimator(model_dir, record, for_tpu, spec_hooks=True, **config)
     estimator.train(
         endless,
         hooks=[Recording(record, "user")],
@@ -182,25 +176,63 @@ def trains(side: Any, model_dir: str, record: Any, tpu: bool, **config: Any) -> 
     return [results, named, len(predictions), [p["logits"] for p in predictions[:2]]]
 
 
-def quiet(side: Any, model_dir: str, record: Any, tpu: bool, **config: Any) -> Any:
+def quiet(model_dir: str, record: Any, for_tpu: bool, **config: Any) -> Any:
     """Nobody listens but the estimator's own hooks."""
-    estimator = make(side, model_dir, record, tpu, **config)
+    estimator = _estimator(model_dir, record, for_tpu, **config)
     estimator.train(endless, steps=23)
     estimator.train(endless, steps=14)
     estimator.train(endless, max_steps=37)
     return [estimator.evaluate(finite), estimator.evaluate(endless, steps=13, name="n")]
 
 
-def data_ends(side: Any, model_dir: str, record: Any, tpu: bool, **config: Any) -> Any:
+def keeps_two(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(model_dir, record, for_tpu, keep_checkpoint_max=2)
+
+
+def keeps_all(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(model_dir, record, for_tpu, keep_checkpoint_max=None, save_checkpoints_steps=3)
+
+
+def keeps_some_for_good(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(
+        model_dir, record, for_tpu, keep_checkpoint_max=1, keep_checkpoint_every_n_hours=1e-9
+    )
+
+
+def without_logs(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(model_dir, record, for_tpu, log_step_count_steps=None, save_summary_steps=0)
+
+
+def without_summaries(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(model_dir, record, for_tpu, save_summary_steps=0)
+
+
+def without_graph(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(model_dir, record, for_tpu, checkpoint_save_graph_def=False)
+
+
+def by_the_clock(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(
+        model_dir, record, for_tpu, save_checkpoints_secs=1000, save_checkpoints_steps=None
+    )
+
+
+def never_saves(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return quiet(
+        model_dir, record, for_tpu, save_checkpoints_secs=None, save_checkpoints_steps=None
+    )
+
+
+def data_ends(model_dir: str, record: Any, for_tpu: bool, **config: Any) -> Any:
     """The data ends before any limit."""
-    estimator = make(side, model_dir, record, tpu, **config)
+    estimator = _estimator(model_dir, record, for_tpu, **config)
     estimator.train(finite, hooks=[Recording(record, "user")], saving_listeners=[Listener(record)])
     return estimator.evaluate(finite, hooks=[Recording(record, "user")])
 
 
-def hook_stops(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def hook_stops(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """One of two hooks stops training, evaluation and prediction."""
-    estimator = make(side, model_dir, record, tpu)
+    estimator = _estimator(model_dir, record, for_tpu)
     hooks = [Recording(record, "first", stop_at=7), Recording(record, "second")]
     estimator.train(endless, hooks=hooks, steps=50)
     hooks = [Recording(record, "first", stop_at=3), Recording(record, "second")]
@@ -209,9 +241,9 @@ def hook_stops(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
     return [results, len(list(estimator.predict(features_only, hooks=hooks)))]
 
 
-def listener_stops(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def listener_stops(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """A listener of the user's own saver stops training by returning True."""
-    estimator = make(side, model_dir, record, tpu)
+    estimator = _estimator(model_dir, record, for_tpu)
     saver = tf.train.CheckpointSaverHook(
         model_dir, save_steps=6, listeners=[Listener(record, stop_at=12)]
     )
@@ -220,76 +252,77 @@ def listener_stops(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
     return estimator.evaluate(finite)
 
 
-class Exports:
-    """Makes a recording exporter of the side's own base class."""
+def _exporter(record: Any, own_name: str) -> Any:
+    class Recorded(tf.estimator.Exporter):
+        @property
+        def name(self) -> str:
+            return own_name
 
-    def __new__(cls, side: Any, record: Any, name: str) -> Any:
-        class Recorded(side.estimator.Exporter):
-            @property
-            def name(self) -> str:
-                return name
+        def export(self, estimator, export_path, checkpoint_path, eval_result, final=None, **k):
+            final = k.get("is_the_final_export", final)
+            folder = estimator.model_dir
+            paths = [p.replace(folder, "<dir>") for p in (export_path, checkpoint_path)]
+            record("exporter", own_name, paths, eval_result, bool(final))
+            return f"{own_name} {eval_result['global_step']}"
 
-            def export(self, estimator, export_path, checkpoint_path, eval_result, final=None, **k):
-                final = k.get("is_the_final_export", final)
-                folder = estimator.model_dir
-                paths = [p.replace(folder, "<dir>") for p in (export_path, checkpoint_path)]
-                record("exporter", name, paths, eval_result, bool(final))
-                return f"{name} {eval_result['global_step']}"
-
-        return Recorded()
+    return Recorded()
 
 
 def schedule(
-    side: Any, model_dir: str, record: Any, tpu: bool, throttle: float = 0, **config: Any
+    model_dir: str, record: Any, for_tpu: bool, *, throttle: float = 0, **config: Any
 ) -> Any:
     """train_and_evaluate with hooks, listeners and exporters."""
-    estimator = make(side, model_dir, record, tpu, **config)
-    train_spec = side.estimator.TrainSpec(
+    estimator = _estimator(model_dir, record, for_tpu, **config)
+    train_spec = tf.estimator.TrainSpec(
         endless,
         max_steps=25,
         hooks=[Recording(record, "train")],
         saving_listeners=[Listener(record)],
     )
-    eval_spec = side.estimator.EvalSpec(
+    eval_spec = tf.estimator.EvalSpec(
         finite,
         steps=3,
         name="while",
         hooks=[Recording(record, "eval")],
-        exporters=[Exports(side, record, "one"), Exports(side, record, "two")],
+        exporters=[_exporter(record, "one"), _exporter(record, "two")],
         start_delay_secs=0,
         throttle_secs=throttle,
     )
-    first = side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-    again = side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    first = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    again = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
     return [first, again]
 
 
-def schedule_to_the_end_of_the_data(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def schedule_throttled(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return schedule(model_dir, record, for_tpu, throttle=1000)
+
+
+def schedule_to_the_end_of_the_data(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """No max_steps: the data ends, and no export is the final one."""
-    estimator = make(side, model_dir, record, tpu, save_checkpoints_steps=2)
-    train_spec = side.estimator.TrainSpec(finite)
-    exporters = Exports(side, record, "one")
-    eval_spec = side.estimator.EvalSpec(finite, steps=None, exporters=exporters, throttle_secs=0)
-    return side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    estimator = _estimator(model_dir, record, for_tpu, save_checkpoints_steps=2)
+    train_spec = tf.estimator.TrainSpec(finite)
+    exporters = _exporter(record, "one")
+    eval_spec = tf.estimator.EvalSpec(finite, steps=None, exporters=exporters, throttle_secs=0)
+    return tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
 
 
-def exporting(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def exporting(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """All three exporters, on SavedModels."""
-    estimator = make(side, model_dir, record, tpu)
+    estimator = _estimator(model_dir, record, for_tpu)
 
     def receiver_fn() -> Any:
         features = tf.placeholder(tf.float32, [None, FEATURES], name="served")
-        return side.estimator.export.TensorServingInputReceiver(features, features)
+        return tf.estimator.export.TensorServingInputReceiver(features, features)
 
     exporters = [
-        side.estimator.LatestExporter("latest", receiver_fn, exports_to_keep=2),
-        side.estimator.BestExporter("best", receiver_fn),
-        side.estimator.FinalExporter("final", receiver_fn, as_text=True),
+        tf.estimator.LatestExporter("latest", receiver_fn, exports_to_keep=2),
+        tf.estimator.BestExporter("best", receiver_fn),
+        tf.estimator.FinalExporter("final", receiver_fn, as_text=True),
     ]
-    results, exports = side.estimator.train_and_evaluate(
+    results, exports = tf.estimator.train_and_evaluate(
         estimator,
-        side.estimator.TrainSpec(endless, max_steps=35),
-        side.estimator.EvalSpec(finite, steps=None, exporters=exporters, throttle_secs=0),
+        tf.estimator.TrainSpec(endless, max_steps=35),
+        tf.estimator.EvalSpec(finite, steps=None, exporters=exporters, throttle_secs=0),
     )
     for name in ("latest", "best", "final"):
         made = sorted(tf.gfile.ListDirectory(f"{model_dir}/export/{name}"))
@@ -298,31 +331,37 @@ def exporting(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
     return results
 
 
-def early_stopping(side: Any, model_dir: str, record: Any, tpu: bool, hook: str) -> Any:
-    """train_and_evaluate ends early, by each of the hooks."""
-    estimator = make(side, model_dir, record, tpu, save_checkpoints_steps=5)
-    experimental = side.estimator.experimental
-    every = {"run_every_secs": None, "run_every_steps": 3}
-    hooks = {
-        "higher": lambda: experimental.stop_if_higher_hook(estimator, "accuracy", 0.1, **every),
-        "lower": lambda: experimental.stop_if_lower_hook(estimator, "loss", 1.0, **every),
-        "no_increase": lambda: experimental.stop_if_no_increase_hook(
-            estimator, "loss", 10, min_steps=6, **every
-        ),
-        "no_decrease": lambda: experimental.stop_if_no_decrease_hook(
-            estimator, "global_norm" if hook == "missing" else "loss", 1, **every
-        ),
-    }
-    train_spec = side.estimator.TrainSpec(endless, max_steps=60, hooks=[hooks[hook]()])
-    eval_spec = side.estimator.EvalSpec(finite, steps=None, throttle_secs=0)
-    results = side.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+def _stops_early(model_dir: str, record: Any, for_tpu: bool, hook: str, *how: Any, **more: Any):
+    """train_and_evaluate ends early, by one of the hooks."""
+    estimator = _estimator(model_dir, record, for_tpu, save_checkpoints_steps=5)
+    make = getattr(tf.estimator.experimental, f"stop_if_{hook}_hook")
+    hooks = [make(estimator, *how, run_every_secs=None, run_every_steps=3, **more)]
+    train_spec = tf.estimator.TrainSpec(endless, max_steps=60, hooks=hooks)
+    eval_spec = tf.estimator.EvalSpec(finite, steps=None, throttle_secs=0)
+    results = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
     return [results, sorted(estimator.get_variable_names())]
 
 
-def in_memory(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def higher(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return _stops_early(model_dir, record, for_tpu, "higher", "accuracy", 0.1)
+
+
+def lower(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return _stops_early(model_dir, record, for_tpu, "lower", "loss", 1.0)
+
+
+def no_increase(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return _stops_early(model_dir, record, for_tpu, "no_increase", "loss", 10, min_steps=6)
+
+
+def no_decrease(model_dir: str, record: Any, for_tpu: bool) -> Any:
+    return _stops_early(model_dir, record, for_tpu, "no_decrease", "loss", 1)
+
+
+def in_memory(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """InMemoryEvaluatorHook."""
-    estimator = make(side, model_dir, record, tpu)
-    hook = side.estimator.experimental.InMemoryEvaluatorHook(
+    estimator = _estimator(model_dir, record, for_tpu)
+    hook = tf.estimator.experimental.InMemoryEvaluatorHook(
         estimator,
         finite,
         hooks=[Recording(record, "eval")],
@@ -333,18 +372,18 @@ def in_memory(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
     estimator.train(endless, hooks=[hook], steps=20)
 
 
-def stop_at_checkpoint(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def stop_at_checkpoint(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """make_stop_at_checkpoint_step_hook on the chief."""
-    estimator = make(side, model_dir, record, tpu)
-    hook = side.estimator.experimental.make_stop_at_checkpoint_step_hook(estimator, 12)
+    estimator = _estimator(model_dir, record, for_tpu)
+    hook = tf.estimator.experimental.make_stop_at_checkpoint_step_hook(estimator, 12)
     record("hook", type(hook).__name__)
     estimator.train(endless, hooks=[hook, Recording(record, "user")])
 
 
-def hooks_of_tf(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def hooks_of_tf(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """TensorFlow's own hooks, in training and evaluation."""
-    estimator = make(side, model_dir, record, tpu)
-    names = side.estimator
+    estimator = _estimator(model_dir, record, for_tpu)
+    names = tf.estimator
     final = names.FinalOpsHook(final_ops=[])
 
     class MakesFinalOps(tf.train.SessionRunHook):
@@ -429,50 +468,9 @@ class Meddling(tf.train.SessionRunHook):
         self.record("end", session.run([self.count, self.norm]))
 
 
-def meddles(side: Any, model_dir: str, record: Any, tpu: bool) -> Any:
+def meddles(model_dir: str, record: Any, for_tpu: bool) -> Any:
     """A hook that reads and changes the model, and another that does so in evaluation."""
-    estimator = make(side, model_dir, record, tpu)
+    estimator = _estimator(model_dir, record, for_tpu)
     estimator.train(endless, hooks=[Meddling(record)], steps=6)
     results = estimator.evaluate(endless, steps=2, hooks=[Recording(record, "user")])
     return [results, sorted(estimator.get_variable_names())]
-
-
-KINDS = {"estimator": False, "tpu": True}
-MANY = {
-    "trains": trains,
-    "quiet": quiet,
-    "keeps_two": functools.partial(quiet, keep_checkpoint_max=2),
-    "keeps_all": functools.partial(quiet, keep_checkpoint_max=None, save_checkpoints_steps=3),
-    "keeps_some_for_good": functools.partial(
-        quiet, keep_checkpoint_max=1, keep_checkpoint_every_n_hours=1e-9
-    ),
-    "without_logs": functools.partial(quiet, log_step_count_steps=None, save_summary_steps=0),
-    "without_summaries": functools.partial(quiet, save_summary_steps=0),
-    "without_graph": functools.partial(quiet, checkpoint_save_graph_def=False),
-    "by_the_clock": functools.partial(
-        quiet, save_checkpoints_secs=1000, save_checkpoints_steps=None
-    ),
-    "never_saves": functools.partial(
-        quiet, save_checkpoints_secs=None, save_checkpoints_steps=None
-    ),
-    "data_ends": data_ends,
-    "hook_stops": hook_stops,
-    "listener_stops": listener_stops,
-    "schedule": schedule,
-    "schedule_throttled": functools.partial(schedule, throttle=1000),
-    "schedule_to_the_end_of_the_data": schedule_to_the_end_of_the_data,
-    "exporting": exporting,
-    "higher": functools.partial(early_stopping, hook="higher"),
-    "lower": functools.partial(early_stopping, hook="lower"),
-    "no_increase": functools.partial(early_stopping, hook="no_increase"),
-    "no_decrease": functools.partial(early_stopping, hook="no_decrease"),
-    "in_memory": in_memory,
-    "stop_at_checkpoint": stop_at_checkpoint,
-    "hooks_of_tf": hooks_of_tf,
-    "meddles": meddles,
-}
-SCENARIOS = {
-    f"{name}-{kind}": functools.partial(scenario, tpu=tpu)
-    for name, scenario in MANY.items()
-    for kind, tpu in KINDS.items()
-}

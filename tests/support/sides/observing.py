@@ -15,6 +15,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +41,6 @@ NORMALISED = [
 UNHEARD = (
     r"is deprecated and will be removed",  # TensorFlow's own, of what a version deprecates
     r"The name tf\.",  # the same, for names
-    r"is not in all_model_checkpoint_paths",  # comes when a checkpoint is written: checkpoints.md
     r"already exists; retrying",  # two exports within a second
     r"Distribute Coordinator",  # a part of the original that is not here
     r"Using config",  # every field, with addresses: scenarios record fields one by one
@@ -48,6 +48,9 @@ UNHEARD = (
     r"has not been increased.*previous value: [1-9]",
 )
 """Patterns of log lines that are not compared."""
+
+WHILE_WRITING = r"is not in all_model_checkpoint_paths"
+"""Such lines come when a checkpoint is written, which here is meanwhile: see checkpoints.md."""
 
 
 class Texts:
@@ -63,8 +66,14 @@ class Texts:
         return text
 
 
-def observe(scenario: Any, home: str, model_dir: str) -> dict[str, Any]:
-    """Runs a scenario; an error that it raises is one of its observations."""
+def observe(scenario: Any, home: str, largest: int) -> dict[str, Any]:
+    """Runs a scenario in an empty directory; an error that it raises is one of its observations.
+
+    Args:
+        scenario: Takes a directory for a model, and a function that notes what it is called with.
+        home: Where its files are.
+        largest: Values that a variable may have, to be noted with all of them.
+    """
     texts = Texts(home)
     calls: list[Any] = []
     observed: dict[str, Any] = {"error": None, "result": None}
@@ -74,19 +83,21 @@ def observe(scenario: Any, home: str, model_dir: str) -> dict[str, Any]:
 
     with heard(texts) as (log, warned), printed() as output:
         try:
-            observed["result"] = plain(scenario(model_dir, record), texts)
+            observed["result"] = plain(scenario(os.path.join(home, "model"), record), texts)
         except Exception as error:
+            traceback.print_exc()  # for the log of the process
             observed["error"] = described(error, texts)
         tf.summary.FileWriterCache.clear()  # closes the event files
     return {
         **observed,
         "calls": calls,
-        "log": log,
+        "log": [line for line in log if not re.search(WHILE_WRITING, line)],
+        "log while writing": [line for line in log if re.search(WHILE_WRITING, line)],
         "warnings": warned,
         "stdout": texts("".join(output)).splitlines(),
         "files": files(home, texts),
         "events": events(home, texts),
-        "checkpoints": checkpoints(home, texts),
+        "checkpoints": checkpoints(home, texts, largest),
     }
 
 
@@ -185,21 +196,37 @@ def _without_host(name: str) -> str:
 
 
 def events(home: str, texts: Texts) -> dict[str, Any]:
-    """Event records by kind of file and tag: [step, value] in their order; speeds without value."""
+    """Event records by kind of file and tag: [step, value] in their order; speeds without value.
+
+    Under "<order>" are steps and tags of all records of a session's files; ops write in any order.
+    """
     found: dict[str, Any] = {}
-    for path in sorted(glob.glob(f"{home}/**/*.tfevents.*", recursive=True)):
+    for path in sorted(glob.glob(f"{home}/**/*.tfevents.*", recursive=True), key=_numbers):
         name = texts(_without_host(os.path.relpath(path, home)))
         tags = found.setdefault(name, collections.defaultdict(list))
         for event in tf.train.summary_iterator(path):
-            for kind, graph in GRAPHS.items():
-                if event.HasField(kind):
-                    shown = graph(getattr(event, kind)).node
-                    tags[f"<{kind}>"].append([event.step, "empty" if not shown else "graph"])
-            if event.HasField("session_log"):
-                tags["<session_log>"].append([event.step, int(event.session_log.status)])
-            for value in event.summary.value:
-                tags[value.tag].append([event.step, _of_summary(value, texts)])
+            for tag, value in _of_event(event, texts):
+                tags[tag].append([event.step, value])
+                if not name.endswith(".v2"):
+                    tags["<order>"].append(f"{event.step} {tag}")
     return found
+
+
+def _numbers(path: str) -> list[tuple[int, str]]:
+    """A key by which the second and number in a name of an event file count as such."""
+    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", path)]
+
+
+def _of_event(event: Any, texts: Texts) -> Iterator[tuple[str, Any]]:
+    """Tags and values."""
+    for kind, graph in GRAPHS.items():
+        if event.HasField(kind):
+            shown = graph(getattr(event, kind)).node
+            yield f"<{kind}>", "empty" if not shown else "graph"
+    if event.HasField("session_log"):
+        yield "<session_log>", int(event.session_log.status)
+    for value in event.summary.value:
+        yield value.tag, _of_summary(value, texts)
 
 
 GRAPHS = {
@@ -221,28 +248,31 @@ def _of_summary(value: Any, texts: Texts) -> Any:
     return f"<{kind}>"
 
 
-def checkpoints(home: str, texts: Texts) -> dict[str, Any]:
-    """By directory: the checkpoints kept, and variables of the latest."""
+def checkpoints(home: str, texts: Texts, largest: int) -> dict[str, Any]:
+    """By directory: the state file, the checkpoints kept, and variables of the latest."""
     found = {}
     for path in sorted(glob.glob(f"{home}/**/checkpoint", recursive=True)):
         folder = os.path.dirname(path)
         state = tf.train.get_checkpoint_state(folder)
         latest = tf.train.latest_checkpoint(folder)
         kept = list(state.all_model_checkpoint_paths) if state else []
+        written = re.sub(r"(timestamps?): [\d.e+]+", r"\1: <n>", pathlib.Path(path).read_text())
         found[texts(os.path.relpath(folder, home))] = {
+            "state": texts(written).splitlines(),
             "kept": [texts(os.path.relpath(p, folder)) for p in kept],
-            "variables": _variables(latest, texts) if latest else None,
+            "variables": variables(latest, texts, largest) if latest else None,
         }
     return found
 
 
-def _variables(path: str, texts: Texts) -> dict[str, Any]:
+def variables(path: str, texts: Texts, largest: int = sys.maxsize) -> dict[str, Any]:
+    """Those of a checkpoint; larger ones by type and shape."""
     reader = tf.train.load_checkpoint(path)
     shapes = reader.get_variable_to_shape_map()
     types = reader.get_variable_to_dtype_map()
     return {
         name: plain(reader.get_tensor(name), texts)
-        if np.prod(shape) < 20 and types[name] != tf.string
+        if np.prod(shape) < largest and types[name] != tf.string
         else [types[name].name, list(shape)]
         for name, shape in shapes.items()
     }

@@ -1,14 +1,11 @@
-"""Scenarios of the host's side: what host calls do, who opens and flushes summary writers, and how
-calls end. Like `scenarios`, each is a function of the side's names, an empty model_dir and the
-recorder.
+"""Conformance: what host calls do, who opens and flushes summary writers, and how calls end.
 
-The original takes the CPU for TPU code here (`use_tpu=False`); a scenario whose name ends in "-tpu"
-or "-tpu2" has ours run it with `use_tpu=True`, on one replica or two.
+The original takes the CPU for TPU code here (`use_tpu=False`); ours does, and runs it with
+`use_tpu=True` besides, on one replica or two.
 """
 
 from __future__ import annotations
 
-import functools
 import pathlib
 import time
 from collections.abc import Callable
@@ -18,7 +15,6 @@ import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-LOGICAL_CPUS = 2
 BATCH = 4
 STEPS = 6
 
@@ -31,7 +27,7 @@ def of_batches(count: int) -> Callable[[Any], Any]:
     return lambda params: endless(params).take(count)
 
 
-def estimator(side: Any, model_dir: str, model_fn: Any, **config: Any) -> Any:
+def _estimator(side: Any, model_dir: str, model_fn: Any, **config: Any) -> Any:
     """A TPUEstimator: on the original's CPU, and here as the side says."""
     if side.replicas:
         devices = [f"/cpu:{i}" for i in range(side.replicas)]
@@ -42,13 +38,13 @@ def estimator(side: Any, model_dir: str, model_fn: Any, **config: Any) -> Any:
             else tf2.distribute.MirroredStrategy(devices)
         )
     batch = BATCH * max(1, side.replicas)
-    return side.tpu.TPUEstimator(
+    return tf.estimator.tpu.TPUEstimator(
         model_fn,
-        config=side.tpu.RunConfig(
+        config=tf.estimator.tpu.RunConfig(
             model_dir=model_dir,
             save_summary_steps=0,
             tf_random_seed=1,
-            tpu_config=side.tpu.TPUConfig(iterations_per_loop=4),
+            tpu_config=tf.estimator.tpu.TPUConfig(iterations_per_loop=4),
             **config,
         ),
         use_tpu=bool(side.replicas),
@@ -64,14 +60,14 @@ def exchange_something(params: Any) -> None:
         tf.tpu.cross_replica_sum(tf.zeros([]))
 
 
-def minimized(side: Any, loss: Any, params: Any) -> Any:
+def minimized(loss: Any, params: Any) -> Any:
     optimizer = tf.train.GradientDescentOptimizer(0.1)
     if params["use_tpu"]:
-        optimizer = side.tpu.CrossShardOptimizer(optimizer)
+        optimizer = tf.tpu.CrossShardOptimizer(optimizer)
     return optimizer.minimize(loss, tf.train.get_global_step())
 
 
-def model(side: Any, host_call: Any = None, extra: Any = None) -> Any:
+def _model(host_call: Any = None, extra: Any = None) -> Any:
     """A model_fn of one weight.
 
     Args:
@@ -83,7 +79,7 @@ def model(side: Any, host_call: Any = None, extra: Any = None) -> Any:
         weight = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
         outputs = tf.matmul(features, weight)
         loss = tf.reduce_mean(outputs)
-        train_op = minimized(side, loss, params) if mode == "train" else tf.no_op()
+        train_op = minimized(loss, params) if mode == "train" else tf.no_op()
         with tf.control_dependencies([train_op, loss]):
             step = tf.train.get_global_step().read_value()
         if extra is not None:
@@ -95,14 +91,14 @@ def model(side: Any, host_call: Any = None, extra: Any = None) -> Any:
         call = None
         if host_call is not None:
             call = (host_call, [tf.reshape(step, [1]), tf.reshape(loss, [1])])
-        return side.tpu.TPUEstimatorSpec(
+        return tf.estimator.tpu.TPUEstimatorSpec(
             mode, loss=loss, train_op=train_op, predictions={"y": outputs}, host_call=call
         )
 
     return model_fn
 
 
-def effects(side: Any, model_dir: str, record: Any) -> Any:
+def effects(model_dir: str, record: Any, side: Any) -> Any:
     """Branches, loops and functions in a host call: each effect once per call, where it belongs."""
     seen: list[tuple[str, int]] = []
 
@@ -167,7 +163,7 @@ def effects(side: Any, model_dir: str, record: Any) -> Any:
         effect("nobody asks", step)
         return returned
 
-    est = estimator(side, model_dir, model(side, host_call))
+    est = _estimator(side, model_dir, _model(host_call))
     for _ in range(2):  # steps of several loops, and of a second session
         est.train(endless, steps=STEPS)
     train, seen[:] = list(seen), []
@@ -180,14 +176,15 @@ def effects(side: Any, model_dir: str, record: Any) -> Any:
     return sorted(train), order, loops, printed, even, est.get_variable_value("calls")
 
 
-def summaries(
-    side: Any,
-    model_dir: str,
-    record: Any,
-    *,
-    in_host_call: bool,
-    init: bool,
-) -> Any:
+def summaries(model_dir: str, record: Any, side: Any) -> Any:
+    _summaries(model_dir, side, in_host_call=True, init=False)
+
+
+def summaries_opened_by_the_model(model_dir: str, record: Any, side: Any) -> Any:
+    _summaries(model_dir, side, in_host_call=False, init=True)
+
+
+def _summaries(model_dir: str, side: Any, *, in_host_call: bool, init: bool) -> None:
     """A summary writer in every mode, which records every second step."""
 
     def write(mode: str) -> Any:
@@ -204,16 +201,16 @@ def summaries(
 
     def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
         given = {"host_call": write(mode)} if in_host_call else {"extra": write(mode)}
-        return model(side, **given)(features, labels, mode, params)
+        return _model(**given)(features, labels, mode, params)
 
-    est = estimator(side, model_dir, model_fn)
+    est = _estimator(side, model_dir, model_fn)
     est.train(endless, steps=5)
     est.train(endless, steps=5)
     est.evaluate(endless, steps=3, name="held_out")
     list(est.predict(of_batches(3)))
 
 
-def summaries_of_a_failed_training(side: Any, model_dir: str, record: Any) -> Any:
+def summaries_of_a_failed_training(model_dir: str, record: Any, side: Any) -> Any:
     """What was written before the step that fails is there."""
 
     def host_call(step: Any, loss: Any) -> Any:
@@ -231,7 +228,7 @@ def summaries_of_a_failed_training(side: Any, model_dir: str, record: Any) -> An
         # Not the last: on several replicas that could be taken for the end of the data.
         return endless(params).take(3).concatenate(broken).concatenate(endless(params).take(2))
 
-    est = estimator(side, model_dir, model(side, host_call))
+    est = _estimator(side, model_dir, _model(host_call))
     try:
         est.train(input_fn, steps=8)
     except tf.errors.InvalidArgumentError:
@@ -239,7 +236,7 @@ def summaries_of_a_failed_training(side: Any, model_dir: str, record: Any) -> An
     return "trained"
 
 
-def without_input(side: Any, model_dir: str, record: Any) -> Any:
+def without_input(model_dir: str, record: Any, side: Any) -> Any:
     """Graphs that do not look at their input: calls with a limit return."""
 
     def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
@@ -249,11 +246,11 @@ def without_input(side: Any, model_dir: str, record: Any) -> Any:
         exchange_something(params)
         if mode == "train":
             train_op = tf.group(train_op, tf.assign_add(weight, tf.ones([BATCH, 1])))
-        return side.tpu.TPUEstimatorSpec(
+        return tf.estimator.tpu.TPUEstimatorSpec(
             mode, loss=loss, train_op=train_op, predictions={"w": weight.read_value()}
         )
 
-    est = estimator(side, model_dir, model_fn)
+    est = _estimator(side, model_dir, model_fn)
     est.train(endless, steps=3)
     est.train(endless, max_steps=5)
     record("evaluate", est.evaluate(endless, steps=3))
@@ -264,7 +261,7 @@ def without_input(side: Any, model_dir: str, record: Any) -> Any:
     return est.get_variable_value("w"), est.get_variable_value("global_step")
 
 
-def data_ends(side: Any, model_dir: str, record: Any) -> Any:
+def data_ends(model_dir: str, record: Any, side: Any) -> Any:
     """Effects that wait for the input, by a control dependency alone, stop with the data."""
     calls: list[str] = []
 
@@ -281,11 +278,11 @@ def data_ends(side: Any, model_dir: str, record: Any) -> Any:
             loss = tf.py_func(call, [], tf.float32)
             loss.set_shape([])
         exchange_something(params)
-        return side.tpu.TPUEstimatorSpec(
+        return tf.estimator.tpu.TPUEstimatorSpec(
             mode, loss=loss, train_op=train_op, predictions={"y": tf.fill([BATCH, 1], loss)}
         )
 
-    est = estimator(side, model_dir, model_fn)
+    est = _estimator(side, model_dir, model_fn)
     est.train(of_batches(6), steps=100)
     record("train", len(calls) // max(1, side.replicas))
     steps = None if side.replicas == 0 else 4  # a TPU wants to know
@@ -295,7 +292,7 @@ def data_ends(side: Any, model_dir: str, record: Any) -> Any:
     return est.get_variable_value("w"), est.get_variable_value("global_step")
 
 
-def global_step_stays(side: Any, model_dir: str, record: Any) -> Any:
+def global_step_stays(model_dir: str, record: Any, side: Any) -> Any:
     """A train_op that does not raise the global step: training warns."""
 
     class Stop(tf.train.SessionRunHook):
@@ -311,15 +308,15 @@ def global_step_stays(side: Any, model_dir: str, record: Any) -> Any:
         loss = tf.reduce_mean(tf.matmul(features, weight))
         optimizer = tf.train.GradientDescentOptimizer(0.1)
         if params["use_tpu"]:
-            optimizer = side.tpu.CrossShardOptimizer(optimizer)
-        return side.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss))
+            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
+        return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss))
 
-    est = estimator(side, model_dir, model_fn)
+    est = _estimator(side, model_dir, model_fn)
     est.train(endless, max_steps=7, hooks=[Stop()])
     return est.get_variable_value("global_step")
 
 
-def scaffolds(side: Any, model_dir: str, record: Any) -> Any:
+def scaffolds(model_dir: str, record: Any, side: Any) -> Any:
     """Scaffolds with init and ready ops of their own, in every mode."""
 
     def scaffold(first: Any, bonus: Any) -> Any:
@@ -341,8 +338,8 @@ def scaffolds(side: Any, model_dir: str, record: Any) -> Any:
         tf.get_variable("unused", [], collections=[tf.GraphKeys.LOCAL_VARIABLES])
         outputs = tf.matmul(features, weight) + bonus
         loss = tf.reduce_mean(outputs)
-        train_op = minimized(side, loss, params) if mode == "train" else None
-        return side.tpu.TPUEstimatorSpec(
+        train_op = minimized(loss, params) if mode == "train" else None
+        return tf.estimator.tpu.TPUEstimatorSpec(
             mode,
             loss=loss,
             train_op=train_op,
@@ -351,22 +348,22 @@ def scaffolds(side: Any, model_dir: str, record: Any) -> Any:
             scaffold_fn=scaffold(first, bonus),
         )
 
-    est = estimator(side, model_dir, model_fn)
+    est = _estimator(side, model_dir, model_fn)
     est.train(endless, steps=2)
     record("w", est.get_variable_value("w"))
     record("evaluate", est.evaluate(endless, steps=3))
     record("predict", next(est.predict(of_batches(1))))
 
 
-def scaffolds_that_are_never_ready(side: Any, model_dir: str, record: Any) -> Any:
+def scaffolds_that_are_never_ready(model_dir: str, record: Any, side: Any) -> Any:
     """What a ready_op says counts."""
 
     def failing(**fields: Any) -> Any:
         def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
             loss = tf.reduce_mean(features * tf.get_variable("w", [1]))
-            train_op = minimized(side, loss, params)
+            train_op = minimized(loss, params)
             make = {name: tf.constant([says]) for name, says in fields.items()}
-            return side.tpu.TPUEstimatorSpec(
+            return tf.estimator.tpu.TPUEstimatorSpec(
                 mode, loss=loss, train_op=train_op, scaffold_fn=lambda: tf.train.Scaffold(**make)
             )
 
@@ -374,7 +371,7 @@ def scaffolds_that_are_never_ready(side: Any, model_dir: str, record: Any) -> An
 
     told = []
     for field in ("ready_op", "ready_for_local_init_op"):
-        est = estimator(side, model_dir, failing(**{field: "not me"}))
+        est = _estimator(side, model_dir, failing(**{field: "not me"}))
         try:
             est.train(endless, steps=1)
         except RuntimeError as error:
@@ -383,7 +380,7 @@ def scaffolds_that_are_never_ready(side: Any, model_dir: str, record: Any) -> An
     return told
 
 
-def steps_seen(side: Any, model_dir: str, record: Any) -> Any:
+def steps_seen(model_dir: str, record: Any, side: Any) -> Any:
     """What waits for nothing reads variables as they are before the step; once, whoever asks."""
 
     class Fetches(tf.train.SessionRunHook):
@@ -422,7 +419,7 @@ def steps_seen(side: Any, model_dir: str, record: Any) -> Any:
         if mode == "train":
             optimizer = tf.train.GradientDescentOptimizer(rate)
             if params["use_tpu"]:
-                optimizer = side.tpu.CrossShardOptimizer(optimizer)
+                optimizer = tf.tpu.CrossShardOptimizer(optimizer)
             applied = optimizer.minimize(loss, step)
             with tf.control_dependencies([applied]):
                 increment = tf.assign_add(count, 1)
@@ -439,11 +436,11 @@ def steps_seen(side: Any, model_dir: str, record: Any) -> Any:
             tf.reshape(counted, [1]),
         ]
         tf.identity(tf.cast(step, tf.float32) + 0.5, "step_and_a_half")
-        return side.tpu.TPUEstimatorSpec(
+        return tf.estimator.tpu.TPUEstimatorSpec(
             mode, loss=loss, train_op=train_op, host_call=(host_call, tensors)
         )
 
-    est = estimator(side, model_dir, model_fn)
+    est = _estimator(side, model_dir, model_fn)
     hook = Fetches(rate="rate:0", half="step_and_a_half:0")
     est.train(endless, steps=5)
     est.train(endless, steps=3, hooks=[hook])
@@ -451,15 +448,15 @@ def steps_seen(side: Any, model_dir: str, record: Any) -> Any:
     return est.get_variable_value("c"), est.get_variable_value("w")
 
 
-def without_features(side: Any, model_dir: str, record: Any) -> Any:
+def without_features(model_dir: str, record: Any, side: Any) -> Any:
     """What an input_fn may return where model_fn makes its own examples."""
 
     def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
         record(mode, repr(features), repr(labels))
         weight = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
         loss = tf.reduce_mean(tf.matmul(tf.ones([BATCH, 1]), weight))
-        train_op = minimized(side, loss, params) if mode == "train" else None
-        return side.tpu.TPUEstimatorSpec(
+        train_op = minimized(loss, params) if mode == "train" else None
+        return tf.estimator.tpu.TPUEstimatorSpec(
             mode,
             loss=loss,
             train_op=train_op,
@@ -472,43 +469,10 @@ def without_features(side: Any, model_dir: str, record: Any) -> Any:
         ("none", None),
         ("nones", (None, None)),
     ):
-        est = estimator(side, f"{model_dir}/{name}", model_fn)
+        est = _estimator(side, f"{model_dir}/{name}", model_fn)
         est.train(lambda params, nothing=nothing: nothing, steps=3)
         record(est.evaluate(lambda params, nothing=nothing: nothing, steps=2))
         if not side.for_tpu:  # which predicts from datasets
             predictions = est.predict(lambda params, nothing=nothing: nothing)
             record([next(predictions) for _ in range(2)])
             predictions.close()
-
-
-def _of_ours_on(replicas: int, scenario: Any) -> Any:
-    def on_replicas(side: Any, model_dir: str, record: Any) -> Any:
-        side.replicas = replicas if side.name == "ours" else 0
-        side.for_tpu = replicas > 0
-        return scenario(side, model_dir, record)
-
-    return on_replicas
-
-
-_BOTH = {
-    # First: TensorFlow tells so five times in a process, and stale reads may use them up.
-    "global_step_stays": global_step_stays,
-    "effects": effects,
-    "summaries": functools.partial(summaries, in_host_call=True, init=False),
-    "summaries_opened_by_the_model": functools.partial(summaries, in_host_call=False, init=True),
-    "summaries_of_a_failed_training": summaries_of_a_failed_training,
-    "without_input": without_input,
-    "data_ends": data_ends,
-    "steps_seen": steps_seen,
-    "without_features": without_features,
-    "scaffolds": scaffolds,
-    "scaffolds_that_are_never_ready": scaffolds_that_are_never_ready,
-}
-
-SCENARIOS = {
-    name + suffix: _of_ours_on(replicas, scenario)
-    for name, scenario in _BOTH.items()
-    for suffix, replicas in (("", 0), ("-tpu", 1), ("-tpu2", 2))
-    # An effect in model_fn happens on every replica.
-    if not (replicas == 2 and name == "summaries_opened_by_the_model")
-}

@@ -1,0 +1,60 @@
+"""The observations of all scenarios, by both sides."""
+
+from __future__ import annotations
+
+import hashlib
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from support.original import Original
+from support.sharing import shared
+from support.sides import running
+
+from . import differences, setting
+
+
+class Observed(Mapping[str, tuple[dict[str, Any], dict[str, Any]]]):
+    """Observations by scenario: the original's, and ours."""
+
+    def __init__(self, root: pathlib.Path, names: list[str]):
+        self.root, self.names = root, names
+
+    def __getitem__(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        return running.answer(self.root / "original", name), running.answer(
+            self.root / "ours", name
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@pytest.fixture(scope="session")
+def observed(
+    request: pytest.FixtureRequest, original: Original, tmp_path_factory: pytest.TempPathFactory
+) -> Observed:
+    """Of all scenarios that the selected tests are about; these run once in a session."""
+    asked = set(running.asked_for(request.session, "conformance", "name"))
+    for row in running.asked_for(request.session, "conformance", "row"):
+        asked.update(differences.scenarios_of(row))
+    names = sorted(asked)
+    on_replicas = [name for name in names if setting.has_replicas(name)]
+    ours = [name for name in names if name not in on_replicas]
+
+    def make(root: pathlib.Path) -> None:
+        running.run_together(
+            (running.of_original(original, "conformance"), names, root / "original"),
+            (running.of_ours(tmp_path_factory, "conformance"), ours, root / "ours"),
+            (
+                running.of_ours(tmp_path_factory, "conformance", settings={"cpus": 2}),
+                on_replicas,
+                root / "ours",
+            ),
+        )
+
+    key = hashlib.sha256(repr(names).encode()).hexdigest()[:8]
+    return Observed(shared(tmp_path_factory, f"conformance-{key}", make), names)

@@ -1,0 +1,87 @@
+"""Surroundings of the conformance scenarios: here, their package is a legacy one.
+
+What a scenario takes says how often it runs, as a name each:
+
+- `model_dir` and `record`: once, `module.function`;
+- `for_tpu` besides: with either kind of estimator, `function-estimator` and `function-tpu`;
+- `side` besides, a `Place`: on a CPU, and with the suffixes `-tpu` and `-tpu2` as TPU code, which
+  the original runs on its CPU, and ours on one replica, or two.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Place(NamedTuple):
+    """Where a scenario runs: whether it is told that it is for a TPU, and replicas, 0 off TPU."""
+
+    for_tpu: bool
+    replicas: int
+
+
+KINDS: dict[str, dict[str, Any]] = {"-estimator": {"for_tpu": False}, "-tpu": {"for_tpu": True}}
+PLACES = {"": Place(False, 0), "-tpu": Place(True, 1), "-tpu2": Place(True, 2)}
+VARIANTS: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {
+    (): {"": {}},
+    ("for_tpu",): KINDS,
+    ("side",): {suffix: {"side": place} for suffix, place in PLACES.items()},
+}
+"""By what a scenario takes besides: the suffixes of its names, and what they give."""
+
+# An effect in model_fn happens on every replica.
+NOT_ONES = {"host_side.summaries_opened_by_the_model-tpu2"}
+
+
+@functools.cache
+def names() -> dict[str, tuple[str, dict[str, Any]]]:
+    """All scenarios, without importing them: `module.function`, and what it is given besides."""
+    found = {}
+    for path in sorted((HERE / "scenarios").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                taken = tuple(a.arg for a in node.args.args)
+                if taken[:2] == ("model_dir", "record") and taken[2:] in VARIANTS:
+                    name = f"{path.stem}.{node.name}"
+                    for suffix, given in VARIANTS[taken[2:]].items():
+                        found[name + suffix] = name, given
+    return {name: each for name, each in found.items() if name not in NOT_ONES}
+
+
+def has_replicas(name: str) -> bool:
+    """Whether a scenario needs more than one CPU here, of which a `TPUEstimator` takes all."""
+    place = names()[name][1].get("side")
+    return place is not None and place.replicas > 0
+
+
+@contextlib.contextmanager
+def scenarios(
+    side: str, settings: dict[str, Any], out: pathlib.Path
+) -> Iterator[Callable[[str], Callable[..., Any]]]:
+    """A function that gives a scenario by its name."""
+    sys.path.insert(0, str(HERE))
+    if settings.get("cpus"):
+        importlib.import_module("support.simulated_tpu.devices").split_cpu(settings["cpus"])
+    if side == "ours":
+        importlib.import_module("tpu_estimator_compat").install(["scenarios"])
+    else:
+        assert importlib.import_module("tensorflow").estimator.Estimator
+
+    def of(name: str) -> Callable[..., Any]:
+        path, given = names()[name]
+        module, _, function = path.partition(".")
+        if side == "original" and "side" in given:
+            given = {"side": given["side"]._replace(replicas=0)}
+        scenario = getattr(importlib.import_module(f"scenarios.{module}"), function)
+        return functools.partial(scenario, **given)
+
+    yield of

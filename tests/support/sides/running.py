@@ -1,0 +1,166 @@
+"""Sides: who runs the scenarios of a suite, under which settings; and their answers."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from support import TESTS, python_path
+from support.forks import PLAIN_KERNELS, Forks
+from support.original import Original
+
+MODULES = ("tensorflow", "tensorflow.compat.v1", "tpu_estimator_compat.tpu")
+"""What this package's process has imported before it forks."""
+
+ENVIRONMENT = {**PLAIN_KERNELS, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
+"""Of all sides."""
+
+HANG = 1500.0  # seconds, of a process; a scenario has a limit of its own
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a process is asked to do; see `driver`.
+
+    Attributes:
+      suite: a folder of the tests.
+      side: "original" or "ours".
+      settings: what the suite's `setting` goes by, as JSON has it.
+      names: scenarios.
+      out: the folder of the answers.
+      process: which of several processes it is.
+      limit: seconds that a scenario may take.
+      largest: values that a variable may have, to be noted with all of them.
+      keeps_homes: whether a scenario's files stay, in `NAME.home`.
+    """
+
+    suite: str
+    side: str
+    settings: Mapping[str, Any]
+    names: tuple[str, ...]
+    out: str
+    process: str
+    limit: float
+    largest: int
+    keeps_homes: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One that runs scenarios.
+
+    Attributes:
+      name: "original" or "ours".
+      forks: of a process that has imported TensorFlow.
+      suite: a folder of the tests.
+      settings: what the suite's `setting` goes by, as JSON has it.
+      environment: variables, besides those of all sides.
+      processes: how many at once; they wait more than they compute.
+      options: more fields of `Request`.
+    """
+
+    name: str
+    forks: Forks
+    suite: str
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    processes: int = 2
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def run(self, names: Iterable[str], out: pathlib.Path) -> None:
+        """Runs scenarios; `answer` gives what was observed.
+
+        Raises:
+            RuntimeError: A process ended outside of a scenario; its last words follow.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        options = {"limit": 120.0, "largest": 20, "keeps_homes": False, **self.options}
+        request = Request(
+            self.suite, self.name, self.settings, tuple(names), str(out), "", **options
+        )
+        count = min(self.processes, len(request.names))
+        with concurrent.futures.ThreadPoolExecutor(max(1, count)) as pool:
+            for done in [pool.submit(self._process, request) for _ in range(count)]:
+                done.result()
+
+    def _process(self, request: Request) -> None:
+        """A process at a time, until all names are taken; one that ended its process is noted."""
+        out = pathlib.Path(request.out)
+        while not all((out / f"{name}.taken").exists() for name in request.names):
+            process = uuid.uuid4().hex
+            asked = dataclasses.replace(request, process=process)
+            done = self.forks.run(
+                *("-m", "support.sides.driver"),
+                given=json.dumps(dataclasses.asdict(asked)),
+                cwd=out,  # modules in the working directory are legacy, which ours are not
+                env={
+                    **os.environ,
+                    "PYTHONPATH": python_path.joined(TESTS.parent, TESTS),
+                    "XDG_CACHE_HOME": str(out / "cache"),
+                    **ENVIRONMENT,
+                    **self.environment,
+                },
+                timeout=HANG,
+            )
+            with (out / "log").open("a") as log:
+                log.write(done.stdout + done.stderr)
+            if done.returncode:
+                self._note_the_end(request, process, done)
+
+    def _note_the_end(self, request: Request, process: str, done: Any) -> None:
+        out = pathlib.Path(request.out)
+        for name in request.names:
+            taken, answered = out / f"{name}.taken", out / f"{name}.json"
+            if taken.exists() and taken.read_text() == process and not answered.exists():
+                stacks = out / f"{name}.stacks"
+                slow = stacks.exists() and stacks.read_text()
+                how = f"Timeout after {request.limit:.0f} s" if slow else f"exit {done.returncode}"
+                answered.write_text(json.dumps({"ended": how, "log": done.stderr[-4000:]}))
+                return
+        raise RuntimeError(f"{self.name}: exit {done.returncode}\n{done.stderr[-4000:]}")
+
+
+def of_original(original: Original, suite: str, **fields: Any) -> Side:
+    """The original's side of a suite."""
+    return Side("original", original.forks, suite, **fields)
+
+
+def of_ours(tmp_path_factory: pytest.TempPathFactory, suite: str, **fields: Any) -> Side:
+    """A side of this package, of a suite; all have the same process to fork from."""
+    forks = Forks(tmp_path_factory, sys.executable, MODULES, PLAIN_KERNELS)
+    return Side("ours", forks, suite, **fields)
+
+
+def run_together(*runs: tuple[Side, Iterable[str], pathlib.Path]) -> None:
+    """Several sides run scenarios at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
+        for done in [pool.submit(side.run, names, out) for side, names, out in runs]:
+            done.result()
+
+
+@functools.cache
+def answer(out: pathlib.Path, name: str) -> dict[str, Any]:
+    """What a side observed of a scenario."""
+    found: dict[str, Any] = json.loads((out / f"{name}.json").read_text())
+    return found
+
+
+def asked_for(session: pytest.Session, suite: str, parameter: str) -> list[Any]:
+    """The values of a parameter that the selected tests of a suite have."""
+    given = {
+        item: item.callspec.params
+        for item in session.items
+        if TESTS / suite in item.path.parents and hasattr(item, "callspec")
+    }
+    found = [params[parameter] for params in given.values() if parameter in params]
+    return list(dict.fromkeys(found))
