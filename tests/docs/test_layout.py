@@ -16,6 +16,7 @@ OF_NO_ROOM = {
     "conformance",
     "docs",
     "examples",
+    "faults",
     "installing",
     "parity",
     "support",
