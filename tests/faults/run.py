@@ -14,6 +14,7 @@ import concurrent.futures
 import dataclasses
 import json
 import pathlib
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -123,7 +124,13 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add = parser.add_argument
     add("--tree", type=pathlib.Path, default=TREE, help="the checkout; this one by default")
-    add("--only", nargs="+", metavar="NAME", choices=[f.name for f in FAULTS], help="some faults")
+    add(
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        choices=[f.name for f in FAULTS],
+        help="some faults, in this order",
+    )
     add("--jobs", type=int, default=1, metavar="N", help="how many faults at the same time")
     add("--limit", type=float, metavar="SECONDS", help="of one stage")
     add("--out", type=pathlib.Path, help="a JSON file; what it has of other faults stays there")
@@ -149,7 +156,8 @@ def try_all(trial: Trial, arguments: argparse.Namespace) -> int:
     out, results = arguments.out, {}
     if out and out.exists():
         results = json.loads(out.read_text())
-    chosen = [f for f in FAULTS if not arguments.only or f.name in arguments.only]
+    by_name = {fault.name: fault for fault in FAULTS}
+    chosen = [by_name[name] for name in dict.fromkeys(arguments.only or by_name)]
     stages = [ROOM] if arguments.rooms_only else [SUITE] if arguments.suite_only else [ROOM, SUITE]
 
     def note(fault: Fault, found: dict[str, Any]) -> None:
@@ -193,6 +201,8 @@ def make_all(
 def main(words: list[str] | None = None) -> int:
     """The command; its exit status."""
     arguments = parse(words)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell has background jobs ignore the first
+        signal.signal(number, signal.default_int_handler)
     trial = Trial(arguments.tree.resolve(), arguments.limit, Processes())
     try:
         if arguments.check:
