@@ -197,6 +197,7 @@ FAULTS = (
         old="return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)",
         new="return self.strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)",
         shows="the loss of two replicas is twice as large",
+        beside=("modes", "estimator"),
     ),
     Fault(
         name="optimizers_add_up_instead_of_averaging",
@@ -205,6 +206,7 @@ FAULTS = (
         old="return compute(self, loss / replicas, *args, **kwargs)",
         new="return compute(self, loss, *args, **kwargs)",
         shows="under MirroredStrategy the learning rate is as many times too large",
+        beside=("modes", "estimator", "canned"),
     ),
     Fault(
         name="moving_averages_of_replicas_are_divided_by_the_others",
@@ -312,6 +314,7 @@ FAULTS = (
         old="    with run.in_graph():\n        monitored.close()\n",
         new="",
         shows="hooks of predict are not told of the end, and events are not written",
+        beside=("hooks",),
     ),
     Fault(
         name="the_last_host_calls_are_not_waited_for",
