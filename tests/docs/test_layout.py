@@ -46,7 +46,7 @@ def judged_by(test: pathlib.Path) -> str | None:
     """
     folder = PACKAGE / test.parent
     names = {path.stem for path in folder.glob("*.py")} | {folder.name}
-    names |= {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+    names |= {path.name for path in folder.iterdir() if path.is_dir()}
     subject = test.stem.removeprefix("test_")
     fitting = [name for name in names if subject == name or subject.startswith(f"{name}_")]
     return max(fitting, key=len, default=None)
