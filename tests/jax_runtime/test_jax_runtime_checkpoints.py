@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import RUNTIMES, on, variables
 from support.legacy_models import examples, make_model_fn, train_input_fn
+from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as estimator_lib
@@ -12,7 +13,7 @@ from tpu_estimator_compat import estimator as estimator_lib
 
 def shuffled_input_fn(params):
     data = tf.data.Dataset.from_tensor_slices(examples()).repeat().shuffle(64, seed=1)
-    return data.batch(params["batch_size"], drop_remainder=True)
+    return untuned(data.batch(params["batch_size"], drop_remainder=True))
 
 
 def assert_same(found, expected):

@@ -7,6 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import RUNTIMES, on, variables
 from support.legacy_models import adam, logits_of, train_input_fn
+from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 
@@ -26,7 +27,8 @@ def typed_input_fn(params):
     # More than 32 bits hold.
     features["int64"] = tf.constant(numbers + 2**40)
     features["float64"] = tf.constant(numbers + 1e-12)
-    return tf.data.Dataset.from_tensors((features, numbers.astype(np.float32))).repeat()
+    data = tf.data.Dataset.from_tensors((features, numbers.astype(np.float32)))
+    return untuned(data.repeat())
 
 
 def typed_model_fn(features, labels, mode, params):
@@ -106,7 +108,7 @@ def scalar_input_fn(params):
             tf.zeros([size], tf.int32),
         )
     )
-    return data
+    return untuned(data)
 
 
 def scalar_model_fn(features, labels, mode, params):

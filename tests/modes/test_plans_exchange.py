@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 
@@ -39,7 +40,7 @@ def model_fn(features, labels, mode, params):
 def input_fn(params):
     x = np.arange(8, dtype=np.float32)
     data = tf.data.Dataset.from_tensor_slices((x, x)).repeat()
-    return data.batch(params["batch_size"], drop_remainder=True)
+    return untuned(data.batch(params["batch_size"], drop_remainder=True))
 
 
 @pytest.fixture

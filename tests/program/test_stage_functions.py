@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.untuned import untuned
 from tensorflow.compiler.tf2xla.python import xla
 
 import tpu_estimator_compat as tpu
@@ -75,7 +76,7 @@ def input_fn(params):
     rng = np.random.RandomState(0)
     x, y = rng.randint(0, 8, 64).astype(np.int32), rng.rand(64).astype(np.float32)
     data = tf.data.Dataset.from_tensor_slices((x, y)).repeat()
-    return data.batch(params["batch_size"], drop_remainder=True)
+    return untuned(data.batch(params["batch_size"], drop_remainder=True))
 
 
 class Steps(tf1.train.SessionRunHook):
