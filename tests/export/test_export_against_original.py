@@ -14,11 +14,11 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import urllib.request
 
 import numpy as np
 import pytest
+from support.forks import Forks
 from support.sharing import shared
 
 from . import describe_saved_model as describe
@@ -35,27 +35,25 @@ NAMES += ["tpu_1", "tpu_averaged", "tpu_2", "tpu_2_nested", "tpu_2_unbatched"]
 NOT_BY_THE_ORIGINAL = ["tpu_only"]  # it wanted a TPU, to write variables next to a graph for one
 
 
-def run(python: str, script: str, *arguments: str) -> str:
-    """Runs a script of this directory and returns what it printed."""
-    command = [python, str(HERE / script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
+def run(forks: Forks, script: str, *arguments: str) -> None:
+    """Runs a script of this directory in a fork of an interpreter with TensorFlow."""
+    done = forks.run(HERE / script, *arguments, env=ENVIRONMENT, timeout=300)
     if done.returncode:
-        raise RuntimeError(f"{script} under {python}:\n{done.stderr[-3000:]}")
-    return done.stdout
+        raise RuntimeError(f"{script}:\n{done.stderr[-3000:]}")
 
 
-def export_both(python: str, root: pathlib.Path) -> None:
+def export_both(original: Forks, ours: Forks, root: pathlib.Path) -> None:
     """The exports of both sides, from checkpoints that the original trained."""
     models = str(root / "models")
-    for side, interpreter in (("original", python), ("ours", sys.executable)):
+    for side, forks in (("original", original), ("ours", ours)):
         place = ["--side", side, "--models", models, "--out", str(root / side)]
-        run(interpreter, "export_driver.py", *place, "--cases", ",".join(NAMES))
+        run(forks, "export_driver.py", *place, "--cases", ",".join(NAMES))
 
 
 @pytest.fixture
-def exports(original, tmp_path_factory):
+def exports(original, forks, tmp_path_factory):
     """`exports(side, case)` is the path of a SavedModel."""
-    make = functools.partial(export_both, original.python)
+    make = functools.partial(export_both, original.forks, forks)
     root = shared(tmp_path_factory, "exports", make)
 
     def path(side: str, case: str) -> str:
@@ -153,7 +151,7 @@ def can_load(loader: str, case) -> bool:
     return loader != "keras" or case.graphs == 1
 
 
-def ask(python: str, root: pathlib.Path, exports, cases, interpreter: str) -> None:
+def ask(forks: Forks, root: pathlib.Path, exports, cases, interpreter: str) -> None:
     """Answers of all SavedModels by all loaders of one interpreter, in `root`."""
     tasks = []
     for name in filter(lambda name: cases.CASES[name].served, NAMES):
@@ -168,16 +166,16 @@ def ask(python: str, root: pathlib.Path, exports, cases, interpreter: str) -> No
                 tasks.append({"path": path, "loader": loader, "requests": requests, "out": out})
     job = root / f"{interpreter}.json"
     job.write_text(json.dumps(tasks))
-    run(python, "serving_probe.py", "load", "--job", str(job))
+    run(forks, "serving_probe.py", "load", "--job", str(job))
 
 
 @pytest.fixture
-def answers(original, exports, cases, tmp_path_factory):
+def answers(original, forks, exports, cases, tmp_path_factory):
     """`answers(case, side, interpreter, loader)`: values by signature and output."""
 
     def make(root: pathlib.Path) -> None:
-        ask(original.python, root, exports, cases, "original")
-        ask(sys.executable, root, exports, cases, "ours")
+        ask(original.forks, root, exports, cases, "original")
+        ask(forks, root, exports, cases, "ours")
 
     root = shared(tmp_path_factory, "answers", make)
     return lambda *key: serving_probe.load(str(root / f"{'.'.join(key)}.npz"))
@@ -210,7 +208,7 @@ def assert_same(found, expected):
 
 @contextlib.contextmanager
 def server(python: str, models: pathlib.Path):
-    """A process that serves models over HTTP; yields its address."""
+    """A process of its own, to be killed, that serves models over HTTP; yields its address."""
     command = [python, str(HERE / "serving_probe.py"), "http", "--models", str(models)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     try:
