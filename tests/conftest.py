@@ -34,8 +34,18 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Tests of minutes come first: at the end, one process would have to wait for another."""
-    items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+    """Tests of minutes come first, then the core of parity, which fails for most that is wrong.
+
+    At the end, one process would have to wait for another that runs a test of minutes.
+    """
+
+    def place(item):
+        return (
+            item.get_closest_marker("minutes") is None,
+            not item.nodeid.startswith("tests/parity/test_core.py"),
+        )
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(tryfirst=True)

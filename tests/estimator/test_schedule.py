@@ -125,7 +125,7 @@ def evaluate_beside_a_chief(tmp_path, monkeypatch, caplog):
     """What exporters of an evaluator were asked, which ends by itself."""
     in_cluster(monkeypatch, "evaluator", chief=1)
     exporter = Exporter()
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="tensorflow"):
         namespace.train_and_evaluate(
             make_estimator(tmp_path),
             TrainSpec(train_input_fn, max_steps=30),
