@@ -31,27 +31,6 @@ class Calls(tf.train.SessionRunHook):
         self.count += 1
 
 
-@pytest.mark.parametrize("use_tpu", [False, True])
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_a_function_of_the_users_own_stops(tmp_path, strategy, use_tpu, replicas):
-    if not use_tpu and replicas > 1:
-        replicas = 1
-    estimator = make_estimator(tmp_path, use_tpu=use_tpu, train_distribute=strategy(replicas))
-    asked = []
-
-    def should_stop():
-        asked.append(True)
-        return len(asked) == 3
-
-    hook = experimental.make_early_stopping_hook(
-        estimator, should_stop, run_every_secs=None, run_every_steps=20
-    )
-    estimator.train(train_input_fn, hooks=[hook], max_steps=1000)
-    assert len(asked) == 3
-    assert 40 <= estimator.get_variable_value("global_step") <= 50
-    assert estimator.get_variable_value("signal_early_stopping/STOP")
-
-
 def test_the_hook_is_called_when_it_is_due_and_the_loop_runs_in_between(tmp_path):
     estimator = make_estimator(tmp_path, log_step_count_steps=None)
     hook = experimental.make_early_stopping_hook(

@@ -6,6 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
+from tpu_estimator_compat.estimator import experimental
 from tpu_estimator_compat.hooks.early_stopping import (
     StopAtCheckpointStepHook,
     read_eval_metrics,
@@ -40,3 +41,24 @@ def test_a_worker_stops_once_the_checkpoint_is_written(tmp_path):
     assert estimator.get_variable_value("global_step") == 8  # two steps more, waiting
     with pytest.raises(ValueError, match="last_step must be specified"):
         StopAtCheckpointStepHook(lambda: 0, None)
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_function_of_the_users_own_stops(tmp_path, strategy, use_tpu, replicas):
+    if not use_tpu and replicas > 1:
+        replicas = 1
+    estimator = make_estimator(tmp_path, use_tpu=use_tpu, train_distribute=strategy(replicas))
+    asked = []
+
+    def should_stop():
+        asked.append(True)
+        return len(asked) == 3
+
+    hook = experimental.make_early_stopping_hook(
+        estimator, should_stop, run_every_secs=None, run_every_steps=20
+    )
+    estimator.train(train_input_fn, hooks=[hook], max_steps=1000)
+    assert len(asked) == 3
+    assert 40 <= estimator.get_variable_value("global_step") <= 50
+    assert estimator.get_variable_value("signal_early_stopping/STOP")
