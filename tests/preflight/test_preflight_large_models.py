@@ -110,6 +110,7 @@ def test_bert(clients, tmp_path, sizes, parameters, of_layer, besides):
     assert layers == [4 * of_layer] * count
 
 
+@pytest.mark.full
 def test_bert_on_four_replicas(clients, tmp_path):
     """Its optimizer exchanges gradients, and its embeddings are products with one-hot vectors.
 
