@@ -3,8 +3,9 @@
     python tests/faults/run.py --tree ../before --out results.json
 
 The tests of the fault's room come first, as after a change of that room; where these are green,
-those of the rooms that are likely to notice, and then all other fast tests. A test that fails in a copy without the fault, too, catches nothing. Run it
-with the interpreter that has all that the tests want.
+those of the rooms that are likely to notice, and then all other fast tests. A test that fails in a
+copy without the fault, too, catches nothing. Run it with the interpreter that has all that the
+tests want.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if __name__ == "__main__":
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from faults.faults import FAULTS, MISSION, Fault
-from faults.running import Copy, Outcome, Processes, Stopped, copy_of
+from faults.running import Outcome, Processes, Stopped, copy_of
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 ROOM, BESIDE, SUITE = "room", "beside", "suite"
