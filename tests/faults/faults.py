@@ -61,7 +61,7 @@ class Fault:
       old: a text that is in the file exactly once.
       new: what takes its place.
       shows: what a user sees of it.
-      beside: other rooms whose tests are likely to notice: they run first in the whole suite.
+      beside: other rooms whose tests are likely to notice: they run next.
     """
 
     name: str

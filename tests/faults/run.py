@@ -3,8 +3,9 @@
     python tests/faults/run.py --tree ../before --out results.json
 
 The tests of the fault's room come first, as after a change of that room; where these are green,
-all other fast tests. A test that fails in a copy without the fault, too, catches nothing. Run it
-with the interpreter that has all that the tests want.
+those of the rooms that are likely to notice, and then all other fast tests. A test that fails in a
+copy without the fault, too, catches nothing. Run it with the interpreter that has all that the
+tests want.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ if __name__ == "__main__":
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from faults.faults import FAULTS, MISSION, Fault
-from faults.running import Copy, Outcome, Processes, Stopped, copy_of
+from faults.running import Outcome, Processes, Stopped, copy_of
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-ROOM, SUITE = "room", "suite"
+ROOM, BESIDE, SUITE = "room", "beside", "suite"
+STAGES = (ROOM, BESIDE, SUITE)
 SUITE_WORKERS = 2
 Results = dict[str, dict[str, Any]]
 
@@ -58,26 +60,16 @@ class Trial:
         with copy_of(self.tree, self.processes) as copy:
             copy.change(fault.file, fault.old, fault.new)
             for stage in stages:
-                outcome = self._stage(copy, fault, stage)
+                paths = rooms_of(stage, fault, copy.rooms())
+                workers = SUITE_WORKERS if stage == SUITE else 0
+                outcome = Outcome("green")
+                if paths:
+                    left_out = sorted(self.unfit)
+                    outcome = copy.test(paths, self.limit, workers=workers, but=left_out)
                 found[stage] = dataclasses.asdict(outcome)
                 if outcome.result != "green":
                     break
         return found
-
-    def _stage(self, copy: Copy, fault: Fault, stage: str) -> Outcome:
-        if stage == ROOM:
-            return copy.test([fault.room], self.limit, but=sorted(self.unfit))
-        first = [*fault.beside, *MISSION]
-        rest = sorted({*copy.rooms()} - {fault.room}, key=lambda room: _place(room, first))
-        # To collect all tests takes a while: not before it has to be.
-        likely, others = rest[: len(fault.beside)], rest[len(fault.beside) :]
-        seconds = 0.0
-        for paths in filter(None, (likely, others)):
-            outcome = copy.test(paths, self.limit, workers=SUITE_WORKERS, but=sorted(self.unfit))
-            seconds += outcome.seconds
-            if outcome.result != "green":
-                break
-        return dataclasses.replace(outcome, seconds=round(seconds, 1))
 
     def find_unfit(self, tests: list[str]) -> set[str]:
         """Those of `tests` that fail without a fault; they are left out from now on."""
@@ -92,17 +84,23 @@ class Trial:
         return found
 
 
-def _place(room: str, first: list[str]) -> tuple[int, str]:
-    return (first.index(room) if room in first else len(first), room)
+def rooms_of(stage: str, fault: Fault, rooms: list[str]) -> list[str]:
+    """Which of `rooms` a stage runs: those that no earlier one has run."""
+    if stage == ROOM:
+        return [fault.room]
+    if stage == BESIDE:
+        return list(fault.beside)
+    rest = [room for room in rooms if room not in (fault.room, *fault.beside)]
+    return sorted(rest, key=lambda room: (room not in MISSION, room))
 
 
 def caught_by(stages: dict[str, Any]) -> str:
-    """The stage that caught a fault: room, suite, none, or what else it came to."""
-    for stage in (ROOM, SUITE):
+    """The stage that caught a fault; "none", or what else it came to."""
+    for stage in STAGES:
         result = stages.get(stage, {}).get("result", "green")
         if result != "green":
             return stage if result == "failed" else f"{stage}: {result}"
-    return "none" if SUITE in stages else "not by room"
+    return "none" if SUITE in stages else "no room"
 
 
 def first_failed(stages: dict[str, Any]) -> str:
@@ -141,9 +139,8 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--jobs", type=int, default=1, metavar="N", help="how many faults at the same time")
     add("--limit", type=float, metavar="SECONDS", help="of one stage")
     add("--out", type=pathlib.Path, help="a JSON file; what it has of other faults stays there")
-    stage = parser.add_mutually_exclusive_group()
-    stage.add_argument("--rooms-only", action="store_true", help="leave the whole suite out")
-    stage.add_argument("--suite-only", action="store_true", help="leave the rooms out")
+    add("--rooms-only", action="store_true", help="leave the whole suite out")
+    add("--go-on", action="store_true", help="leave out stages that OUT has, and that were green")
     add("--check", action="store_true", help="run each room without a fault, and nothing else")
     return parser.parse_args(words)
 
@@ -165,37 +162,44 @@ def try_all(trial: Trial, arguments: argparse.Namespace) -> int:
         results = json.loads(out.read_text())
     by_name = {fault.name: fault for fault in FAULTS}
     chosen = [by_name[name] for name in dict.fromkeys(arguments.only or by_name)]
-    stages = [ROOM] if arguments.rooms_only else [SUITE] if arguments.suite_only else [ROOM, SUITE]
+    stages = [ROOM, BESIDE] if arguments.rooms_only else list(STAGES)
+
+    def green(fault: Fault) -> dict[str, Any]:
+        known = results.get(fault.name, {}).get("stages", {}) if arguments.go_on else {}
+        return {stage: it for stage, it in known.items() if it["result"] == "green"}
+
+    def make(fault: Fault) -> dict[str, Any]:
+        known = green(fault)
+        return {**known, **trial.make(fault, [stage for stage in stages if stage not in known])}
 
     def note(fault: Fault, found: dict[str, Any]) -> None:
-        known = results.get(fault.name, {}).get("stages", {}) if arguments.suite_only else {}
         described = {"room": fault.room, "file": fault.file, "kind": fault.kind}
-        results[fault.name] = {**described, "stages": {**known, **found}}
+        results[fault.name] = {**described, "stages": found}
         print(line(fault, results[fault.name]), flush=True)
         if out:
             out.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
     left = chosen
     while left:
-        make_all(trial, left, stages, arguments.jobs, note)
+        make_all(trial, make, left, arguments.jobs, note)
         blamed = {f.name: first_failed(results[f.name]["stages"]) for f in left}
         unfit = trial.find_unfit(sorted({test for test in blamed.values() if test}))
         left = [f for f in left if blamed[f.name] in unfit]
     print("\n" + table({f.name: results[f.name] for f in chosen}))
-    caught = [caught_by(results[f.name]["stages"]) in (ROOM, SUITE) for f in chosen]
+    caught = [caught_by(results[f.name]["stages"]) in STAGES for f in chosen]
     return 0 if all(caught) else 1
 
 
 def make_all(
     trial: Trial,
+    make: Callable[[Fault], dict[str, Any]],
     faults: list[Fault],
-    stages: list[str],
     jobs: int,
     note: Callable[[Fault, dict[str, Any]], None],
 ) -> None:
     """Makes faults, so many at a time, and calls `note` with what was found of each."""
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = {pool.submit(trial.make, fault, stages): fault for fault in faults}
+        tasks = {pool.submit(make, fault): fault for fault in faults}
         try:
             for task in concurrent.futures.as_completed(tasks):
                 note(tasks[task], task.result())
