@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import pathlib
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -14,23 +13,8 @@ from support.sides import running
 
 from . import differences, setting
 
-
-class Observed(Mapping[str, tuple[dict[str, Any], dict[str, Any]]]):
-    """Observations by scenario: the original's, and ours."""
-
-    def __init__(self, root: pathlib.Path, names: list[str]):
-        self.root, self.names = root, names
-
-    def __getitem__(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        return running.answer(self.root / "original", name), running.answer(
-            self.root / "ours", name
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
+Observed = dict[str, tuple[dict[str, Any], dict[str, Any]]]
+"""Observations by scenario: the original's, and ours."""
 
 
 @pytest.fixture(scope="session")
@@ -57,4 +41,8 @@ def observed(
         )
 
     key = hashlib.sha256(repr(names).encode()).hexdigest()[:8]
-    return Observed(shared(tmp_path_factory, f"conformance-{key}", make), names)
+    root = shared(tmp_path_factory, f"conformance-{key}", make)
+    return {
+        name: (running.answer(root / "original", name), running.answer(root / "ours", name))
+        for name in names
+    }

@@ -7,7 +7,6 @@ import pathlib
 import sys
 from typing import Any
 
-import pytest
 from support.sides import running
 from support.sides.comparing import Tolerance, Tolerances
 
@@ -41,14 +40,6 @@ def doing(
 def model_dir(out: pathlib.Path, name: str) -> str:
     """Where a run has left its checkpoints."""
     return str(out / f"{name}.home" / "model")
-
-
-def record(out: pathlib.Path, name: str) -> dict[str, Any]:
-    """What was observed of a run; fails if it failed."""
-    found = running.answer(out, name)
-    if "ended" in found or found["error"]:
-        pytest.fail(f"run {name!r} in {out}: {found.get('ended') or found['error']}", pytrace=False)
-    return found
 
 
 def variables(found: dict[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,9 @@ def test_one_step(trained, family):
 @pytest.mark.parametrize("family", REPLICAS)
 def test_losses(trained, family):
     """Of 50 steps, to 1e-5."""
-    found, expected = (runs.record(trained / r, family)["result"] for r in ("jax", "tensorflow"))
+    found, expected = (
+        running.completed(trained / r, family)["result"] for r in ("jax", "tensorflow")
+    )
     assert len(found["losses"]) == STEPS
     assert_none(differences(expected, found))
 
@@ -100,7 +102,7 @@ def test_the_original_goes_on_from_it(trained, theirs, tmp_path, family):
         for runtime in RUNTIMES
     }
     running.run_together(runs.doing(theirs, more, tmp_path))
-    found, expected = (runs.record(tmp_path, runtime) for runtime in ("jax", "tensorflow"))
+    found, expected = (running.completed(tmp_path, runtime) for runtime in ("jax", "tensorflow"))
     assert runs.step(found) == runs.FIRST + STEPS + MORE_STEPS
     assert runs.variables(found).keys() == runs.variables(expected).keys()
     losses = [each["result"] for each in (expected, found)]

@@ -66,7 +66,9 @@ def training(start: str, family: str) -> dict[str, Any]:
 @pytest.mark.parametrize("family", families.NAMES)
 def test_training(root, family):
     """All that is observed, of it: calls of model_fn, losses, checkpoints, results, predictions."""
-    original, ours = (runs.record(root / s, f"{family}.trained") for s in ("original", "ours"))
+    original, ours = (
+        running.completed(root / s, f"{family}.trained") for s in ("original", "ours")
+    )
     assert runs.step(original) == runs.FIRST + STEPS
     assert len(original["result"]["losses"]) == STEPS
     assert original["result"]["predictions"]
@@ -76,8 +78,8 @@ def test_training(root, family):
 @pytest.mark.parametrize("family", families.NAMES)
 def test_serving(root, family):
     """Of the original's checkpoint, results of evaluate and predict are the original's."""
-    original = runs.record(root / "original", f"{family}.trained")["result"]
-    ours = runs.record(root / "ours", f"{family}.serves")["result"]
+    original = running.completed(root / "original", f"{family}.trained")["result"]
+    ours = running.completed(root / "ours", f"{family}.serves")["result"]
     expected = {kind: original[kind] for kind in ("evaluate", "predictions")}
     assert_none(differences({"result": expected}, {"result": ours}, TOLERANCES))
 
@@ -87,6 +89,6 @@ def test_serving(root, family):
 def test_continuing(root, family, whose):
     """Either side goes on from a checkpoint, its own or the other's, as the other does."""
     name = f"{family}.continues_{whose}"
-    original, ours = (runs.record(root / side, name) for side in ("original", "ours"))
+    original, ours = (running.completed(root / side, name) for side in ("original", "ours"))
     assert runs.step(original) == runs.FIRST + STEPS + MORE_STEPS
     assert_none(differences(original, ours, TOLERANCES))

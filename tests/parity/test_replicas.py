@@ -68,7 +68,7 @@ def calls(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("count", COUNTS)
 def test_model_fn_sees_a_share(replicated, family, count):
     """Each replica's model_fn is told and given its share of the global batch."""
-    one, several = (calls(runs.record(replicated / str(n), family)) for n in (1, count))
+    one, several = (calls(running.completed(replicated / str(n), family)) for n in (1, count))
     assert several.keys() == one.keys()
     for mode, call in several.items():
         assert call["told"] == call["given"] == one[mode]["told"] // count, mode
@@ -79,7 +79,7 @@ def test_model_fn_sees_a_share(replicated, family, count):
 @pytest.mark.parametrize("count", [2, 4])
 def test_several_do_what_one_does(replicated, family, count):
     """Variables after 50 steps, slots included; evaluations of all checkpoints; predictions."""
-    one, several = (runs.record(replicated / str(n), family) for n in (1, count))
+    one, several = (running.completed(replicated / str(n), family) for n in (1, count))
     assert runs.step(one) == 2 + STEPS
     assert len(one["result"]["evaluate_by_checkpoint"]) > 2
     assert one["result"]["predictions"]

@@ -5,7 +5,6 @@ No TPU is involved: see `support.simulated_tpu.runtime` for what is simulated.
 
 from __future__ import annotations
 
-import pathlib
 from typing import Any
 
 import pytest
@@ -36,14 +35,6 @@ JAX_CASES = [(name, scenario) for name, each in ON_JAX.items() for scenario in e
 COMPARED = ("calls", "files", "events", "checkpoints")
 
 
-def answer(out: pathlib.Path, name: str) -> dict[str, Any]:
-    """What was observed of a scenario; fails if it failed."""
-    found = running.answer(out, name)
-    if "ended" in found or found["error"]:
-        pytest.fail(f"{name} in {out}: {found.get('ended') or found['error']}", pytrace=False)
-    return found
-
-
 def seen(found: dict[str, Any], scenario: str) -> dict[str, Any]:
     """What is compared, of what was observed; only CPUs train where the others refuse to."""
     return {kind: found[kind] for kind in COMPARED if kind == "calls" or scenario not in REFUSED}
@@ -52,8 +43,8 @@ def seen(found: dict[str, Any], scenario: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "scenario"), CASES)
 def test_cores_do_what_cpus_do(cores, cpus, name, scenario):
     configuration = CONFIGURATIONS[name]
-    on_cores = answer(cores(name), scenario)
-    on_cpus = answer(cpus(configuration.replicas), scenario)
+    on_cores = running.completed(cores(name), scenario)
+    on_cpus = running.completed(cpus(configuration.replicas), scenario)
     expected = seen(on_cpus, scenario)
     if configuration.hosts > 1:  # a scenario asks less of them
         asked = [call[0] for call in on_cores["calls"]]
@@ -74,8 +65,8 @@ MAY_BE_ON_HOST = {
 
 @pytest.mark.parametrize(("name", "scenario"), JAX_CASES)
 def test_devices_of_jax_do_what_cpus_do(jax_devices, cpus, name, scenario):
-    on_jax = answer(jax_devices, f"{name}.{scenario}")
-    on_cpus = answer(cpus(ON_JAX[name].replicas), scenario)
+    on_jax = running.completed(jax_devices, f"{name}.{scenario}")
+    on_cpus = running.completed(cpus(ON_JAX[name].replicas), scenario)
     if scenario in NOT_ON_JAX:
         assert not on_jax["calls"]
         return
@@ -90,5 +81,5 @@ NOT_ON_JAX = {"outside_compilation", "prints", "train_distribute"}
 @pytest.mark.parametrize("scenario", ["outside_compilation"])
 def test_marked_ops_run_on_the_host(cores, scenario):
     """The marks of `outside_compilation` reach TensorFlow's TPU code."""
-    clusters = answer(cores("four cores"), scenario)["result"]
+    clusters = running.completed(cores("four cores"), scenario)["result"]
     assert any("PyFunc" in cluster["on_host"] for cluster in clusters)

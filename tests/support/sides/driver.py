@@ -1,8 +1,17 @@
 """Runs scenarios of a suite one after another in one process, and notes what came of each.
 
 A script for a process of its own, under either interpreter: `python -m support.sides.driver`. It
-reads from stdin, as JSON, the fields of `running.Request`. Several processes may have the same
-request but for `process`: each takes the next name that none has taken, by making `NAME.taken`.
+reads from stdin, as JSON:
+
+  suite: a folder of the tests, and its `settings`.
+  side: "original" or "ours".
+  names: scenarios.
+  out: the folder of the answers.
+  process: which of several processes it is that have the same names; each takes the next that none
+    has taken, by making `NAME.taken`.
+  limit: seconds that a scenario may take.
+  largest: values that a variable may have, to be noted with all of them.
+  keeps_homes: whether a scenario's files stay, in `NAME.home`.
 
 `out` gets a `NAME.json` for each when it is done. A scenario that takes longer than the limit ends
 the process with status 1, after the stacks of its threads are in `NAME.stacks`. The process also

@@ -28,31 +28,8 @@ ENVIRONMENT = {**PLAIN_KERNELS, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVIC
 HANG = 1500.0  # seconds, of a process; a scenario has a limit of its own
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What a process is asked to do; see `driver`.
-
-    Attributes:
-      suite: a folder of the tests.
-      side: "original" or "ours".
-      settings: what the suite's `setting` goes by, as JSON has it.
-      names: scenarios.
-      out: the folder of the answers.
-      process: which of several processes it is.
-      limit: seconds that a scenario may take.
-      largest: values that a variable may have, to be noted with all of them.
-      keeps_homes: whether a scenario's files stay, in `NAME.home`.
-    """
-
-    suite: str
-    side: str
-    settings: Mapping[str, Any]
-    names: tuple[str, ...]
-    out: str
-    process: str
-    limit: float
-    largest: int
-    keeps_homes: bool
+OPTIONS = {"limit": 120.0, "largest": 20, "keeps_homes": False}
+"""Of requests, where a side has no others: see `driver`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +43,7 @@ class Side:
       settings: what the suite's `setting` goes by, as JSON has it.
       environment: variables, besides those of all sides.
       processes: how many at once; they wait more than they compute.
-      options: more fields of `Request`.
+      options: in place of `OPTIONS`.
     """
 
     name: str
@@ -84,24 +61,20 @@ class Side:
             RuntimeError: A process ended outside of a scenario; its last words follow.
         """
         out.mkdir(parents=True, exist_ok=True)
-        options = {"limit": 120.0, "largest": 20, "keeps_homes": False, **self.options}
-        request = Request(
-            self.suite, self.name, self.settings, tuple(names), str(out), "", **options
-        )
-        count = min(self.processes, len(request.names))
+        fields = {"suite": self.suite, "side": self.name, "settings": self.settings}
+        request = {**OPTIONS, **self.options, **fields, "names": list(names), "out": str(out)}
+        count = min(self.processes, len(request["names"]))
         with concurrent.futures.ThreadPoolExecutor(max(1, count)) as pool:
-            for done in [pool.submit(self._process, request) for _ in range(count)]:
+            for done in [pool.submit(self._process, request, out) for _ in range(count)]:
                 done.result()
 
-    def _process(self, request: Request) -> None:
+    def _process(self, request: dict[str, Any], out: pathlib.Path) -> None:
         """A process at a time, until all names are taken; one that ended its process is noted."""
-        out = pathlib.Path(request.out)
-        while not all((out / f"{name}.taken").exists() for name in request.names):
+        while not all((out / f"{name}.taken").exists() for name in request["names"]):
             process = uuid.uuid4().hex
-            asked = dataclasses.replace(request, process=process)
             done = self.forks.run(
                 *("-m", "support.sides.driver"),
-                given=json.dumps(dataclasses.asdict(asked)),
+                given=json.dumps({**request, "process": process}),
                 cwd=out,  # modules in the working directory are legacy, which ours are not
                 env={
                     **os.environ,
@@ -115,16 +88,14 @@ class Side:
             with (out / "log").open("a") as log:
                 log.write(done.stdout + done.stderr)
             if done.returncode:
-                self._note_the_end(request, process, done)
+                self._note_the_end(out, process, done)
 
-    def _note_the_end(self, request: Request, process: str, done: Any) -> None:
-        out = pathlib.Path(request.out)
-        for name in request.names:
-            taken, answered = out / f"{name}.taken", out / f"{name}.json"
-            if taken.exists() and taken.read_text() == process and not answered.exists():
-                stacks = out / f"{name}.stacks"
+    def _note_the_end(self, out: pathlib.Path, process: str, done: Any) -> None:
+        for taken in out.glob("*.taken"):
+            answered, stacks = (taken.with_suffix(suffix) for suffix in (".json", ".stacks"))
+            if taken.read_text() == process and not answered.exists():
                 slow = stacks.exists() and stacks.read_text()
-                how = f"Timeout after {request.limit:.0f} s" if slow else f"exit {done.returncode}"
+                how = "it took too long" if slow else f"exit {done.returncode}"
                 answered.write_text(json.dumps({"ended": how, "log": done.stderr[-4000:]}))
                 return
         raise RuntimeError(f"{self.name}: exit {done.returncode}\n{done.stderr[-4000:]}")
@@ -152,6 +123,15 @@ def run_together(*runs: tuple[Side, Iterable[str], pathlib.Path]) -> None:
 def answer(out: pathlib.Path, name: str) -> dict[str, Any]:
     """What a side observed of a scenario."""
     found: dict[str, Any] = json.loads((out / f"{name}.json").read_text())
+    return found
+
+
+def completed(out: pathlib.Path, name: str) -> dict[str, Any]:
+    """The same of a scenario that is to end well; fails with how it ended if not."""
+    found = answer(out, name)
+    if "ended" in found or found["error"]:
+        told = found.get("ended") or found["error"]
+        pytest.fail(f"{name!r}, whose log is in {out}: {told}", pytrace=False)
     return found
 
 
