@@ -16,7 +16,7 @@ from support import python_path
 from support.forks import Forks
 from support.untuned import untuned_replicas
 
-pytest_plugins = ["support.original", "support.client_packages"]
+pytest_plugins = ["support.original", "support.client_packages", "support.source_trees"]
 
 LOGICAL_CPUS = 4
 

@@ -9,17 +9,7 @@ from support.legacy_models import (
     train_input_fn,
 )
 
-
-def damage(model_dir, step, kind):
-    data = model_dir / f"model.ckpt-{step}.data-00000-of-00001"
-    if kind == "cut":
-        data.write_bytes(data.read_bytes()[:20])
-    elif kind == "flipped":
-        data.write_bytes(bytes(b ^ 255 for b in data.read_bytes()))
-    elif kind == "no data":
-        data.unlink()
-    else:
-        (model_dir / f"model.ckpt-{step}.index").unlink()
+from .damages import damage
 
 
 def test_a_checkpoint_that_the_caller_named_is_no_other(tmp_path):

@@ -13,23 +13,6 @@ from tpu_estimator_compat.__main__ import main
 DEAD = "import tensorflow as tf\nx = tf.contrib.tpu.TPUConfig()\n"
 
 
-@pytest.fixture
-def tree(tmp_path, monkeypatch):
-    """Makes files, and goes to their folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def make(**files):
-        for name, text in files.items():
-            path = tmp_path / (name.replace("__", "/") + ".py")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(text, bytes):
-                path.write_bytes(text)
-            else:
-                path.write_text(text)
-
-    return make
-
-
 def test_nothing_dead(tree, capsys):
     tree(a="import tensorflow as tf\n")
     assert main(["scan", "."]) == 0

@@ -15,20 +15,9 @@ from tpu_estimator_compat.hooks.early_stopping import (
     StopWithChiefHook,
 )
 
+from .idle_hook import Calls
+
 experimental = namespace.experimental
-
-
-class Calls(tf.train.SessionRunHook):
-    """Counts its turns, and asks for none."""
-
-    def __init__(self):
-        self.count = 0
-
-    def steps_until_control(self, global_step):
-        return None
-
-    def after_run(self, run_context, run_values):
-        self.count += 1
 
 
 def test_the_hook_is_called_when_it_is_due_and_the_loop_runs_in_between(tmp_path):

@@ -13,20 +13,9 @@ from tpu_estimator_compat.hooks.early_stopping import (
     read_eval_metrics,
 )
 
+from .idle_hook import Calls
+
 experimental = namespace.experimental
-
-
-class Calls(tf.train.SessionRunHook):
-    """Counts its turns, and asks for none."""
-
-    def __init__(self):
-        self.count = 0
-
-    def steps_until_control(self, global_step):
-        return None
-
-    def after_run(self, run_context, run_values):
-        self.count += 1
 
 
 @pytest.mark.parametrize("use_tpu", [False, True])

@@ -9,20 +9,7 @@ from tpu_estimator_compat.spec import HostCallHook, TPUEstimatorSpec
 v1 = tf.compat.v1
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as built:
-        yield built
-
-
-@pytest.fixture
-def loss():
-    return tf.constant(1.0)
-
-
-@pytest.fixture
-def values():
-    return tf.constant([1.0, 2.0, 6.0])
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def test_host_call_runs_at_every_step_in_every_mode(loss):

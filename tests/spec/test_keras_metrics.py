@@ -34,12 +34,6 @@ def mean_on_graph(library):
     return metric, values
 
 
-@pytest.fixture
-def graph():
-    with tf.Graph().as_default() as built:
-        yield built
-
-
 @pytest.fixture(params=[keras, tf_keras], ids=["keras3", "tf_keras"])
 def library(request):
     return request.param

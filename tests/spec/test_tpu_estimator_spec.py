@@ -11,20 +11,7 @@ from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
 v1 = tf.compat.v1
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as built:
-        yield built
-
-
-@pytest.fixture
-def loss():
-    return tf.constant(1.0)
-
-
-@pytest.fixture
-def values():
-    return tf.constant([1.0, 2.0, 6.0])
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def mean_of(values):

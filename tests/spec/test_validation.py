@@ -8,15 +8,7 @@ from tpu_estimator_compat.spec import EstimatorSpec
 v1 = tf.compat.v1
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as built:
-        yield built
-
-
-@pytest.fixture
-def loss():
-    return tf.constant(1.0)
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 @pytest.fixture

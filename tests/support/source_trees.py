@@ -1,4 +1,4 @@
-"""`tree` makes files."""
+"""Trees of source files: the fixture `tree`, visible to every test."""
 
 import pytest
 
