@@ -9,15 +9,7 @@ from support.legacy_models import logits_of, make_estimator, make_model_fn, trai
 
 from tpu_estimator_compat import estimator as tf_estimator
 
-
-def checkpoint_steps(model_dir) -> list[int]:
-    names = [n for n in os.listdir(model_dir) if n.endswith(".index")]
-    return sorted(int(n.split("-")[1].split(".")[0]) for n in names)
-
-
-def _gradient_descent(loss, params=None):
-    step = tf.train.get_global_step()
-    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+from .training import checkpoint_steps, gradient_descent
 
 
 def test_files_are_named_as_the_original_named_them(tmp_path):
@@ -96,7 +88,7 @@ def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
                 loss=loss,
                 eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, -1))},
             )
-        return tf_estimator.EstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
+        return tf_estimator.EstimatorSpec(mode, loss=loss, train_op=gradient_descent(loss))
 
     def input_fn():
         return train_input_fn({"batch_size": 16})
@@ -104,7 +96,7 @@ def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
     plain = tf_estimator.Estimator(model_fn, model_dir=tmp_path)
     plain.train(input_fn, steps=40)
     expected = plain.evaluate(input_fn, steps=4)
-    other = make_estimator(tmp_path, make_model_fn(_gradient_descent))
+    other = make_estimator(tmp_path, make_model_fn(gradient_descent))
     result = other.evaluate(train_input_fn, steps=4)
     assert result == expected
     other.train(train_input_fn, steps=2)

@@ -1,7 +1,5 @@
 """First values from checkpoints: warm starts, init_from_checkpoint, scaffolds."""
 
-import os
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -11,15 +9,7 @@ import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat import layers
 
-
-def checkpoint_steps(model_dir) -> list[int]:
-    names = [n for n in os.listdir(model_dir) if n.endswith(".index")]
-    return sorted(int(n.split("-")[1].split(".")[0]) for n in names)
-
-
-def _gradient_descent(loss, params=None):
-    step = tf.train.get_global_step()
-    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+from .training import checkpoint_steps, gradient_descent
 
 
 def test_init_from_checkpoint_in_model_fn_and_scaffold_fn(tmp_path):
@@ -149,7 +139,7 @@ def test_moving_averages_are_restored_in_evaluation(tmp_path):
         average = tf.train.ExponentialMovingAverage(0.5)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         if mode == tpu.ModeKeys.TRAIN:
-            with tf.control_dependencies([_gradient_descent(loss)]):
+            with tf.control_dependencies([gradient_descent(loss)]):
                 train_op = average.apply(tf.trainable_variables())
             return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
         hidden = tf.trainable_variables()[0]

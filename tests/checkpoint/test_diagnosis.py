@@ -1,22 +1,12 @@
 """Checkpoints that do not fit the model: variables and shapes are named."""
 
-import os
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 
-
-def checkpoint_steps(model_dir) -> list[int]:
-    names = [n for n in os.listdir(model_dir) if n.endswith(".index")]
-    return sorted(int(n.split("-")[1].split(".")[0]) for n in names)
-
-
-def _gradient_descent(loss, params=None):
-    step = tf.train.get_global_step()
-    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+from .training import checkpoint_steps, gradient_descent
 
 
 def test_another_shape_in_the_checkpoint_names_variable_and_both_shapes(tmp_path):
@@ -28,7 +18,7 @@ def test_another_shape_in_the_checkpoint_names_variable_and_both_shapes(tmp_path
         output = tf.get_variable("output", [9, 3])
         logits = tf.matmul(tf.matmul(features, hidden), output)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=gradient_descent(loss))
 
     with pytest.raises(ValueError, match=r"'hidden' has shape \(4, 9\).*\(4, 8\) in the check"):
         make_estimator(tmp_path, wider).train(train_input_fn, steps=1)
@@ -41,7 +31,7 @@ def test_a_variable_missing_from_the_checkpoint_is_named(tmp_path):
     def more(features, labels, mode, params):
         extra = tf.get_variable("extra", [], initializer=tf.zeros_initializer())
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features)) + extra
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=gradient_descent(loss))
 
     with pytest.raises(tf.errors.NotFoundError, match="Variable 'extra' is not in the checkpoint"):
         make_estimator(tmp_path, more).train(train_input_fn, steps=1)

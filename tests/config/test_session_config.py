@@ -1,7 +1,5 @@
 """Session configs: what they ask for, and what they are by default."""
 
-import json
-
 import pytest
 import tensorflow as tf
 
@@ -10,21 +8,7 @@ from tpu_estimator_compat.config import RunConfig, TPURunConfig, default_session
 v1 = tf.compat.v1
 
 
-CLUSTER = {"chief": ["c:1"], "ps": ["p:1", "p:2"], "worker": ["w:1", "w:2", "w:3"]}
-
-
 BOTH = pytest.mark.parametrize("run_config", [RunConfig, TPURunConfig], ids=["plain", "tpu"])
-
-
-@pytest.fixture
-def tf_config(monkeypatch):
-    """`tf_config(kind, index, cluster)` sets TF_CONFIG."""
-
-    def set_to(kind, index, cluster=CLUSTER):
-        value = {"cluster": cluster, "task": {"type": kind, "index": index}}
-        monkeypatch.setenv("TF_CONFIG", json.dumps(value))
-
-    return set_to
 
 
 def jit_session_config(level):

@@ -1,23 +1,8 @@
 """TF_CONFIG: which task of which cluster this is."""
 
-import json
-
 import pytest
 
 from tpu_estimator_compat.config import RunConfig
-
-CLUSTER = {"chief": ["c:1"], "ps": ["p:1", "p:2"], "worker": ["w:1", "w:2", "w:3"]}
-
-
-@pytest.fixture
-def tf_config(monkeypatch):
-    """`tf_config(kind, index, cluster)` sets TF_CONFIG."""
-
-    def set_to(kind, index, cluster=CLUSTER):
-        value = {"cluster": cluster, "task": {"type": kind, "index": index}}
-        monkeypatch.setenv("TF_CONFIG", json.dumps(value))
-
-    return set_to
 
 
 def test_worker_in_a_cluster(tf_config):
