@@ -38,8 +38,6 @@ Tolerances = tuple[tuple[str, Tolerance], ...]
 """By patterns of places, the first that fits."""
 
 CLOSE: Tolerances = (("*", Tolerance(1e-5)),)
-ROUNDING = 2.0**-23
-"""A float32's, of the largest number of an array: sums of such numbers are no nearer."""
 
 DIGITS = 3  # the shortest text of a float32 has 7 to 9 digits, that of a float64 up to 17
 
@@ -93,7 +91,7 @@ def _of_arrays(
     allowed = within.relative * (largest if within.of_largest else np.abs(values))
     apart = np.abs(others - values)
     if np.array_equal(values[~finite], others[~finite], equal_nan=True) and np.all(
-        (apart <= allowed + within.absolute + ROUNDING * largest)[finite]
+        (apart <= allowed + within.absolute)[finite]
     ):
         return []
     apart_most = np.max(apart, initial=0.0, where=finite)
