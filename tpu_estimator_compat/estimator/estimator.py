@@ -297,7 +297,7 @@ class Estimator(Exporting):
         topology = input_mode.topology
         loop = rules.loop(topology)
         if input_fn is not None:
-            self._train_spec = rules.feed(input_fn, input_mode).element_spec
+            self._train_spec = rules.element_spec(input_fn, input_mode)
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
             # Keras makes last batches of other sizes: static shapes are a compiler's own demand.

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.inputs import queues
-
 InputFn = Callable[[], Any]
 _QUEUED = "tpu_estimator_compat/queued_input"  # a collection
 
@@ -121,6 +119,7 @@ def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> A
         dataset = dataset.shuffle(max(shuffle_buffer, size))
     # Batches run over the end of an epoch; only without an end are all of them full.
     dataset = dataset.repeat(epochs).batch(size, drop_remainder=epochs is None)
+    dataset = dataset.prefetch(tf.data.AUTOTUNE)
     if tf.executing_eagerly():
         return dataset
     iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
@@ -136,7 +135,8 @@ def note_queued(graph: tf.Graph) -> None:
 
 def are_queued(graph: tf.Graph) -> bool:
     """Whether input in a graph came off a queue in TensorFlow 1: it ends by itself."""
-    return bool(queues.runners(graph) or graph.get_collection(_QUEUED))
+    runners = graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS)
+    return bool(runners or graph.get_collection(_QUEUED))
 
 
 def _check_shuffle(shuffle: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import inputs
@@ -16,9 +16,10 @@ from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation
 from tpu_estimator_compat.model_fn.calling import call_model_fn, input_arguments
-from tpu_estimator_compat.modes.captured_mode import CapturedMode, prepare
+from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store, prepare
+from tpu_estimator_compat.program.capture import Element, new_graph, placeholders
 from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 from tpu_estimator_compat.topology import Topology, TPUStrategy
 
 ModelFn = Callable[..., Any]
@@ -76,16 +77,23 @@ class PlainRules:
             return IterationsPerLoopCounter(self.config.train_distribute.steps_per_run, "count")
         return None
 
-    def feed(self, input_fn: InputFn, input_mode: InputMode) -> inputs.DeployedInput:
-        """Calls input_fn, as often as it is to be called."""
-        datasets = []
+    def element_spec(self, input_fn: InputFn, input_mode: InputMode) -> Any:
+        """What one replica is fed: structure of `tf.TypeSpec`s. Calls input_fn."""
+        with new_graph(self.config.tf_random_seed):
+            return self._feed(input_fn, input_mode, new_store(input_mode.topology)).element_spec
+
+    def _feed(
+        self, input_fn: InputFn, input_mode: InputMode, store: VariableStore
+    ) -> inputs.DeployedInput:
+        """Calls input_fn in the default graph, as often as it is to be called."""
+        found = []
         for call in input_mode.invocations():
             arguments = self._input_arguments(input_fn, input_mode, call)
-            make = functools.partial(input_fn, **arguments)
-            dataset = inputs.call_input_fn(make, seed=self.config.tf_random_seed)
-            input_mode.check_dataset(dataset)
-            datasets.append(dataset)
-        return inputs.feed(datasets, input_mode)
+            called = inputs.call_input_fn(functools.partial(input_fn, **arguments), store)
+            input_mode.check_called(called)
+            found.append(called)
+        compiled = input_mode.topology.compiles_steps or self.config.jit_compile
+        return inputs.feed(found, input_mode, in_step=not compiled)
 
     def capture(
         self,
@@ -93,7 +101,6 @@ class PlainRules:
         element_spec: Any,
         store: VariableStore | None = None,
         check_shapes: bool = True,
-        names: Sequence[str] = (),
     ) -> CapturedMode:
         """Calls model_fn for a graph that replicas run.
 
@@ -102,8 +109,33 @@ class PlainRules:
           element_spec: what one of them is fed: structure of `tf.TypeSpec`s.
           store: live variables to go on with; None for new ones.
           check_shapes: whether shapes must be static, where the rules of TPU execution hold.
-          names: of the element's tensors, as `DeployedInput` knows them.
         """
+        # A store that is there already is that of a keras_model(), which has tables whole.
+        tables = self._tables(input_mode, check_shapes, sharded=store is None)
+        store = store or new_store(input_mode.topology)
+        with new_graph(self.config.tf_random_seed):
+            return self._capture(input_mode, placeholders(element_spec), store, tables, check_shapes)
+
+    def prepare(
+        self, input_fn: InputFn, input_mode: InputMode
+    ) -> tuple[CapturedMode, inputs.DeployedInput]:
+        """Calls input_fn and model_fn, in one graph."""
+        store = new_store(input_mode.topology)
+        trains = input_mode.mode == ModeKeys.TRAIN
+        with new_graph(self.config.tf_random_seed, reads_step=trains):
+            feed = self._feed(input_fn, input_mode, store)
+            tables = self._tables(input_mode, check_shapes=True, sharded=True)
+            run = self._capture(input_mode, feed.element(), store, tables, check_shapes=True)
+        return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
+
+    def _capture(
+        self,
+        input_mode: InputMode,
+        element: Element,
+        store: VariableStore,
+        tables: CapturedTables | None,
+        check_shapes: bool,
+    ) -> CapturedMode:
         return prepare(
             lambda features, labels: self._call_model_fn(
                 features, labels, input_mode, check_shapes
@@ -111,11 +143,9 @@ class PlainRules:
             input_mode.mode,
             self.config,
             input_mode.topology,
-            element_spec,
+            element,
             store,
-            # A store that is there already is that of a keras_model(), which has tables whole.
-            tables=self._tables(input_mode, check_shapes, sharded=store is None),
-            names=names,
+            tables=tables,
         )
 
     def _tables(
@@ -123,14 +153,6 @@ class PlainRules:
     ) -> CapturedTables | None:
         """The embedding tables of a graph that is about to be captured; None for none."""
         return None
-
-    def prepare(
-        self, input_fn: InputFn, input_mode: InputMode
-    ) -> tuple[CapturedMode, inputs.DeployedInput]:
-        """Calls input_fn and model_fn."""
-        feed = self.feed(input_fn, input_mode)
-        run = self.capture(input_mode, feed.element_spec, names=feed.names)
-        return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
 
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
         """Calls model_fn for a graph that this machine could run."""

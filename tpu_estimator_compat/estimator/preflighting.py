@@ -133,7 +133,7 @@ class _Mode:
 
     def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
         rules, input_mode = self._placed(topology, share)
-        return rules.feed(self._input_fn, input_mode).element_spec
+        return rules.element_spec(self._input_fn, input_mode)
 
     def capture(
         self, topology: PlannedTopology, element_spec: Any, share: int | None

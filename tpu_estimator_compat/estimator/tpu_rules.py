@@ -30,6 +30,7 @@ from tpu_estimator_compat.model_fn.calling import (
 )
 from tpu_estimator_compat.model_fn.context import TPUContext
 from tpu_estimator_compat.modes.captured_mode import CapturedMode, model_arguments
+from tpu_estimator_compat.program.capture import Element
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import workers
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
@@ -95,17 +96,16 @@ class TPURules(PlainRules):
             return None
         return parse_iterations_per_loop(self.tpu_config.iterations_per_loop)
 
-    def capture(
+    def _capture(
         self,
         input_mode: InputMode,
-        element_spec: Any,
-        store: VariableStore | None = None,
-        check_shapes: bool = True,
-        names: Sequence[str] = (),
+        element: Element,
+        store: VariableStore,
+        tables: CapturedTables | None,
+        check_shapes: bool,
     ) -> CapturedMode:
-        """As `PlainRules.capture`."""
-        partition = self._partition(input_mode, element_spec)
-        run = super().capture(input_mode, element_spec, store, check_shapes, names)
+        partition = self._partition(input_mode, element.spec)
+        run = super()._capture(input_mode, element, store, tables, check_shapes)
         return dataclasses.replace(run, partition=partition)
 
     def _tables(

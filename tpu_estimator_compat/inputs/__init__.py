@@ -1,14 +1,14 @@
 """From a legacy input_fn to the elements that replicas are fed."""
 
-from tpu_estimator_compat.inputs.calling import Featureless, call_input_fn
+from tpu_estimator_compat.inputs.calling import CalledInput, call_input_fn
 from tpu_estimator_compat.inputs.deployment import DeployedInput, context, feed
 from tpu_estimator_compat.inputs.disposal import Disposal
 from tpu_estimator_compat.inputs.partitioning import log_fallback, partition_dims
 
 __all__ = [
+    "CalledInput",
     "DeployedInput",
     "Disposal",
-    "Featureless",
     "call_input_fn",
     "context",
     "feed",

@@ -1,164 +1,188 @@
-"""Calls an input_fn in a TF1 graph of its own and turns what it returns into a dataset.
+"""Calls an input_fn in the graph that model_fn goes on with, and says what its elements are.
 
-An input_fn may return a Dataset, tensors of a one-shot or initializable iterator, or bare tensors;
-it may make hash tables and random ops. All of that is legal only in a graph, so it gets one. A
-Dataset comes back as its variant tensor, evaluated once; tensors become a dataset that runs the
-pruned graph again for every element, or where queues are, a session on all of it; where they are
-made of placeholders, one of what hooks feed.
+An input_fn may return a Dataset, tensors of an iterator, or bare tensors; it may make variables,
+hash tables, queues and random ops. The original made all of it a part of one graph. So do we: what
+is upstream of the element's tensors is the input's, all else is the step's.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.data.ops import dataset_ops
 
-from tpu_estimator_compat.inputs import feature_keys, fed, queues
-from tpu_estimator_compat.program import graph_building, graph_def
+from tpu_estimator_compat.inputs import feature_keys
+from tpu_estimator_compat.program import graph_building, graph_def, graph_ops
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
-from tpu_estimator_compat.program.session import GraphSession, HostFunction
+from tpu_estimator_compat.program.session import HostFunction
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
 
+_PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+_QUEUES = frozenset(
+    {"FIFOQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2", "RandomShuffleQueueV2"}
+)
+_STATE = frozenset(
+    {
+        "VarHandleOp",
+        "MutableHashTableV2",
+        "MutableHashTableOfTensorsV2",
+        "MutableDenseHashTableV2",
+    }
+)
 
-class Featureless(NamedTuple):
-    """An element of an input that holds nothing: model_fn makes its own.
+
+class CalledInput:
+    """What a call of input_fn returned.
+
+    Args:
+      result: it.
+      graph: the graph in which input_fn was called.
+      store: the live variables and resources of that graph.
 
     Attributes:
-      features: what input_fn returned for features: an empty dict; () stands for None.
-      tick: what moves through the pipeline instead, a scalar.
+      result, graph, store: the same.
     """
 
-    features: Any
-    tick: Any
+    def __init__(self, result: Any, graph: tf.Graph, store: VariableStore):
+        self.result, self.graph, self.store = result, graph, store
+        self._structure = None if self.is_dataset else _of_tensors(result, graph)
+
+    @property
+    def is_dataset(self) -> bool:
+        """Whether input_fn returned a Dataset."""
+        return isinstance(self.result, tf.data.Dataset)
+
+    @functools.cached_property
+    def element_spec(self) -> Any:
+        """What an element of `dataset` is: structure of `tf.TypeSpec`s."""
+        if self.is_dataset:
+            return self.result.element_spec
+        return tf.nest.map_structure(tf.type_spec_from_value, self._structure)
+
+    @property
+    def runs_python(self) -> bool:
+        """Whether Python code, such as a generator or a queue runner, makes elements."""
+        return self._has(_PYTHON_OPS) or (not self.is_dataset and self._has(_QUEUES))
+
+    @property
+    def has_state(self) -> bool:
+        """Whether elements are made of variables, or of tables that can be written to."""
+        return self._has(_STATE)
+
+    @property
+    def has_end(self) -> bool:
+        """Whether its data may end: they come from a Dataset or from a queue."""
+        if self.is_dataset or self.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
+            return True
+        return any(
+            t.op.type == "IteratorGetNext" for t in self._tensors if isinstance(t, tf.Tensor)
+        )
+
+    def _has(self, types: frozenset[str]) -> bool:
+        ops = graph_ops.ancestors([t.op for t in self._tensors], ())
+        return graph_def.has_types(self.graph, ops, types)
+
+    @functools.cached_property
+    def _tensors(self) -> list[tf.Tensor]:
+        """The tensors by which elements are made: flat ones, or a Dataset's variant."""
+        if self.is_dataset:
+            with self.graph.as_default():
+                return [self.result._variant_tensor]
+        return tf.nest.flatten(self._structure, expand_composites=True)
+
+    def element(self) -> Any:
+        """The element in the default graph: features, or (features, labels).
+
+        Of a Dataset, an iterator's that is made here, as the original made it.
+        """
+        if self.is_dataset:
+            return tf.compat.v1.data.make_initializable_iterator(self.result).get_next()
+        return self._structure
+
+    def dataset(self) -> tf.data.Dataset:
+        """The elements. Call it where the variables of the graph have values."""
+        if self.is_dataset:
+            return self._of_variant()
+        return self._again_and_again()
+
+    def _of_variant(self) -> tf.data.Dataset:
+        [value] = HostFunction(self.graph, self.store, self._tensors, [], [])([])
+        with eager.eager_mode():
+            # The dataset's options are part of the variant.
+            return dataset_ops._VariantDataset(value, self.element_spec)
+
+    def _again_and_again(self) -> tf.data.Dataset:
+        """A dataset of what the tensors of an element are, each time that they are run."""
+        program = ReplicaProgram(self.graph, [], self._tensors)
+        self.store.prepare(program.handles, replicated=False)
+
+        @tf.autograph.experimental.do_not_convert
+        def again(_: tf.Tensor) -> Any:
+            values = program([], self.store.host_handle)
+            return tf.nest.pack_sequence_as(self._structure, values, expand_composites=True)
+
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            endless = tf.data.Dataset.from_tensors(0).repeat()
+            # A map whose function reaches the end of its own data ends, instead of failing.
+            return dataset_ops.DatasetV1Adapter(endless).map(again)
 
 
-_PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
-
-
-def call_input_fn(call: Callable[[], Any], *, seed: int | None) -> tf.data.Dataset:
-    """The dataset that an input_fn stands for.
+def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:
+    """Calls an input_fn in the default graph, on the CPU.
 
     Args:
       call: calls the user's input_fn with its arguments.
-      seed: the graph-level random seed, or None.
-
-    Returns:
-      A dataset of features, or of (features, labels). It keeps the graph and its tables alive.
+      store: gets the variables and resources of the graph.
 
     Raises:
       ValueError: input_fn returned a tuple of another length than two, or a Dataset that was made
         outside of it.
       TypeError: it returned a text, a function, an iterator or other things that are no tensors.
     """
-    graph = tf.Graph()
-    store = VariableStore(tf.distribute.get_strategy())
-    with graph_building.capture_semantics(), graph.as_default(), tf.device("/cpu:0"):
-        tf.compat.v1.set_random_seed(seed)
+    graph = tf.compat.v1.get_default_graph()
+    with tf.device("/cpu:0"):
         with graph_building.foreign_tensors_explained("input_fn"):
             result = call()
         _check(result, graph)
-        session = GraphSession(graph, store)
-        initializers = [
-            tf.compat.v1.global_variables_initializer(),
-            tf.compat.v1.local_variables_initializer(),
-            tf.compat.v1.tables_initializer(),
-        ]
-        if wanted := [op for op in initializers if op.control_inputs]:
-            session.run(wanted)
-    if isinstance(result, tf.data.Dataset):
-        dataset = _from_dataset(result, graph, store)
-    else:
-        dataset = _from_tensors(result, graph, store)
-    dataset._legacy_source = (session, result)  # what the dataset refers to must outlive it
-    return dataset
+        return CalledInput(result, graph, store)
 
 
-def check_is_dataset(dataset: tf.data.Dataset, demand: str) -> None:
+def check_is_dataset(called: CalledInput, demand: str) -> None:
     """Refuses tensors where TPU execution wants a Dataset.
 
     Args:
-      dataset: what `call_input_fn` gave.
+      called: what `call_input_fn` gave.
       demand: what to say then.
 
     Raises:
       TypeError: input_fn returned tensors.
     """
-    _, result = dataset._legacy_source
-    if not isinstance(result, tf.data.Dataset):
-        raise TypeError(f"{demand} Got {result}.")
+    if not called.is_dataset:
+        raise TypeError(f"{demand} Got {called.result}.")
 
 
-def warn_if_endless(dataset: tf.data.Dataset) -> None:
+def warn_if_endless(called: CalledInput) -> None:
     """Warns of a prediction that no end of data can end: its features come from no Dataset."""
-    session, result = dataset._legacy_source
-    if isinstance(result, tf.data.Dataset) or queues.runners(session.graph):
-        return
-    features = result[0] if isinstance(result, (list, tuple)) else result
-    tensors = [t for t in tf.nest.flatten(features) if isinstance(t, tf.Tensor)]
-    if not any(t.op.type == "IteratorGetNext" for t in tensors):
+    if not called.has_end:
         logging.warning(
             "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict "
             "yields forever. This is probably a mistake."
         )
 
 
-def warn_of_queues(dataset: tf.data.Dataset) -> None:
+def warn_of_queues(called: CalledInput) -> None:
     """Warns of an input that queue runners fill."""
-    session, _ = dataset._legacy_source
-    if queues.are_in(session.graph):
+    if called.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
         logging.warning(
             "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. "
             "Please consider converting your input pipeline to use `tf.data` instead (see "
             "https://www.tensorflow.org/guide/datasets for instructions."
         )
-
-
-def runs_python(dataset: tf.data.Dataset) -> bool:
-    """Whether Python code, such as a generator, makes elements of what `call_input_fn` gave."""
-    session = session_of(dataset)
-    if session is None:
-        return False
-    if reruns_graph(dataset) and queues.are_in(session.graph):
-        return True
-    return not graph_def.op_types(session.graph).isdisjoint(_PYTHON_OPS)
-
-
-def session_of(dataset: tf.data.Dataset) -> GraphSession | None:
-    """The session of the graph in which the input_fn ran; None if `call_input_fn` did not."""
-    source = getattr(dataset, "_legacy_source", None)
-    return source and source[0]
-
-
-def fed_input_of(dataset: tf.data.Dataset) -> fed.FedInput | None:
-    """What hooks feed of what `call_input_fn` gave; None for nothing."""
-    return getattr(dataset, "_legacy_fed", None)
-
-
-def tensor_names(dataset: tf.data.Dataset) -> list[str]:
-    """What the tensors of an element are called in a graph that input_fn and model_fn share.
-
-    Returns:
-      A name such as `IteratorGetNext:1` for each flat tensor; none where they are not known.
-    """
-    source = getattr(dataset, "_legacy_source", None)
-    if source is None:
-        return []
-    if not isinstance(source[1], tf.data.Dataset):
-        return getattr(dataset, "_legacy_names", [])
-    specs = tf.nest.flatten(dataset.element_spec)
-    if not all(isinstance(spec, tf.TensorSpec) for spec in specs):
-        return []  # an iterator gives a composite as one tensor, which is taken apart
-    return [f"IteratorGetNext:{i}" for i in range(len(specs))]
-
-
-def reruns_graph(dataset: tf.data.Dataset) -> bool:
-    """Whether every element is made by running a graph again: input_fn returned tensors."""
-    source = getattr(dataset, "_legacy_source", None)
-    return source is not None and not isinstance(source[1], tf.data.Dataset)
 
 
 def _check(result: Any, graph: tf.Graph) -> None:
@@ -193,85 +217,24 @@ def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
     return None if hasattr(variant, "numpy") else variant.graph
 
 
-def _from_dataset(
-    dataset: tf.data.Dataset, graph: tf.Graph, store: VariableStore
-) -> tf.data.Dataset:
-    spec = dataset.element_spec
+def _of_tensors(result: Any, graph: tf.Graph) -> Any:
+    """What input_fn returned, as a dataset can have it: of tensors alone.
+
+    Empty tuples stand for None, keys can be sorted.
+    """
+    if result is None:
+        return (), ()
+    is_pair = isinstance(result, (list, tuple)) and not hasattr(result, "_fields")
+    parts = [feature_keys.sortable(part) for part in (result if is_pair else [result])]
     with graph.as_default():
-        variant = dataset._variant_tensor
-    [value] = HostFunction(graph, store, [variant], [], [])([])
-    with eager.eager_mode():
-        # The dataset's options are part of the variant.
-        return dataset_ops._VariantDataset(value, spec)
+        parts = tf.nest.map_structure(_as_tensor, parts)
+    return tuple(parts) if is_pair else parts[0]
 
 
-def _from_tensors(result: Any, graph: tf.Graph, store: VariableStore) -> tf.data.Dataset:
-    element = tuple(result) if isinstance(result, list) else result
-    if isinstance(element, tuple) and len(element) == 2 and element[1] is None:
-        # A tuple alone would be taken for features and labels.
-        element = (element[0], ()) if isinstance(element[0], (list, tuple)) else element[0]
-    if isinstance(element, tuple) and len(element) == 2:
-        # No features beside labels: an empty tuple goes through a dataset, None does not.
-        without = element[0] is None and element[1] is not None
-        element = (() if without else feature_keys.sortable(element[0]), element[1])
-    else:
-        element = feature_keys.sortable(element)
-    if all(part is None for part in tf.nest.flatten(element)):
-        features = element[0] if isinstance(element, tuple) else element
-        features = () if features is None else features
-        with eager.eager_mode(), tf.device("/cpu:0"):
-            ticks = tf.data.Dataset.from_tensors(0).repeat()
-            return dataset_ops.DatasetV1Adapter(ticks).map(
-                tf.autograph.experimental.do_not_convert(lambda tick: Featureless(features, tick))
-            )
-    with graph.as_default():
-        element = tf.nest.map_structure(
-            lambda t: t if hasattr(t, "dtype") and hasattr(t, "graph") else _as_tensor(t), element
-        )
-    tensors = tf.nest.flatten(element, expand_composites=True)
-    dataset = _of_tensors(tensors, element, graph, store)
-    dataset._legacy_names = [tensor.name for tensor in tensors]
-    return dataset
-
-
-def _of_tensors(
-    tensors: list[tf.Tensor], element: Any, graph: tf.Graph, store: VariableStore
-) -> tf.data.Dataset:
-    """A dataset of what the tensors of an element are, each time that they are run."""
-    if queues.are_in(graph):
-        return _packed(queues.dataset(graph, tensors), element)
-    if fed.are_fed(tensors):
-        source = fed.FedInput(GraphSession(graph, store), tensors)
-        dataset = _packed(source.dataset(), element)
-        dataset._legacy_fed = source
-        return dataset
-    program = ReplicaProgram(graph, [], tensors)
-    store.prepare(program.handles, replicated=False)
-
-    @tf.autograph.experimental.do_not_convert
-    def again(_) -> Any:
-        values = program([], store.host_handle)
-        return tf.nest.pack_sequence_as(element, values, expand_composites=True)
-
-    with eager.eager_mode(), tf.device("/cpu:0"):
-        endless = tf.data.Dataset.from_tensors(0).repeat()
-        # A map whose function reaches the end of its own data ends, instead of failing.
-        return dataset_ops.DatasetV1Adapter(endless).map(again)
-
-
-def _packed(dataset: tf.data.Dataset, structure: Any) -> tf.data.Dataset:
-    """A dataset of tuples of tensors as one of elements of a structure."""
-
-    @tf.autograph.experimental.do_not_convert
-    def pack(*values: tf.Tensor) -> Any:
-        return tf.nest.pack_sequence_as(structure, values, expand_composites=True)
-
-    with eager.eager_mode(), tf.device("/cpu:0"):
-        return dataset_ops.DatasetV1Adapter(dataset).map(pack)
-
-
-def _as_tensor(value: Any) -> tf.Tensor:
-    if isinstance(value, (tf.SparseTensor, tf.RaggedTensor)):
+def _as_tensor(value: Any) -> Any:
+    if value is None:
+        return ()
+    if isinstance(value, tf.RaggedTensor) or (hasattr(value, "dtype") and hasattr(value, "graph")):
         return value
     try:
         return tf.convert_to_tensor(value)

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.data.experimental.ops.distribute import replicate
+from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import device_util, distribute_utils
 from tensorflow.python.distribute.input_lib import _enable_get_next_as_optional
 from tensorflow.python.ops import gen_dataset_ops
 
-from tpu_estimator_compat.inputs.calling import (
-    fed_input_of,
-    reruns_graph,
-    runs_python,
-    session_of,
-    tensor_names,
-)
+from tpu_estimator_compat.inputs.calling import CalledInput
 from tpu_estimator_compat.inputs.disposal import end_iterators
-from tpu_estimator_compat.inputs.fed import FedInput
+from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode
-from tpu_estimator_compat.program.session import GraphSession
+from tpu_estimator_compat.program.capture import Element, placeholders
 from tpu_estimator_compat.runtime import eager, workers
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
@@ -39,49 +33,56 @@ class DeployedInput:
     """Elements for the replicas.
 
     Attributes:
-      datasets: one per host that this process feeds; one element per replica of that host and step,
-        dealt to the replicas in turn.
+      called: what input_fn returned, one per call.
+      deal: makes the datasets, one per host that this process feeds; one element per replica of
+        that host and step, dealt to the replicas in turn. Called where variables have values.
       strategy: the replicas.
-      reads_ahead: whether elements may be read before they are needed. Not where Python makes the
-        elements of a prediction: it may wait for earlier predictions before it gives the next. Nor
-        where hooks feed them.
+      element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
+      hosts: how many hosts this process feeds.
+      is_whole: whether the sole replica is fed what input_fn gave, as it is.
+      in_step: whether a step computes its element itself, as a part of its graph.
+      reads_ahead: whether elements may be read before they are needed. Not what is made of
+        variables; nor where Python makes the elements of a prediction: it may wait for earlier
+        predictions before it gives the next.
       sleep_secs: how long to wait before the first element.
       runs_python: whether Python makes them, which other machines do not have.
-      reruns_graph: whether tensors make the elements, whose state tf.data does not know.
       resumable: whether the iterator's position can be saved: not where elements wait on devices.
       same_for_all: whether all replicas are fed the same.
       replicas_per_element: how many replicas' elements are stacked to one of the iterator; None
         where they come one by one, or as the strategy distributes them.
-      sessions: of the graphs in which input_fn ran: hooks initialise its iterators there.
-      names: of an element's tensors in a graph that input_fn and model_fn share; none where they
-        are not known.
-      fed: of the elements, those that hooks feed.
     """
 
-    datasets: Sequence[tf.data.Dataset]
+    called: Sequence[CalledInput]
+    deal: Callable[[], Sequence[tf.data.Dataset]]
     strategy: tf.distribute.Strategy
+    element_spec: Structure
+    hosts: int = 1
+    is_whole: bool = False
+    in_step: bool = False
     reads_ahead: bool = True
     sleep_secs: float = 0
     runs_python: bool = False
-    reruns_graph: bool = False
     resumable: bool = False
     same_for_all: bool = False
     replicas_per_element: int | None = None
-    sessions: Sequence[GraphSession] = ()
-    names: Sequence[str] = ()
-    fed: Sequence[FedInput] = ()
 
-    @property
-    def element_spec(self) -> Structure:
-        """What one replica is fed: structure of `tf.TypeSpec`s."""
-        return self.datasets[0].element_spec
+    def element(self) -> Element:
+        """One replica's element in the default graph, in which input_fn was called."""
+        called = self.called[0]
+        if not self.in_step and not (self.is_whole and called.is_dataset):
+            return placeholders(self.element_spec)
+        structure = called.element()
+        flat = tf.nest.flatten(structure, expand_composites=True)
+        if self.in_step:
+            return Element(structure, (), [], made_of=flat)
+        return Element(structure, self.element_spec, flat)
 
     def __iter__(self) -> Iterator:
         if self.sleep_secs:
             logging.info("Infeed thread sleeping for %d seconds.", self.sleep_secs)
             time.sleep(self.sleep_secs)
         with eager.eager_mode(), tf.device("/cpu:0"):
-            datasets = list(self.datasets)
+            datasets = list(self.deal())
             if (replicas := self.replicas_per_element or 1) > 1:
                 datasets = [dataset.batch(replicas, drop_remainder=True) for dataset in datasets]
             if self.reads_ahead:
@@ -95,7 +96,7 @@ class DeployedInput:
                     "more than one replica on a machine is not supported. Start one process for "
                     "each GPU, with its own task in TF_CONFIG and CUDA_VISIBLE_DEVICES."
                 )
-            if self._takes_turns:
+            if self._take_turns(datasets):
                 return iter(datasets[0])
             return iter(
                 self.strategy.distribute_datasets_from_function(
@@ -104,36 +105,34 @@ class DeployedInput:
             )
 
     def close(self) -> None:
-        """Frees what iterators of input_fn's graphs read, once nothing iterates over this."""
-        for session in self.sessions:
-            end_iterators(session.store.iterators())
+        """Frees what iterators of the graph read, once nothing iterates over this."""
+        for called in self.called[:1]:
+            end_iterators(called.store.iterators())
 
-    @functools.cached_property
-    def _takes_turns(self) -> bool:
+    def _take_turns(self, datasets: Sequence[tf.data.Dataset]) -> bool:
         """Whether one iterator on the host feeds several replicas, in turn.
 
         An iterator for each, as a strategy has them, reads ahead onto devices with memory of their
         own. On CPUs it gains nothing, and each of them may take a minute to end: see `Disposal`. It
         is left to the strategy where that gives empty batches when data ends in mid-step.
         """
-        if self.strategy.num_replicas_in_sync == 1:
-            return False
         devices = self.strategy.extended.worker_devices  # of this machine
         if len(devices) == 1 or self.resumable:
             return len(devices) > 1
         on_cpus = all(tf.DeviceSpec.from_string(d).device_type == "CPU" for d in devices)
-        if len(self.datasets) > 1 or not on_cpus:
+        if len(datasets) > 1 or not on_cpus:
             return False
-        [dataset] = self.datasets
-        with eager.eager_mode():
-            cardinality = dataset.cardinality()
-        return not _enable_get_next_as_optional(self.strategy, dataset, cardinality)
+        [dataset] = datasets
+        return not _enable_get_next_as_optional(self.strategy, dataset, dataset.cardinality())
 
     def next(self, iterator: Iterator) -> Structure:
         """The next step's elements, as `strategy.run` takes them; call it where a step is built."""
-        if not self._takes_turns:
+        if self.in_step:
+            return ()
+        in_turn = isinstance(iterator, tf.data.Iterator) and self.strategy.num_replicas_in_sync > 1
+        replicas = len(self.strategy.extended.worker_devices) if in_turn else 1
+        if replicas == 1:
             return next(iterator)
-        replicas = len(self.strategy.extended.worker_devices)
         return distribute_utils.regroup([next(iterator) for _ in range(replicas)])
 
     def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -161,13 +160,13 @@ class DeployedInput:
           ValueError: the elements have a source with a position of its own.
           NotImplementedError: several hosts read.
         """
-        if len(self.datasets) > 1:
+        if self.hosts > 1:
             raise NotImplementedError(
-                f"RunConfig(save_input_state=True) with the {len(self.datasets)} hosts of a TPU "
+                f"RunConfig(save_input_state=True) with the {self.hosts} hosts of a TPU "
                 "pod: each reads its own input, and a position is saved for one only. Set "
                 "save_input_state=False there."
             )
-        if self.reruns_graph:
+        if not self.called[0].is_dataset:
             raise ValueError(
                 "RunConfig(save_input_state=True), but input_fn returned tensors, not a Dataset: "
                 "the position of their source cannot be saved. Return the tf.data.Dataset itself, "
@@ -199,29 +198,47 @@ def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
     return tf.distribute.InputContext(topology.num_hosts, host, topology.num_replicas)
 
 
-def feed(datasets: Sequence[tf.data.Dataset], input_mode: InputMode) -> DeployedInput:
-    """Elements for the replicas, out of the datasets of all input_fn calls.
+def feed(called: Sequence[CalledInput], input_mode: InputMode, *, in_step: bool) -> DeployedInput:
+    """Elements for the replicas, out of what all input_fn calls gave.
 
     Args:
-      datasets: one per input_fn call of this process, in the order of `input_mode.invocations`.
+      called: one per input_fn call of this process, in the order of `input_mode.invocations`.
       input_mode: says who is fed what.
+      in_step: whether a sole replica may compute itself what input_fn returned as tensors.
 
     Returns:
       The feed. In PREDICT on TPU its elements are `padding.Padded`.
     """
-    python = any(map(runs_python, datasets))
-    fed = [source for source in map(fed_input_of, datasets) if source is not None]
-    with eager.eager_mode(), tf.device("/cpu:0"):
-        return DeployedInput(
-            input_mode.deal(datasets),
-            input_mode.topology.strategy,
-            reads_ahead=not fed and (input_mode.mode != ModeKeys.PREDICT or not python),
-            sleep_secs=input_mode.sleep_secs,
-            runs_python=python,
-            reruns_graph=any(map(reruns_graph, datasets)),
-            same_for_all=input_mode.same_for_all,
-            replicas_per_element=input_mode.topology.replicas_per_element,
-            sessions=[s for s in map(session_of, datasets) if s is not None],
-            names=tensor_names(datasets[0]),
-            fed=fed,
-        )
+    whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
+    in_step = in_step and whole and not called[0].is_dataset
+    python = any(each.runs_python for each in called)
+    stateful = any(each.has_state for each in called)
+    return DeployedInput(
+        called,
+        _ticks if in_step else lambda: input_mode.deal([each.dataset() for each in called]),
+        input_mode.topology.strategy,
+        _dealt_spec(called, input_mode),
+        hosts=len(input_mode.topology.hosts),
+        is_whole=whole,
+        in_step=in_step,
+        reads_ahead=not (in_step or stateful or (python and input_mode.mode == ModeKeys.PREDICT)),
+        sleep_secs=input_mode.sleep_secs,
+        runs_python=python,
+        same_for_all=input_mode.same_for_all,
+        replicas_per_element=input_mode.topology.replicas_per_element,
+    )
+
+
+def _ticks() -> list[tf.data.Dataset]:
+    """One for each step whose graph computes its element itself."""
+    return [tf.data.Dataset.from_tensors(0).repeat()]
+
+
+def _dealt_spec(called: Sequence[CalledInput], input_mode: InputMode) -> Structure:
+    """What a replica is fed, before there are elements."""
+    with tf.Graph().as_default(), tf.device("/cpu:0"):
+        datasets = [
+            dataset_ops._VariantDataset(tf.compat.v1.placeholder(tf.variant), each.element_spec)
+            for each in called
+        ]
+        return input_mode.deal(datasets)[0].element_spec

@@ -13,10 +13,10 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.embedding.capturing import CapturedTables
-from tpu_estimator_compat.inputs import DeployedInput, Featureless, feature_keys
+from tpu_estimator_compat.inputs import DeployedInput, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.program import graph_building, shards
-from tpu_estimator_compat.program.capture import CapturedGraph, capture
+from tpu_estimator_compat.program.capture import CapturedGraph, Element, capture
 from tpu_estimator_compat.program.element_names import check_no_strings
 from tpu_estimator_compat.program.partition import Dims
 from tpu_estimator_compat.program.step_plan import StepPlan
@@ -197,15 +197,13 @@ class PredictFeatures(dict):
 
 def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
     """What model_fn is given of an input element in `mode`."""
-    if isinstance(element, Featureless):
-        return (element.features if isinstance(element.features, dict) else None), None
     if isinstance(element, Padded):
         features, labels = element.features, element.labels
         if type(features) is dict:
             features = PredictFeatures(features, element.is_padding)
         return features, _given(labels)
     if mode == ModeKeys.PREDICT:
-        return split_element(element)[0], None
+        return feature_keys.original(_given(split_element(element)[0])), None
     features, labels = split_element(element)
     return feature_keys.original(_given(features)), labels
 
@@ -215,30 +213,28 @@ def prepare(
     mode: str,
     config: RunConfig,
     topology: Topology,
-    element_spec: Any,
-    store: VariableStore | None = None,
+    element: Element,
+    store: VariableStore,
     tuning: Tuning = DEFAULTS,
     tables: CapturedTables | None = None,
-    names: Sequence[str] = (),
 ) -> CapturedMode:
-    """Captures the graph of a mode.
+    """Captures a mode in the default graph.
 
     Args:
       call_model_fn: takes features and labels, returns model_fn's spec.
       mode: a `ModeKeys` value.
-      config: the run configuration; its `tf_random_seed` seeds the graph.
+      config: the run configuration.
       topology: the replicas.
-      element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
-      store: live variables to go on with; None for new ones.
+      element: what one replica is fed.
+      store: gets the live variables.
       tuning: the numbers that the lengths of loops go by.
       tables: embedding tables, whose activations model_fn is to be given; None for none.
-      names: of the element's tensors, as `DeployedInput` knows them.
 
     Returns:
       The prepared run, nothing initialised yet.
     """
     if topology.compiles:
-        check_no_strings(element_spec)
+        check_no_strings(element.spec)
 
     def call(element: Any) -> Spec:
         features, labels = model_arguments(element, mode)
@@ -250,15 +246,12 @@ def prepare(
 
     captured = capture(
         call,
-        element_spec,
-        seed=config.tf_random_seed,
+        element,
         replicas=topology.num_replicas,
         tpu_semantics=topology.tpu_semantics,
         for_tpu=topology.on_tpu,
         compiled=topology.compiles_steps,
-        names=names if topology.num_replicas == 1 and not topology.tpu_semantics else (),
     )
-    store = store or new_store(topology)
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
     spec = mode_spec(captured.spec, mode)

@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
+from tensorflow.python.training import evaluation
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.inputs.padding import Padded
@@ -51,7 +52,7 @@ def training_plan(mode: CapturedMode) -> StepPlan:
 
 
 def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
-    """A step of evaluation: the metrics' updates and the host call; and the metrics.
+    """A step of evaluation: updates of metrics, the host call, the count of steps; and the metrics.
 
     Raises:
       RuntimeError: eval_metrics or host_call want a scalar of all replicas.
@@ -60,7 +61,8 @@ def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
     host = _host(mode)
     pairs = metric_pairs(mode, host)
     calls = _host_calls(mode, host)
-    targets = [update for _, update in pairs.values()] + calls
+    count = tf.compat.v1.assign_add(evaluation._get_or_create_eval_step(), 1, use_locking=True)
+    targets = [*(update for _, update in pairs.values()), *calls, count.op]
     assert mode.spec.loss is not None  # a spec of EVAL has one
     return _plan(mode, host, [mode.spec.loss], targets, calls), pairs
 
@@ -83,7 +85,7 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
     calls = _host_calls(mode, host)
     fetches: dict[str, Any] = {"predictions": predictions, "host_call": calls}
     if mode.topology.tpu_semantics:
-        is_padding = Padded(*_element(mode)).is_padding
+        is_padding = Padded(*mode.captured.element.structure).is_padding
         fetches = {
             "predictions": tf.nest.map_structure(host.over_replicas, predictions),
             "is_padding": host.over_replicas(is_padding),
@@ -157,6 +159,7 @@ def _plan(
         graph=captured.graph,
         element_spec=captured.element_spec,
         feeds=captured.feeds,
+        made_of=captured.element.made_of,
         fetches=tuple(fetches),
         targets=tuple(targets),
         loss=None if mode.mode == ModeKeys.PREDICT else spec.loss,
@@ -167,11 +170,6 @@ def _plan(
         same_on_all_replicas=mode.same_on_all_replicas,
         partition=mode.partition,
     )
-
-
-def _element(mode: CapturedMode) -> Any:
-    captured = mode.captured
-    return tf.nest.pack_sequence_as(captured.element_spec, captured.feeds, expand_composites=True)
 
 
 def _jit_compile(mode: CapturedMode) -> bool:

@@ -1,20 +1,21 @@
-"""Calls a model_fn once, in a TF1 graph of its own, and keeps what the engine needs of the result.
+"""Captures what a model_fn builds, in a TF1 graph, and keeps what the engine needs of the result.
 
-Legacy model_fns rely on a real `tf.Graph`: op names, collections, `get_variable` inside a custom
+Legacy functions rely on a real `tf.Graph`: op names, collections, `get_variable` inside a custom
 optimizer's `apply_gradients`, `init_from_checkpoint`, ops that exist but must not run. So they get
-one, with placeholders in place of the input pipeline.
+one for each call of train, evaluate or predict: input_fn is called in it, then model_fn.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.python.tpu import tpu_function
+from tensorflow.python.training import training_util
 
 from tpu_estimator_compat.program import graph_building, outside_compilation
 from tpu_estimator_compat.program.exchanging_optimizers import exchanging_optimizers
@@ -24,109 +25,107 @@ Structure = Any
 
 
 @dataclasses.dataclass(frozen=True)
+class Element:
+    """One replica's input element in the graph, and where the graph is cut.
+
+    What is upstream of the element's tensors is the input's, what is downstream the step's.
+
+    Attributes:
+      structure: features, or (features, labels), made of tensors of the graph.
+      spec: what a step is given: structure of `tf.TypeSpec`s; empty where it computes its element.
+      feeds: the tensors that a step is given values of, flat, composites expanded.
+      made_of: in place of `feeds`, the tensors that a step computes itself.
+    """
+
+    structure: Structure
+    spec: Structure
+    feeds: list[tf.Tensor]
+    made_of: list[tf.Tensor] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
 class CapturedGraph:
     """One mode of a model, as a graph.
 
     Attributes:
       graph: the TF1 graph in which model_fn ran.
-      element_spec: structure of `tf.TypeSpec`s of one replica's input element.
-      feeds: the placeholders that stand for that element, flattened, composites expanded.
+      element: the input element of one replica.
       spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
     """
 
     graph: tf.Graph
-    element_spec: Structure
-    feeds: list[tf.Tensor]
+    element: Element
     spec: Any
 
+    @property
+    def element_spec(self) -> Structure:
+        """What a step is given: structure of `tf.TypeSpec`s."""
+        return self.element.spec
 
-def placeholders(
-    element_spec: Structure, names: Sequence[str] = ()
-) -> tuple[Structure, list[tf.Tensor]]:
-    """Placeholders for an element, in the default graph.
+    @property
+    def feeds(self) -> list[tf.Tensor]:
+        """The tensors that a step is given values of."""
+        return self.element.feeds
+
+
+def placeholders(element_spec: Structure) -> Element:
+    """An element of placeholders in the default graph.
 
     Args:
       element_spec: structure of `tf.TypeSpec`s.
-      names: how hooks find the element's tensors, such as `IteratorGetNext:1`; empty for none.
-
-    Returns:
-      The element made of placeholders, and the flat placeholders.
     """
     flat_specs = tf.nest.flatten(element_spec, expand_composites=True)
     flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
-    if len(names) == len(flat):
-        _name(flat, names)
-    return tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True), flat
-
-
-def _name(tensors: list[tf.Tensor], names: Sequence[str]) -> None:
-    """Copies the tensors, for whoever fetches them by the given names.
-
-    An operation with several outputs copies all of them at once, some that a step does without, or
-    that XLA has no type for. So the model is not made of the copies.
-
-    Names are left out where no operation can be made that has just these outputs.
-    """
-    outputs: dict[str, dict[int, int]] = {}
-    for position, name in enumerate(names):
-        operation, _, output = name.partition(":")
-        outputs.setdefault(operation, {})[int(output)] = position
-    for operation, positions in outputs.items():
-        if sorted(positions) != list(range(len(positions))):
-            continue  # input_fn took only some of the outputs
-        tf.identity_n([tensors[positions[i]] for i in range(len(positions))], name=operation)
+    structure = tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True)
+    return Element(structure, element_spec, flat)
 
 
 @contextlib.contextmanager
-def new_graph(seed: int | None) -> Iterator[tf.Graph]:
-    """A new default graph for a model_fn, with a global step; the same names in every one.
+def new_graph(seed: int | None, *, reads_step: bool = False) -> Iterator[tf.Graph]:
+    """A new default graph for legacy functions, with a global step; the same names in every one.
 
     Args:
       seed: the graph-level random seed, or None.
+      reads_step: whether TensorFlow's own read of the global step is made now, as the original had
+        it in training. An op without a seed draws by the number of ops before it.
     """
     graph = tf.Graph()
     with graph_building.capture_semantics(), graph_building.fresh_keras_names(), graph.as_default():
         tf.compat.v1.set_random_seed(seed)
         tf.compat.v1.train.create_global_step(graph)
+        if reads_step:
+            training_util._get_or_create_global_step_read(graph)
         with generators_outside_checkpoints(), graph_building.seeded_initializers(seed):
             yield graph
 
 
 def capture(
     call: Callable[[Structure], Any],
-    element_spec: Structure,
+    element: Element,
     *,
-    seed: int | None,
     replicas: int,
     tpu_semantics: bool,
     for_tpu: bool = False,
     compiled: bool = False,
-    names: Sequence[str] = (),
 ) -> CapturedGraph:
-    """Runs `call` in a new graph on placeholders for one replica's input element.
+    """Runs `call` in the default graph, on one replica's input element.
 
     Args:
       call: takes the element, calls the user's model_fn, returns its spec.
-      element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
-      seed: the graph-level random seed, or None.
+      element: in the default graph.
       replicas: how many replicas will run the graph.
       tpu_semantics: whether CrossShardOptimizer is to see them; else every TF1 optimizer does.
       for_tpu: whether they are cores of a TPU, for which ops can be marked to run on the host.
       compiled: whether XLA compiles what they run.
-      names: how hooks find the element's tensors, such as `IteratorGetNext:1`; empty for none.
-
-    Returns:
-      The captured graph; its default-graph context has been left.
     """
-    with new_graph(seed) as graph:
-        element, feeds = placeholders(element_spec, names)
-        exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
-        marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
-        xla = graph_building.for_xla() if compiled else contextlib.nullcontext()
-        with exchange(replicas), marks, xla:
-            spec = call(element)
-        _leave_out_inner_summaries(graph)
-    return CapturedGraph(graph, element_spec, feeds, spec)
+    graph = tf.compat.v1.get_default_graph()
+    exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
+    marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
+    xla = graph_building.for_xla() if compiled else contextlib.nullcontext()
+    with exchange(replicas), marks, xla:
+        spec = call(element.structure)
+    _leave_out_inner_summaries(graph)
+    return CapturedGraph(graph, element, spec)
 
 
 def _leave_out_inner_summaries(graph: tf.Graph) -> None:

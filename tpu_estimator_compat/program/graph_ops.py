@@ -75,6 +75,16 @@ def ancestors(
     return seen
 
 
+def has_effect(op: tf.Operation) -> bool:
+    """Whether running `op` may change something: a variable, a file, what Python has."""
+    return op.op_def.is_stateful and not is_handle(op) and op.type not in READERS
+
+
+def draws(op: tf.Operation) -> bool:
+    """Whether `op` may give another value each time: of an iterator, Python, a feed."""
+    return op.type.startswith("Placeholder") or has_effect(op)
+
+
 def calls_functions(op: tf.Operation) -> bool:
     """Whether `op` runs functions of the graph's library: a branch, a loop, a call."""
     return any(attr.type in ("func", "list(func)") for attr in op.op_def.attr)

@@ -54,6 +54,8 @@ class ReplicaProgram:
       native_collectives: leave collectives in place, for devices that have kernels (TPU).
       rewrites: as for `graph_def.subgraph_def`; None for what collectives of one participant take.
       reads_first: read variables as they are before the step, where a read waits for nothing.
+      waits_for: feeds, or tensors of the program, that come before any effect, whether or not that
+        is made of them: at the end of the data a step changes nothing.
 
     Raises:
       NotImplementedError: an exchange inside a branch or loop body.
@@ -70,6 +72,7 @@ class ReplicaProgram:
         native_collectives: bool = False,
         rewrites: graph_def.Rewrites | None = None,
         reads_first: bool = False,
+        waits_for: Sequence[tf.Tensor] = (),
     ):
         self.graph = graph
         self.feeds = list(feeds)
@@ -78,6 +81,7 @@ class ReplicaProgram:
         self.replicas = replicas
         self.native_collectives = native_collectives
         self._reads_first = reads_first
+        self._waits_for = list(waits_for)
         self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
@@ -85,24 +89,23 @@ class ReplicaProgram:
         self.handles = graph_ops.in_creation_order(filter(graph_ops.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
         idle = simplify.idle_gates(ops) - set(self.targets)
-        self._finish(
-            graph_ops.ancestors([*wanted, *self.targets], stops, idle) - set(self.handles), stops
-        )
+        self._given = _given(self.feeds)
+        needed = graph_ops.ancestors([*wanted, *self.targets], stops, {*idle, *self._given})
+        self._finish(needed - set(self.handles), stops)
 
     @classmethod
     def creating(cls, op: tf.Operation) -> ReplicaProgram:
         """The program that makes a host resource and fetches its handle."""
         program = cls.__new__(cls)
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
-        program.targets, program.handles, program._reads_first = [], [], False
+        program.targets, program.handles, program._waits_for = [], [], []
+        program._reads_first, program._given = False, {}
         program.replicas, program.native_collectives, program._rewrites = 1, False, {}
         program._finish(graph_ops.ancestors([op], ()), set())
         return program
 
     def _finish(self, ops: set[tf.Operation], stops: set[Key]) -> None:
-        # A fed placeholder may still be a control input of something: it must not be imported.
-        self.ops = {op for op in ops if op.type != "Placeholder" or (op.name, 0) not in stops}
-        self.stops = stops
+        self.ops, self.stops = ops, stops
         native = self.native_collectives
         exchanged = set() if native else collectives.exchanged(self.ops, self.replicas)
         self.stages = stages.cut(
@@ -114,11 +117,25 @@ class ReplicaProgram:
         self._functions: dict[Hashable, stage_functions.StageFunction] = {}
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
-        fed = {t.op: t for t in self.feeds if t.op not in self.ops}
+        given = self._given
         self._awaited = [  # feeds that a stage waits for without taking them
-            {c.name: fed[c] for op in stage.ops for c in op.control_inputs if c in fed}
+            {c.name: given[c] for op in stage.ops for c in op.control_inputs if c in given}
             for stage in self.stages
         ]
+        pairs = zip(self.stages, self._awaited, strict=True)
+        self._late = [self._effects_that_wait(stage, awaited) for stage, awaited in pairs]
+
+    def _effects_that_wait(
+        self, stage: stages.Stage, awaited: dict[str, tf.Tensor]
+    ) -> tuple[set[str], list[str]]:
+        """Names of effects that wait for the input, and of what they wait for."""
+        inside = set(stage.ops)
+        before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
+        late = {op.name for op in stage.ops if graph_ops.has_effect(op) and op not in before}
+        fed = {t.op.name: t for t in self._waits_for if t.op in self._given}
+        if late:
+            awaited |= fed
+        return late, sorted({*fed, *(t.op.name for t in self._waits_for if t.op in inside)})
 
     def written_handles(self) -> list[tf.Operation]:
         """The variable handles that something other than a read consumes."""
@@ -185,6 +202,8 @@ class ReplicaProgram:
                 collectives.refuse_nested(self.graph, ops, self.replicas)
             kept = {op.name for op in self._wanted[index]}
             kept |= {t.op.name for t in self.stages[index].outputs}
+            late, names = self._late[index]
+            kept.update(names)
             cached = graph_def.subgraph_def(
                 self.graph,
                 ops,
@@ -196,6 +215,9 @@ class ReplicaProgram:
                 },
                 awaited=self._awaited[index],
             )
+            for node in cached.node:
+                if node.name in late:
+                    node.input.extend(f"^{name}" for name in names if f"^{name}" not in node.input)
             self._graph_defs[index, replica] = cached
         return cached
 
@@ -303,6 +325,19 @@ class ReplicaProgram:
                 definition, inputs, outputs, wanted
             )
         return self._functions[known]
+
+
+def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
+    """Operations whose values are given, each with a feed that is there when its values are.
+
+    Besides those of the feeds, an iterator's whose element has composites: feeds are their parts.
+    """
+    given = {t.op: t for t in feeds}
+    for feed in feeds:
+        for op in graph_ops.ancestors([feed.op], ()):
+            if op.type == "IteratorGetNext":
+                given.setdefault(op, feed)
+    return given
 
 
 def _imported(

@@ -264,6 +264,11 @@ class GraphSession(tf_session.SessionInterface):
             values = self._evaluate(fetched.tensors, fetched.targets, feeds)
         return fetched.results(values)
 
+    def make_callable(self, fetches, feed_list=None, accept_options=False):
+        """A function of the values of `feed_list` that runs `fetches`, as queue runners call it."""
+        del accept_options
+        return lambda *values: self.run(fetches, dict(zip(feed_list or (), values, strict=True)))
+
     def value_if_handle(self, tensor: tf.Tensor) -> tf.Tensor:
         """The value of a variable whose handle `tensor` is, else `tensor`.
 

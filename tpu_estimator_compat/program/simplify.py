@@ -14,6 +14,7 @@ from tpu_estimator_compat.program import graph_ops, keras_code
 from tpu_estimator_compat.program.graph_ops import Key, key
 
 _READ = "ReadVariableOp"
+_READS_OF_STATE = frozenset({_READ, "QueueSizeV2"})
 _MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet there for their effect
 
 
@@ -109,7 +110,7 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
     written: set[Key] = set()
     early = set()
     for op in order:
-        if op.type != _READ:
+        if op.type not in _READS_OF_STATE:
             written.update(key(t) for t in op.inputs if t.dtype == tf.resource)
         elif key(op.inputs[0]) not in written or op.control_inputs:
             continue

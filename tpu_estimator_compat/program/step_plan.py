@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.partition import Dims
 
@@ -56,7 +57,8 @@ class StepPlan:
     Attributes:
       graph: the captured graph.
       element_spec: structure of `tf.TypeSpec`s of one replica's input element.
-      feeds: the placeholders that stand for that element, flattened, composites expanded.
+      feeds: the tensors that stand for that element, flattened, composites expanded.
+      made_of: in place of `feeds`, the tensors of an element that the step computes itself.
       fetches: tensors that every step returns.
       targets: operations that every step runs.
       loss: the loss, averaged over replicas where it is fetched; other fetches of the replicas'
@@ -78,6 +80,7 @@ class StepPlan:
     graph: tf.Graph
     element_spec: Structure
     feeds: Sequence[tf.Tensor]
+    made_of: Sequence[tf.Tensor] = ()
     fetches: Sequence[tf.Tensor] = ()
     targets: Sequence[tf.Operation] = ()
     loss: tf.Tensor | None = None
@@ -128,7 +131,14 @@ class StepPlan:
 
     def behind_input(self) -> set[str]:
         """Names of ops that need the step's input element, directly or not."""
-        return self._reached("input", [t.op.name for t in self.replica_feeds])
+        return self._reached("input", self.input_roots)
+
+    @functools.cached_property
+    def input_roots(self) -> frozenset[str]:
+        """Names of the ops whose values are those of the step's element."""
+        made = graph_ops.ancestors([t.op for t in self.made_of], ())
+        drawing = [op.name for op in made if graph_ops.draws(op)]
+        return frozenset([*(t.op.name for t in self.replica_feeds), *drawing])
 
     @property
     def replica_feeds(self) -> list[tf.Tensor]:
@@ -139,7 +149,7 @@ class StepPlan:
         """Names of ops that need something concatenated over replicas."""
         return self._reached("host", [name for name, _ in self.host_placeholders])
 
-    def _reached(self, kind: str, roots: Sequence[str]) -> set[str]:
+    def _reached(self, kind: str, roots: Iterable[str]) -> set[str]:
         version, reached = self._reach.get(kind, (-1, set()))
         if version != self.graph.version:
             reached = set(roots)

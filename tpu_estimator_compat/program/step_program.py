@@ -96,6 +96,7 @@ class StepProgram:
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=on_tpu,
             reads_first=True,
+            waits_for=plan.made_of or self._feeds[:1],  # an iterator gives all of them at once
         )
         self._shared = self._shared_lookups()
         self._lookup: LookupProgram | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ class VariableStore:
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
         self._averaged: set[str] = set()
+        self._making = threading.RLock()
 
     @property
     def on_tpu(self) -> bool:
@@ -88,20 +90,22 @@ class VariableStore:
         trainable = set(trainable)
         if replicated is None:
             replicated = self.on_tpu
-        for op in handles:
-            if op.name in self._variables or op.name in self._resources:
-                continue
-            if op.type == "VarHandleOp":
-                variable = self._create(op, replicated, op.name in trainable)
-                self._variables[op.name] = variable
-            elif graph_ops.is_variable_handle(op):
-                raise NotImplementedError(
-                    f"Variable {op.name!r} is a ref variable. TensorFlow 2 cannot run it in a "
-                    "function: create it with use_resource=True, or drop use_resource=False."
-                )
-            else:
-                with eager.eager_mode(), tf.device("/cpu:0"):
-                    self._resources[op.name] = Resource(op, self.host_handle)
+        with self._making:  # a queue is made by whichever of its runners comes first
+            for op in handles:
+                if op.name not in self._variables and op.name not in self._resources:
+                    self._make(op, replicated, op.name in trainable)
+
+    def _make(self, op: tf.Operation, replicated: bool, trainable: bool) -> None:
+        if op.type == "VarHandleOp":
+            self._variables[op.name] = self._create(op, replicated, trainable)
+        elif graph_ops.is_variable_handle(op):
+            raise NotImplementedError(
+                f"Variable {op.name!r} is a ref variable. TensorFlow 2 cannot run it in a "
+                "function: create it with use_resource=True, or drop use_resource=False."
+            )
+        else:
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                self._resources[op.name] = Resource(op, self.host_handle)
 
     @functools.cached_property
     def _common_device(self) -> str:

@@ -67,7 +67,7 @@ class StepFetches:
         if plan.loss is None or not self.makes_steps or self._others:
             return False
         needed = graph_ops.ancestors([t.op for t in self.derived.values()], {key(plan.loss)})
-        roots = {t.op.name for t in plan.replica_feeds} | plan.replica_ops
+        roots = plan.input_roots | plan.replica_ops
         roots |= {name for name, _ in plan.host_placeholders}
         # What is computed from variables is a part of the step, too: it changes them.
         return not any(op.name in roots or graph_ops.is_variable_handle(op) for op in needed)

@@ -76,20 +76,6 @@ class StepSession(GraphSession):
             disposal.drop()
         self._input.close()
 
-    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
-        """See `GraphSession`.
-
-        What is input_fn's own, such as the initializer of its iterator, runs in its graph: input_fn
-        and model_fn once had the same one. So are its placeholders fed there.
-        """
-        graph = _graph_of_first(fetches)
-        for session in self._input.sessions if graph is not self.graph else ():
-            if graph is session.graph:
-                return session.run(fetches, feed_dict, options, run_metadata)
-        for source in self._input.fed if feed_dict else ():
-            feed_dict = source.take(feed_dict)
-        return super().run(fetches, feed_dict, options, run_metadata)
-
     def _evaluate(
         self, fetches: Fetches, targets: Targets, feeds: Sequence[tuple[tf.Tensor, np.ndarray]]
     ) -> list[Any]:
@@ -281,11 +267,3 @@ class StepSession(GraphSession):
         if not self._cadence.host_calls_may_lag:
             self.runner.finish_host_calls()
         return result
-
-
-def _graph_of_first(fetches: Any) -> tf.Graph | None:
-    """The graph of the first of nested fetches; None where that does not say."""
-    while isinstance(fetches, (list, tuple, dict)):
-        values = fetches.values() if isinstance(fetches, dict) else fetches
-        fetches = next(iter(values), None)
-    return getattr(fetches, "graph", None)

@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.inputs import padding, splitting
-from tpu_estimator_compat.inputs.calling import Featureless, check_is_dataset, warn_of_queues
+from tpu_estimator_compat.inputs.calling import CalledInput, check_is_dataset, warn_of_queues
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
@@ -73,7 +73,7 @@ class InputMode(abc.ABC):
         """The calls of input_fn that this process makes, host by host."""
 
     @abc.abstractmethod
-    def check_dataset(self, dataset: Dataset) -> None:
+    def check_called(self, called: CalledInput) -> None:
         """Looks at what `call_input_fn` gave.
 
         Raises:
@@ -86,7 +86,7 @@ class InputMode(abc.ABC):
         """What the replicas of each host of this process are fed in turn.
 
         Args:
-          datasets: one per input_fn call, in the order of `invocations`.
+          datasets: one per call of input_fn, in the order of `invocations`.
         """
 
 
@@ -208,17 +208,17 @@ class TPUInputMode(InputMode):
             f"num_replicas: {self.topology.num_replicas}"
         )
 
-    def check_dataset(self, dataset: Dataset) -> None:
-        """As `InputMode.check_dataset`; warns of queues, and of batches of a size not asked for."""
-        warn_of_queues(dataset)
+    def check_called(self, called: CalledInput) -> None:
+        """As `InputMode.check_called`; warns of queues, and of batches of a size not asked for."""
+        warn_of_queues(called)
         if self.mode == ModeKeys.PREDICT:
             check_is_dataset(
-                dataset,
+                called,
                 "For mode PREDICT, `input_fn` must return `Dataset` instead of `features` and "
                 "`labels`.",
             )
             return
-        sizes = splitting.sizes(dataset.element_spec, self.batch_axis)
+        sizes = splitting.sizes(called.element_spec, self.batch_axis)
         if self.batch_size is None or not sizes or sizes & {self.input_batch_size, None}:
             return
         logging.warning(
@@ -236,8 +236,6 @@ class TPUInputMode(InputMode):
         calls = zip(datasets, self.invocations(), strict=True)
         own = [dataset for dataset, call in calls if call.host == host]
         dataset = _in_turn(own or datasets[:1])  # the dataset of a broadcast is everyone's
-        if isinstance(dataset.element_spec, Featureless):
-            return dataset
         if self.mode == ModeKeys.PREDICT and self.input_batch_size is not None:
             dataset = padding.pad(dataset, self.input_batch_size)
         if self.tpu_config.experimental_allow_per_host_v2_parallel_get_next:

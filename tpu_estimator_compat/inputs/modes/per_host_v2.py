@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from tpu_estimator_compat.inputs import padding
-from tpu_estimator_compat.inputs.calling import check_is_dataset
+from tpu_estimator_compat.inputs.calling import CalledInput, check_is_dataset
 from tpu_estimator_compat.inputs.modes.base import Dataset, TPUInputMode
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -17,13 +17,13 @@ class PerHostV2(TPUInputMode):
         if self.mode == ModeKeys.PREDICT and self.topology.num_replicas != 1:
             super()._check_several_hosts()
 
-    def check_dataset(self, dataset: Dataset) -> None:
-        """As `InputMode.check_dataset`."""
+    def check_called(self, called: CalledInput) -> None:
+        """As `InputMode.check_called`."""
         check_is_dataset(
-            dataset,
+            called,
             "`input_fn` must return a `Dataset` for the PER_HOST_V2 input pipeline configuration.",
         )
-        super().check_dataset(dataset)
+        super().check_called(called)
 
     def _per_replica(self, host: int, dataset: Dataset) -> Dataset:
         if self.mode == ModeKeys.PREDICT:

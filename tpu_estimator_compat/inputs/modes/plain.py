@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from tpu_estimator_compat.inputs.calling import warn_if_endless
+from tpu_estimator_compat.inputs.calling import CalledInput, warn_if_endless
 from tpu_estimator_compat.inputs.modes.base import Dataset, InputMode, Invocation
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -30,10 +30,10 @@ class Plain(InputMode):
         """The calls of input_fn that this process makes, host by host."""
         return [Invocation(host, host) for host in self.topology.hosts]
 
-    def check_dataset(self, dataset: Dataset) -> None:
+    def check_called(self, called: CalledInput) -> None:
         """Warns of a prediction that no end of data can end."""
         if self.mode == ModeKeys.PREDICT:
-            warn_if_endless(dataset)
+            warn_if_endless(called)
 
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
         """As `InputMode.deal`."""
