@@ -8,14 +8,14 @@ from tpu_estimator_compat.model_fn.context import TPUContext
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
-from .fakes import FakeStrategy
+from .fakes import FakeStrategy, ReadyInput
 
 
 def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, size=None, **config):
     """What each replica gets in each step: a list of steps of lists of replicas."""
     topology = Topology(strategy(replicas), tpu_semantics=True)
     input_mode = modes.resolve(mode, tpu.TPUConfig(**config), topology, size, batch_axis)
-    found = feed(datasets, input_mode)
+    found = feed([*map(ReadyInput, datasets)], input_mode)
     steps = []
     iterator = iter(found)
     while True:

@@ -1,6 +1,8 @@
-"""Stand-ins for strategies of so many replicas, where only their number counts."""
+"""Stand-ins: strategies of which only the number of replicas counts, input that is there."""
 
 import types
+
+from tpu_estimator_compat.inputs import CalledInput
 
 
 class FakeStrategy:
@@ -9,3 +11,15 @@ class FakeStrategy:
     def __init__(self, replicas):
         self.num_replicas_in_sync = replicas
         self.extended = types.SimpleNamespace()
+
+
+class ReadyInput(CalledInput):
+    """Stands for a call of input_fn: a dataset that was made eagerly."""
+
+    def __init__(self, dataset):
+        self.result, self.store = dataset, None
+
+    runs_python = has_state = False
+
+    def dataset(self):
+        return self.result

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.inputs import call_input_fn
-from tpu_estimator_compat.inputs.calling import (
-    tensor_names,
-)
-
-
-def elements(call, count=100, seed=None):
-    """The first `count` elements of what an input_fn returns, as NumPy."""
-    return list(call_input_fn(call, seed=seed).take(count).as_numpy_iterator())
+from .calls import called, elements
 
 
 def test_datasets():
@@ -26,7 +18,7 @@ def test_specs_are_kept(batched):
         dataset = tf.data.Dataset.range(8)
         return dataset.batch(4, drop_remainder=True) if batched else dataset
 
-    spec = call_input_fn(call, seed=None).element_spec
+    spec = called(call).element_spec
     assert spec.shape == ([4] if batched else [])
 
 
@@ -62,7 +54,7 @@ def test_bare_tensors_are_fresh_in_every_element():
 
 def test_lists_none_labels_and_numpy():
     assert len(elements(lambda: [tf.constant(1.0), tf.constant(2)], count=1)[0]) == 2
-    assert elements(lambda: (tf.constant([1.0]), None), count=1)[0].tolist() == [1.0]
+    assert elements(lambda: (tf.constant([1.0]), None), count=1)[0][0].tolist() == [1.0]
     assert elements(lambda: (np.ones(2), np.zeros(2)), count=1)[0][0].tolist() == [1.0, 1.0]
 
 
@@ -90,7 +82,7 @@ def test_generators_sparse_and_ragged():
         matrix = tf.sparse.from_dense([[0, 1], [2, 0]])
         return {"s": matrix}, tf.constant([0, 1])
 
-    features, _ = next(iter(call_input_fn(sparse, seed=None)))
+    features, _ = next(iter(called(sparse).dataset()))
     assert isinstance(features["s"], tf.sparse.SparseTensor)
     assert features["s"].values.numpy().tolist() == [1, 2]
 
@@ -114,18 +106,9 @@ def test_shuffling_follows_the_seed():
     assert sorted(order(3)) == list(range(50))
 
 
-def test_a_dataset_outlives_its_graph():
-    import gc
-
-    dataset = call_input_fn(
-        lambda: tf.data.Dataset.range(4).map(lambda i: tf.py_func(lambda x: x + 1, [i], tf.int64)),
-        seed=None,
-    ).batch(2)
-    gc.collect()
-    assert [f.tolist() for f in dataset.as_numpy_iterator()] == [[1, 2], [3, 4]]
-
-
 def test_names_of_tensors():
+    """An iterator's are those of the original, which took elements in the same graph."""
+
     def pairs():
         return tf.data.Dataset.range(4).map(lambda i: ({"b": i, "a": i}, i))
 
@@ -134,12 +117,33 @@ def test_names_of_tensors():
             features, labels = tf.data.make_one_shot_iterator(pairs()).get_next()
         return {"a": features["a"], "n": tf.negative(features["b"], name="minus")}, labels
 
-    def sparse():
-        return pairs().map(lambda features, labels: (tf.sparse.from_dense([labels]), labels))
-
-    found = [tensor_names(call_input_fn(call, seed=None)) for call in (pairs, tensors, sparse)]
-    assert found == [
+    names = []
+    for call in (pairs, tensors):
+        found = called(call)
+        with found.graph.as_default():
+            names.append([tensor.name for tensor in tf.nest.flatten(found.element())])
+    assert names == [
         ["IteratorGetNext:0", "IteratorGetNext:1", "IteratorGetNext:2"],
         ["data/IteratorGetNext:0", "minus:0", "data/IteratorGetNext:2"],
-        [],
     ]
+
+
+@pytest.mark.parametrize(
+    ("call", "python", "state", "end"),
+    [
+        (lambda: tf.data.Dataset.range(3), False, False, True),
+        (lambda: tf.random.normal([3]), False, False, False),
+        (lambda: tf.train.get_global_step(), False, True, False),
+        (lambda: tf.py_func(lambda: 1, [], tf.int64), True, False, False),
+        (lambda: tf.data.Dataset.range(3).map(_counted), False, True, True),
+        (lambda: tf.data.Dataset.from_generator(lambda: iter([1]), tf.int64), True, False, True),
+        (lambda: tf.train.input_producer(tf.constant([1])).dequeue(), True, False, True),
+    ],
+)
+def test_what_elements_are_made_of(call, python, state, end):
+    found = called(call)
+    assert (found.runs_python, found.has_state, found.has_end) == (python, state, end)
+
+
+def _counted(i):
+    return i + tf.train.get_global_step(tf.get_default_graph().outer_graph)

@@ -23,7 +23,7 @@ def test_replicas_on_cpus_share_an_iterator(strategy, length, one):
     """But for that of a strategy, which gives empty batches where data ends in mid-step."""
     spec = tf.TensorSpec([length], tf.float32)
     data = tf.data.Dataset.from_generator(lambda: iter([[1.0] * 3] * 3), output_signature=spec)
-    feed = DeployedInput([data], strategy(2))
+    feed = DeployedInput([], lambda: [data], strategy(2), spec)
     iterator = iter(feed)
     assert (len(functions.handles_of(iterator)) == 1) == one
     parts = strategy(2).experimental_local_results(feed.next(iterator))

@@ -10,8 +10,9 @@ import tensorflow as tf
 from support import TESTS
 
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
-from tpu_estimator_compat.inputs.calling import call_input_fn, session_of
 from tpu_estimator_compat.inputs.disposal import end_iterators
+
+from .calls import called
 
 LONG = 30.0  # seconds; only a test that fails waits for so long
 
@@ -35,9 +36,8 @@ class Source:
 
     def feed(self, strategy):
         spec = tf.TensorSpec([], tf.float32)
-        return DeployedInput(
-            [tf.data.Dataset.from_generator(self, output_signature=spec)], strategy
-        )
+        data = tf.data.Dataset.from_generator(self, output_signature=spec)
+        return DeployedInput([], lambda: [data], strategy, spec)
 
 
 @pytest.fixture
@@ -125,10 +125,10 @@ def elements():
 
 def test_an_iterator_of_the_graph_is_at_its_end():
     """Whatever it gives: numbers, text, what is sparse, of sizes that nobody knows."""
-    dataset = call_input_fn(lambda: dict(enumerate(elements())), seed=None)
-    iterator = iter(dataset)
+    found = called(lambda: dict(enumerate(elements())))
+    iterator = iter(found.dataset())
     assert next(iterator)[0].numpy().tolist() == [0, 1]
-    iterators = session_of(dataset).store.iterators()
+    iterators = found.store.iterators()
     assert len(iterators) == 1
     end_iterators(iterators)
     assert len(list(itertools.islice(iterator, 1000))) < 1000  # some were read ahead

@@ -10,6 +10,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
 from .dealing import batches, dealt
+from .fakes import ReadyInput
 
 
 def test_batch_axis_splits_each_tensor_along_its_own(strategy):
@@ -28,7 +29,7 @@ def test_nested_structures_keep_static_shapes(strategy):
     )
     topology = Topology(strategy(4), tpu_semantics=True)
     input_mode = modes.resolve(ModeKeys.TRAIN, tpu.TPUConfig(), topology)
-    spec = feed([dataset], input_mode).element_spec
+    spec = feed([ReadyInput(dataset)], input_mode).element_spec
     assert spec[0]["a"].shape == [2, 3]
     assert spec[0]["b"].shape == [2]
     assert spec[1].shape == [2]

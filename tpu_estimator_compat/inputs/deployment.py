@@ -198,7 +198,9 @@ def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
     return tf.distribute.InputContext(topology.num_hosts, host, topology.num_replicas)
 
 
-def feed(called: Sequence[CalledInput], input_mode: InputMode, *, in_step: bool) -> DeployedInput:
+def feed(
+    called: Sequence[CalledInput], input_mode: InputMode, *, in_step: bool = False
+) -> DeployedInput:
     """Elements for the replicas, out of what all input_fn calls gave.
 
     Args:

@@ -100,7 +100,8 @@ class ReplicaProgram:
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
         program.targets, program.handles, program._waits_for = [], [], []
         program._reads_first, program._given = False, {}
-        program.replicas, program.native_collectives, program._rewrites = 1, False, {}
+        program.replicas, program.native_collectives = 1, False
+        program._rewrites = {op.type: graph_def.own_resource(op)}
         program._finish(graph_ops.ancestors([op], ()), set())
         return program
 

@@ -58,7 +58,6 @@ class StepPlan:
       graph: the captured graph.
       element_spec: structure of `tf.TypeSpec`s of one replica's input element.
       feeds: the tensors that stand for that element, flattened, composites expanded.
-      made_of: in place of `feeds`, the tensors of an element that the step computes itself.
       fetches: tensors that every step returns.
       targets: operations that every step runs.
       loss: the loss, averaged over replicas where it is fetched; other fetches of the replicas'
@@ -75,12 +74,12 @@ class StepPlan:
         partition.
       jit_compile: whether the replicas' share is compiled with XLA.
       stop_on_nan: whether no step is made after one whose loss is NaN.
+      made_of: in place of `feeds`, the tensors of an element that the step computes itself.
     """
 
     graph: tf.Graph
     element_spec: Structure
     feeds: Sequence[tf.Tensor]
-    made_of: Sequence[tf.Tensor] = ()
     fetches: Sequence[tf.Tensor] = ()
     targets: Sequence[tf.Operation] = ()
     loss: tf.Tensor | None = None
@@ -95,6 +94,7 @@ class StepPlan:
     partition: Sequence[Dims] | None = None
     jit_compile: bool = False
     stop_on_nan: bool = False
+    made_of: Sequence[tf.Tensor] = ()
     _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(
         default_factory=dict, repr=False, compare=False
     )

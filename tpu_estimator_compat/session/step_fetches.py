@@ -69,5 +69,8 @@ class StepFetches:
         needed = graph_ops.ancestors([t.op for t in self.derived.values()], {key(plan.loss)})
         roots = plan.input_roots | plan.replica_ops
         roots |= {name for name, _ in plan.host_placeholders}
-        # What is computed from variables is a part of the step, too: it changes them.
-        return not any(op.name in roots or graph_ops.is_variable_handle(op) for op in needed)
+        # What is computed from variables or tables is a part of the step, too: it changes them. So
+        # is what is drawn: a second draw would be another one.
+        return not any(
+            op.name in roots or graph_ops.is_handle(op) or graph_ops.draws(op) for op in needed
+        )

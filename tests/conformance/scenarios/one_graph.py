@@ -289,8 +289,11 @@ def the_step_of_an_evaluation(model_dir, record):
     est = models.estimator(model_dir, _model_fn)
     est.train(lambda: tf.data.Dataset.range(5), steps=1)
 
+    def eval_step():
+        return tf.get_collection(tf.GraphKeys.EVAL_STEP)
+
     data = tf.data.Dataset
-    est.evaluate(lambda: data.range(5), hooks=[Fetching(record, ["eval_step:0"])], steps=3)
+    est.evaluate(lambda: data.range(5), hooks=[Fetching(record, eval_step)], steps=3)
 
 
 def a_table_that_each_estimator_has_anew(model_dir, record):

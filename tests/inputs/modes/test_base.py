@@ -4,12 +4,13 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.inputs import call_input_fn, feed, modes
+from tpu_estimator_compat.inputs import feed, modes
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 
+from ..calls import called
 from ..dealing import GLOBAL_BATCH, batches, calls_of, dealt, resolved
-from ..fakes import FakeStrategy
+from ..fakes import FakeStrategy, ReadyInput
 from ..settings import BROADCAST, SLICED, V2, Modes
 
 
@@ -36,8 +37,8 @@ def test_what_each_of_two_hosts_feeds(strategy, mode, config, given, expected):
     """One process that feeds two hosts, as on a TPU pod: a dataset per host."""
     topology = Topology(strategy(4), tpu_semantics=True, num_hosts=2)
     datasets = [tf.data.Dataset.from_tensors(batch) for batch in given]
-    found = feed(datasets, modes.resolve(mode, tpu.TPUConfig(**config), topology))
-    dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.datasets]
+    found = feed([*map(ReadyInput, datasets)], modes.resolve(mode, tpu.TPUConfig(**config), topology))
+    dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.deal()]
     assert dealt_by_host == expected
 
 
@@ -183,18 +184,18 @@ def test_the_first_of_several_faults_is_told():
     ],
 )
 def test_tensors_in_place_of_a_dataset(mode, config, message):
-    dataset = call_input_fn(lambda: tf.zeros([4, 2]), seed=None)
+    given = called(lambda: tf.zeros([4, 2]))
     input_mode = resolved(mode, 4, 1, **config)
     if message is None:
-        input_mode.check_dataset(dataset)
+        input_mode.check_called(given)
         return
     with pytest.raises(TypeError, match=message):
-        input_mode.check_dataset(dataset)
+        input_mode.check_called(given)
 
 
 def test_batch_axis_is_checked_before_anything_is_split():
-    dataset = call_input_fn(lambda: (tf.zeros([4, 2]), tf.zeros([4])), seed=None)
+    given = called(lambda: (tf.zeros([4, 2]), tf.zeros([4])))
     topology = Topology(FakeStrategy(1), True)
     input_mode = modes.resolve(ModeKeys.TRAIN, tpu.TPUConfig(), topology, 4, [5, 5])
     with pytest.raises(ValueError, match=r"is 5 for TensorSpec\(shape=\(4, 2\).* rank is 2\."):
-        input_mode.check_dataset(dataset)
+        input_mode.check_called(given)
