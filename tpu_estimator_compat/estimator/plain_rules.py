@@ -126,6 +126,9 @@ class PlainRules:
             feed = self._feed(input_fn, input_mode, store)
             tables = self._tables(input_mode, check_shapes=True, sharded=True)
             run = self._capture(input_mode, feed.element(), store, tables, check_shapes=True)
+        if input_mode.topology.compiles_steps:
+            for called in feed.called:
+                inputs.check_apart(called, "devices of TPU or JAX")
         return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
 
     def _capture(

@@ -1,6 +1,6 @@
 """From a legacy input_fn to the elements that replicas are fed."""
 
-from tpu_estimator_compat.inputs.calling import CalledInput, call_input_fn
+from tpu_estimator_compat.inputs.calling import CalledInput, call_input_fn, check_apart
 from tpu_estimator_compat.inputs.deployment import DeployedInput, context, feed
 from tpu_estimator_compat.inputs.disposal import Disposal
 from tpu_estimator_compat.inputs.partitioning import log_fallback, partition_dims
@@ -10,6 +10,7 @@ __all__ = [
     "DeployedInput",
     "Disposal",
     "call_input_fn",
+    "check_apart",
     "context",
     "feed",
     "log_fallback",

@@ -8,12 +8,12 @@ is upstream of the element's tensors is the input's, all else is the step's.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.ops import dataset_ops, iterator_ops
 
 from tpu_estimator_compat.inputs import feature_keys
 from tpu_estimator_compat.program import graph_building, graph_def, graph_ops
@@ -50,6 +50,7 @@ class CalledInput:
 
     def __init__(self, result: Any, graph: tf.Graph, store: VariableStore):
         self.result, self.graph, self.store = result, graph, store
+        self._iterator: tf.Operation | None = None
         self._structure = None if self.is_dataset else _of_tensors(result, graph)
 
     @property
@@ -75,6 +76,11 @@ class CalledInput:
         return self._has(_STATE)
 
     @property
+    def variables(self) -> set[str]:
+        """Names of the variables that elements are made of."""
+        return {op.name for op in self._ops if graph_ops.is_variable_handle(op)}
+
+    @property
     def has_end(self) -> bool:
         """Whether its data may end: they come from a Dataset or from a queue."""
         if self.is_dataset or self.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
@@ -84,8 +90,12 @@ class CalledInput:
         )
 
     def _has(self, types: frozenset[str]) -> bool:
-        ops = graph_ops.ancestors([t.op for t in self._tensors], ())
-        return graph_def.has_types(self.graph, ops, types)
+        return graph_def.has_types(self.graph, self._ops, types)
+
+    @functools.cached_property
+    def _ops(self) -> set[tf.Operation]:
+        """The operations that elements depend on, those in functions apart."""
+        return graph_ops.ancestors([t.op for t in self._tensors], ())
 
     @functools.cached_property
     def _tensors(self) -> list[tf.Tensor]:
@@ -101,7 +111,9 @@ class CalledInput:
         Of a Dataset, an iterator's that is made here, as the original made it.
         """
         if self.is_dataset:
-            return tf.compat.v1.data.make_initializable_iterator(self.result).get_next()
+            iterator = tf.compat.v1.data.make_initializable_iterator(self.result)
+            self._iterator = iterator._iterator_resource.op
+            return iterator.get_next()
         return self._structure
 
     def dataset(self) -> tf.data.Dataset:
@@ -109,6 +121,17 @@ class CalledInput:
         if self.is_dataset:
             return self._of_variant()
         return self._again_and_again()
+
+    def iterator(self, dataset: tf.data.Dataset) -> Iterator:
+        """An iterator of a dataset: that of the graph, if `element` has made one.
+
+        So whoever saves or initializes the graph's iterator has the one that steps read.
+        """
+        if self._iterator is None:
+            return iter(dataset)
+        self.store.prepare([self._iterator])
+        handle = self.store.read(self._iterator.name, dataset)
+        return iterator_ops.OwnedIterator(components=[handle], element_spec=dataset.element_spec)
 
     def _of_variant(self) -> tf.data.Dataset:
         [value] = HostFunction(self.graph, self.store, self._tensors, [], [])([])
@@ -164,6 +187,28 @@ def check_is_dataset(called: CalledInput, demand: str) -> None:
     """
     if not called.is_dataset:
         raise TypeError(f"{demand} Got {called.result}.")
+
+
+def check_apart(called: CalledInput, devices: str) -> None:
+    """Refuses input made of variables that steps change, where steps have them on devices.
+
+    Args:
+      called: what `call_input_fn` gave; model_fn has been called since.
+      devices: what to call them.
+
+    Raises:
+      NotImplementedError: it reads the global step, or a trainable variable.
+    """
+    graph = called.graph
+    changed = graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    changed = [tf.compat.v1.train.get_global_step(graph), *changed]
+    read = called.variables
+    if names := [v.op.name for v in changed if v is not None and v.op.name in read]:
+        raise NotImplementedError(
+            f"input_fn reads {', '.join(names)}, which the steps change on {devices}: the host, where "
+            "input is made, does not see that. Run it with RunConfig(runtime='tensorflow') and "
+            "use_tpu=False, or take the number of an element from Dataset.enumerate()."
+        )
 
 
 def warn_if_endless(called: CalledInput) -> None:

@@ -88,6 +88,8 @@ class DeployedInput:
             if self.reads_ahead:
                 datasets = [dataset.prefetch(tf.data.AUTOTUNE) for dataset in datasets]
             group = workers.of(self.strategy)
+            if self.is_whole:
+                return self.called[0].iterator(datasets[0])
             if self.strategy.num_replicas_in_sync == (group.count if group else 1):
                 return iter(datasets[0])
             if group:

@@ -107,7 +107,7 @@ def _one_by_one(
                 if monitored.should_stop():
                     break
                 try:
-                    values = monitored.run(fetches)
+                    values = _run(monitored, fetches)
                 except tf.errors.OutOfRangeError:
                     break
             yield values
@@ -117,6 +117,13 @@ def _one_by_one(
         raise
     with run.in_graph():
         monitored.close()
+
+
+def _run(monitored: tf.compat.v1.train.MonitoredSession, fetches: dict[str, Any]) -> dict[str, Any]:
+    """Values of `fetches` for the next element; hooks find in `original_args` what they found."""
+    if fetches["host_call"] or len(fetches) > 2:
+        return monitored.run(fetches)
+    return {"predictions": monitored.run(fetches["predictions"])}
 
 
 def _many_at_once(

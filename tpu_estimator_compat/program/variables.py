@@ -180,6 +180,11 @@ class VariableStore:
             return None
         return components(self._variables[step.op.name])[0]
 
+    def read(self, name: str, dataset: tf.data.Dataset) -> tf.Tensor:
+        """Has the iterator `name` read a dataset; returns the iterator's handle."""
+        self._resources[name].read(dataset)
+        return self._resources[name].handle
+
     def iterators(self) -> list[Resource]:
         """Iterators of tf.data among the resources."""
         return [resource for resource in self._resources.values() if resource.is_iterator]

@@ -58,8 +58,10 @@ class StepSession(GraphSession):
         self._of_variables: dict[Key, bool] = {}
 
     def start(self, restored: str | None = None) -> None:
-        """See `GraphSession`."""
+        """See `GraphSession`. An iterator of the graph is ready before a hook looks at it."""
         self.runner.start(restored)
+        if self._input.is_whole:
+            self.iterator()
 
     def close(self) -> None:
         """Frees the input and the steps, and writes the events that wait.

@@ -254,7 +254,8 @@ def slices_of_a_producer(model_dir, record):
         one, two = tf.train.slice_input_producer([x, 10.0 * x], num_epochs=2, shuffle=False)
         return tf.train.batch([one], 2)
 
-    est = models.estimator(model_dir, _model_fn)
+    config = tf.estimator.RunConfig(save_summary_steps=0)  # how full a queue is varies
+    est = tf.estimator.Estimator(_model_fn, model_dir, config)
     est.train(input_fn, hooks=[Fetching(record, "the_loss:0")])
     record(est.get_variable_value("global_step"), est.get_variable_value("w"))
     record(est.evaluate(input_fn), [p["value"].tolist() for p in est.predict(input_fn)])
@@ -314,3 +315,56 @@ def a_table_that_each_estimator_has_anew(model_dir, record):
         est = models.estimator(f"{model_dir}/{part}", model_fn)
         fetching = Fetching(record, "before:0", part)
         est.train(lambda: tf.data.Dataset.range(5), hooks=[fetching], steps=3)
+
+
+def the_position_of_an_input_pipeline(model_dir, record):
+    """It is in checkpoints of its own."""
+    config = tf.estimator.RunConfig(save_checkpoints_steps=2, save_summary_steps=0)
+
+    def trained(steps):
+        est = tf.estimator.Estimator(_model_fn, model_dir, config)
+        hooks = [tf.data.experimental.CheckpointInputPipelineHook(est), Fetching(record, "IteratorGetNext:0")]
+        est.train(lambda: tf.data.Dataset.range(100).batch(2), hooks=hooks, steps=steps)
+
+    trained(3)
+    trained(3)
+
+
+def what_a_hook_of_predict_is_told(model_dir, record):
+    class Telling(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            fetches = run_context.original_args.fetches
+            record(type(fetches).__name__, sorted(fetches), fetches["value"].name)
+
+        def after_run(self, run_context, run_values):
+            record(run_values.results)
+
+    est = models.estimator(model_dir, _model_fn)
+    record(list(est.predict(lambda: tf.data.Dataset.range(2), hooks=[Telling()])))
+
+
+def a_variable_of_changing_shape(model_dir, record):
+    def model_fn(features, labels, mode):
+        seen = tf.Variable(tf.zeros([1]), validate_shape=False, trainable=False, name="seen")
+        more = tf.concat([seen, [tf.cast(features, tf.float32)]], 0)
+        keep = tf.assign(seen, more, validate_shape=False)
+        loss = models.weight() + tf.reduce_sum(keep)
+        with tf.control_dependencies([keep]):
+            train_op = models.descent(loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    est = models.estimator(model_dir, model_fn)
+    est.train(lambda: tf.data.Dataset.range(1, 9), steps=3)
+    record(est.get_variable_value("seen").tolist())
+
+
+def a_summary_of_what_is_drawn(model_dir, record):
+    def model_fn(features, labels, mode):
+        drawn = tf.random.uniform([], seed=3)
+        tf.summary.scalar("drawn", drawn)
+        loss = models.weight() * 0.0 + drawn
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2, tf_random_seed=1)
+    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est.train(lambda: tf.data.Dataset.range(9), steps=5)

@@ -46,6 +46,29 @@ def is_the_estimator(estimator, tmp_path):
     trained(estimator, tmp_path)
 
 
+@proves(
+    "tf.data.experimental.CheckpointInputPipelineHook", "tf.contrib.data.CheckpointInputPipelineHook"
+)
+def saves_the_position_of_the_input(hook, tmp_path):
+    seen = []
+
+    class Seeing(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs("IteratorGetNext:0")
+
+        def after_run(self, run_context, run_values):
+            seen.append(int(run_values.results[0]))
+
+    def counting():
+        return tf2.data.Dataset.range(9).map(lambda i: ([tf.cast(i, tf.float32)], [2.0]))
+
+    for _ in range(2):
+        estimator = estimators.Estimator(model_fn, str(tmp_path))
+        estimator.train(counting, hooks=[hook(estimator), Seeing()], steps=3)
+    assert seen == [0, 1, 2, 3, 4, 5]
+    assert (tmp_path / "checkpoint_input").exists()
+
+
 @proves("tensorflow_estimator")
 def is_the_package(package, tmp_path):
     trained(package.estimator.Estimator, tmp_path)

@@ -1,0 +1,89 @@
+"""`tf.data.experimental.CheckpointInputPipelineHook`: saves positions of iterators by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.experimental.ops.iterator_ops import (
+    _convert_external_state_policy_to_enum,
+)
+from tensorflow.python.data.ops import iterator_ops
+
+
+class _IteratorSaver(tf.compat.v1.train.Saver):
+    """A saver whose list of checkpoints is a file of its own."""
+
+    def __init__(self, saveables: list[Any], state_file: str):
+        super().__init__(saveables, sharded=True)
+        self._state_file = state_file
+
+    def save(self, sess, save_path, global_step=None, latest_filename=None, *args, **kwargs):
+        latest = latest_filename or self._state_file
+        return super().save(sess, save_path, global_step, latest, *args, **kwargs)
+
+
+class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
+    """Saves and restores the positions of all iterators of the graph, whenever the model is saved.
+
+    The checkpoints are beside the model's, `input.ckpt-*`, with the list `checkpoint_input`; of
+    several workers each has its own, `input_<task_type>_<task_id>.ckpt-*`.
+
+    Args:
+      estimator: its `model_dir` and the times of its checkpoints are taken.
+      external_state_policy: what to do where elements depend on state that cannot be saved, such as
+        that of random ops: "fail" (the default), "warn" or "ignore".
+
+    Raises:
+      ValueError: another `external_state_policy`, or an estimator that saves no checkpoints.
+    """
+
+    def __init__(self, estimator: Any, external_state_policy: str | None = None):
+        self._policy = _convert_external_state_policy_to_enum(external_state_policy or "fail")
+        config = estimator.config
+        prefix = "input"
+        if config.num_worker_replicas > 1:
+            prefix += f"_{config.task_type}_{config.task_id}"
+        self._state_file = f"checkpoint_{prefix}"
+        # Not a base class: an estimator with a CheckpointSaverHook adds none for the model.
+        self._saving = tf.compat.v1.train.CheckpointSaverHook(
+            estimator.model_dir,
+            save_secs=config.save_checkpoints_secs,
+            save_steps=config.save_checkpoints_steps,
+            checkpoint_basename=f"{prefix}.ckpt",
+        )
+        self._is_new = True
+
+    def begin(self) -> None:
+        iterators = tf.compat.v1.get_collection(iterator_ops.GLOBAL_ITERATORS)
+        self._saving._saver = _IteratorSaver(
+            [iterator_ops._IteratorSaveable(i, i.name, self._policy) for i in iterators],
+            self._state_file,
+        )
+        self._saving.begin()
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        del session, coord
+        self._is_new = True
+
+    def before_run(self, run_context: Any) -> Any:
+        if self._is_new:  # the hooks that initialize iterators have had their turn
+            self._restore_or_save(run_context.session)
+            self._is_new = False
+        return self._saving.before_run(run_context)
+
+    def _restore_or_save(self, session: Any) -> None:
+        saving = self._saving
+        newest = tf.compat.v1.train.latest_checkpoint(saving._checkpoint_dir, self._state_file)
+        if newest:
+            saving._saver.restore(session, newest)
+            return
+        step = session.run(saving._global_step_tensor)
+        saving._save(session, step)
+        saving._timer.update_last_triggered_step(step)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self._saving.after_run(run_context, run_values)
+
+    def end(self, session: Any) -> None:
+        self._saving.end(session)
