@@ -114,7 +114,9 @@ class PlainRules:
         tables = self._tables(input_mode, check_shapes, sharded=store is None)
         store = store or new_store(input_mode.topology)
         with new_graph(self.config.tf_random_seed):
-            return self._capture(input_mode, placeholders(element_spec), store, tables, check_shapes)
+            return self._capture(
+                input_mode, placeholders(element_spec), store, tables, check_shapes
+            )
 
     def prepare(
         self, input_fn: InputFn, input_mode: InputMode

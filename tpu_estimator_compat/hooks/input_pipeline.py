@@ -1,4 +1,4 @@
-"""`tf.data.experimental.CheckpointInputPipelineHook`: saves positions of iterators by themselves."""
+"""`tf.data.experimental.CheckpointInputPipelineHook`: saves positions of iterators apart."""
 
 from __future__ import annotations
 

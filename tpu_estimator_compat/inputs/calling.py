@@ -205,9 +205,9 @@ def check_apart(called: CalledInput, devices: str) -> None:
     read = called.variables
     if names := [v.op.name for v in changed if v is not None and v.op.name in read]:
         raise NotImplementedError(
-            f"input_fn reads {', '.join(names)}, which the steps change on {devices}: the host, where "
-            "input is made, does not see that. Run it with RunConfig(runtime='tensorflow') and "
-            "use_tpu=False, or take the number of an element from Dataset.enumerate()."
+            f"input_fn reads {', '.join(names)}, which steps change on {devices}: the host, which "
+            "makes the input, does not see that. Take the number of an element from "
+            "Dataset.enumerate(), or train with use_tpu=False and without a `runtime`."
         )
 
 

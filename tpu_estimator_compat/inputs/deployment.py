@@ -16,9 +16,9 @@ from tensorflow.python.distribute import device_util, distribute_utils
 from tensorflow.python.distribute.input_lib import _enable_get_next_as_optional
 from tensorflow.python.ops import gen_dataset_ops
 
+from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.calling import CalledInput
 from tpu_estimator_compat.inputs.disposal import end_iterators
-from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode
 from tpu_estimator_compat.program.capture import Element, placeholders
 from tpu_estimator_compat.runtime import eager, workers

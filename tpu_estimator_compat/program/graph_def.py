@@ -62,6 +62,11 @@ def _nodes_of(graph: tf.Graph) -> _NodeDefs:
     return cached
 
 
+def serial(graph: tf.Graph) -> int:
+    """A number that no other graph of this process has."""
+    return _nodes_of(graph).serial
+
+
 def subgraph_def(
     graph: tf.Graph,
     ops: Collection[tf.Operation],
@@ -112,34 +117,6 @@ def subgraph_def(
     _rewrite(result.node, rewrites)
     _rewrite_functions(result, rewrites, "" if replica is None else f"_{replica}")
     return result
-
-
-def own_resource(op: tf.Operation) -> Callable[[NodeDef], None]:
-    """What makes the node of a resource's op one of its graph alone.
-
-    A session had resources of its own. Here all graphs share a runtime: of two resources of the
-    same name, the second would be the first, with its content.
-    """
-    serial, attributes = _nodes_of(op.graph).serial, {attr.name for attr in op.op_def.attr}
-
-    def rename(node: NodeDef) -> None:
-        shared = node.attr["shared_name"].s if "shared_name" in attributes else b""
-        if shared and _others_share(op, shared):
-            node.attr["shared_name"].s = b"%s_%d" % (shared, serial)
-        elif "shared_name" in attributes:
-            node.attr["shared_name"].s = b""  # so that it goes with its kernel
-            if "use_node_name_sharing" in attributes:
-                node.attr["use_node_name_sharing"].b = False
-
-    return rename
-
-
-def _others_share(op: tf.Operation, name: bytes) -> bool:
-    """Whether other ops of the graph stand for the resource of this name; a writer has its own."""
-    return op.type == "SummaryWriter" or any(
-        other is not op and other.type == op.type and other.get_attr("shared_name") == name
-        for other in op.graph.get_operations()
-    )
 
 
 def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:

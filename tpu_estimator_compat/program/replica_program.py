@@ -8,10 +8,9 @@ optimizers never meet a strategy, and the only communication is what the graph a
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol
 
 import tensorflow as tf
 from tensorflow.python.framework import tensor_shape
@@ -20,6 +19,7 @@ from tpu_estimator_compat.program import (
     collectives,
     graph_def,
     graph_ops,
+    importing,
     simplify,
     stage_functions,
     stages,
@@ -94,14 +94,14 @@ class ReplicaProgram:
         self._finish(needed - set(self.handles), stops)
 
     @classmethod
-    def creating(cls, op: tf.Operation) -> ReplicaProgram:
+    def creating(cls, op: tf.Operation, rewrites: graph_def.Rewrites) -> ReplicaProgram:
         """The program that makes a host resource and fetches its handle."""
         program = cls.__new__(cls)
         program.graph, program.feeds, program.fetches = op.graph, [], [op.outputs[0]]
         program.targets, program.handles, program._waits_for = [], [], []
         program._reads_first, program._given = False, {}
         program.replicas, program.native_collectives = 1, False
-        program._rewrites = {op.type: graph_def.own_resource(op)}
+        program._rewrites = rewrites
         program._finish(graph_ops.ancestors([op], ()), set())
         return program
 
@@ -256,7 +256,7 @@ class ReplicaProgram:
             received = collectives.exchange(stage.collectives, values, self.replicas)
             environment.update(((op.name, 0), value) for op, value in received.items())
         if not self.native_collectives:
-            _must_run(done)
+            importing.must_run(done)
         with tf.control_dependencies(done):
             return [tf.identity(environment[key(t)]) for t in self.fetches]
 
@@ -283,7 +283,7 @@ class ReplicaProgram:
         else:
             wanted = [op.name for op in self._wanted[index]]
             elements = [*(t.name for t in stage.outputs), *wanted]
-            found = _imported(definition, inputs, elements, after)
+            found = importing.imported(definition, inputs, elements, after)
             returned, must_run = found[: len(stage.outputs)], found[len(stage.outputs) :]
         environment.update(zip(map(key, stage.outputs), returned, strict=True))
         return must_run
@@ -339,55 +339,6 @@ def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
             if op.type == "IteratorGetNext":
                 given.setdefault(op, feed)
     return given
-
-
-def _imported(
-    definition: graph_def.GraphDef,
-    inputs: Mapping[str, tf.Tensor],
-    elements: Sequence[str],
-    after: Sequence[tf.Operation],
-) -> list[Any]:
-    """Imports a definition whose operations run after others; returns `elements` of it."""
-    under_construction = tf.compat.v1.get_default_graph()
-    already = len(under_construction.get_operations()) if after else 0
-    with _without_control_inputs(under_construction):
-        found = tf.graph_util.import_graph_def(
-            definition, input_map=inputs, return_elements=elements, name=""
-        )
-    if after:
-        # Not by tf.control_dependencies: for imported ops TensorFlow compares these operations
-        # with input tensors, and fails.
-        for op in under_construction.get_operations()[already:]:
-            op._add_control_inputs(after)
-    return list(found)
-
-
-@contextlib.contextmanager
-def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
-    """TensorFlow cannot import ops under tf.control_dependencies, within which a TPU's steps are.
-
-    `tf.control_dependencies(None)` would leave the TPU computation as well.
-    """
-    stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
-    try:
-        yield
-    finally:
-        graph._control_dependencies_stack = stack
-
-
-def _must_run(targets: Sequence[tf.Operation]) -> None:
-    """Has the function under construction run `targets`, whether or not anyone wants its results.
-
-    A function runs its stateful ops. The op that a `tf.cond` or a `tf.while_loop` returns is a copy
-    of what a branch or the loop gave, and has no state. What it stands for runs for its sake alone:
-    of the functions of a TF1 graph, nothing runs that no output depends on.
-    """
-    stateless = [op for op in targets if not op.op_def.is_stateful]
-    # None where a dataset's function is built: it runs what its results depend on.
-    manager = tf.compat.v1.get_default_graph().experimental_acd_manager
-    if stateless and manager is not None:
-        with tf.control_dependencies(stateless):
-            manager.run_independently(tf.no_op())
 
 
 def _names(tensors: Sequence[tf.Tensor]) -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 
 import tensorflow as tf
 
+from tpu_estimator_compat.program import graph_def
 from tpu_estimator_compat.program.replica_program import HandleOf, ReplicaProgram
 from tpu_estimator_compat.runtime import functions
 
@@ -30,7 +32,7 @@ class Resource:
         self.is_iterator = op.type in _ITERATORS
         self._element_spec = _element_spec(op) if self.is_iterator else ()
         self.is_summary_writer = op.type == "SummaryWriter"
-        program = ReplicaProgram.creating(op)
+        program = ReplicaProgram.creating(op, {op.type: _own(op)})
         # A resource without a shared name dies with the function whose kernel made it.
         self._keep = functions.function(lambda: program([], handle_of)[0])
         self.handle = self._keep()
@@ -71,3 +73,31 @@ def _blank(spec: tf.TensorSpec) -> tf.Tensor:
         element_shape=-1, max_num_elements=-1, element_dtype=tf.float32
     )
     return tf.reshape(tf.stack([nothing] * math.prod(sizes)), sizes)
+
+
+def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
+    """What makes the node of a resource's op one of its graph alone.
+
+    A session had resources of its own. Here all graphs share a runtime: of two resources of the
+    same name, the second would be the first, with its content.
+    """
+    attributes = {attr.name for attr in op.op_def.attr}
+
+    def rename(node: graph_def.NodeDef) -> None:
+        shared = node.attr["shared_name"].s if "shared_name" in attributes else b""
+        if shared and _others_share(op, shared):
+            node.attr["shared_name"].s = b"%s_%d" % (shared, graph_def.serial(op.graph))
+        elif "shared_name" in attributes:
+            node.attr["shared_name"].s = b""  # so that it goes with its kernel
+            if "use_node_name_sharing" in attributes:
+                node.attr["use_node_name_sharing"].b = False
+
+    return rename
+
+
+def _others_share(op: tf.Operation, name: bytes) -> bool:
+    """Whether other ops of the graph stand for the resource of this name; a writer has its own."""
+    return op.type == "SummaryWriter" or any(
+        other is not op and other.type == op.type and other.get_attr("shared_name") == name
+        for other in op.graph.get_operations()
+    )

@@ -27,7 +27,10 @@ def _model_fn(features, labels, mode):
     loss = tf.square(models.weight() - value)
     loss = tf.identity(loss, "the_loss")
     return tf.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=models.descent(loss), eval_metric_ops={"mean": tf.metrics.mean(value)}
+        mode,
+        loss=loss,
+        train_op=models.descent(loss),
+        eval_metric_ops={"mean": tf.metrics.mean(value)},
     )
 
 
@@ -251,7 +254,7 @@ def a_queue_of_python(model_dir, record):
 def slices_of_a_producer(model_dir, record):
     def input_fn():
         x = tf.constant([1.0, 2.0, 3.0, 4.0])
-        one, two = tf.train.slice_input_producer([x, 10.0 * x], num_epochs=2, shuffle=False)
+        one, _ = tf.train.slice_input_producer([x, 10.0 * x], num_epochs=2, shuffle=False)
         return tf.train.batch([one], 2)
 
     config = tf.estimator.RunConfig(save_summary_steps=0)  # how full a queue is varies
@@ -323,7 +326,10 @@ def the_position_of_an_input_pipeline(model_dir, record):
 
     def trained(steps):
         est = tf.estimator.Estimator(_model_fn, model_dir, config)
-        hooks = [tf.data.experimental.CheckpointInputPipelineHook(est), Fetching(record, "IteratorGetNext:0")]
+        hooks = [
+            tf.data.experimental.CheckpointInputPipelineHook(est),
+            Fetching(record, "IteratorGetNext:0"),
+        ]
         est.train(lambda: tf.data.Dataset.range(100).batch(2), hooks=hooks, steps=steps)
 
     trained(3)

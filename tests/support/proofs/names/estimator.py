@@ -47,7 +47,8 @@ def is_the_estimator(estimator, tmp_path):
 
 
 @proves(
-    "tf.data.experimental.CheckpointInputPipelineHook", "tf.contrib.data.CheckpointInputPipelineHook"
+    "tf.data.experimental.CheckpointInputPipelineHook",
+    "tf.contrib.data.CheckpointInputPipelineHook",
 )
 def saves_the_position_of_the_input(hook, tmp_path):
     seen = []
