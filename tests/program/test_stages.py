@@ -36,6 +36,21 @@ def test_stages_keep_the_order_of_reads_and_writes(graph):
     assert {written.name, after.op.name} <= last
 
 
+def test_a_write_waits_for_a_read_that_was_made_before_it(graph):
+    """The read is in the later stage, for something else; the write could be in the first."""
+    from tensorflow.python.tpu import tpu_function
+
+    variable = tf.get_variable("v", [], use_resource=True)
+    with tpu_function.tpu_shard_context(2):
+        total = tf.tpu.cross_replica_sum(tf.constant(1.0))
+    with tf.control_dependencies([total]):
+        before = variable.read_value()
+    written = variable.assign(0.0).op
+    program = ReplicaProgram(graph, [], [before], [written], replicas=2)
+    _, last = ({op.name for op in stage.ops} for stage in program.stages)
+    assert {before.op.name, written.name} <= last
+
+
 class TestPostponing:
     """What only a later stage needs is computed there."""
 
