@@ -109,8 +109,9 @@ def test_a_checkpoint_is_begun_when_the_calls_of_its_steps_are_made(tmp_path, mo
 
 @pytest.mark.parametrize(("through", "step"), [("train", 3), ("train", 10), ("fit", 3)])
 def test_an_error_of_a_call_reaches_the_caller(tmp_path, through, step):
+    """Also that of the last step, where no checkpoint has waited for the calls."""
     recorder = Recorder(seconds=0.01, fails_at=step)
-    no_checkpoints = {"save_checkpoints_secs": None, "save_checkpoints_steps": None}  # they wait
+    no_checkpoints = {"save_checkpoints_secs": None, "save_checkpoints_steps": None}
     estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=5, **no_checkpoints)
     model = estimator.keras_model(train_input_fn) if through == "fit" else None
 
