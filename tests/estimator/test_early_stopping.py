@@ -52,6 +52,29 @@ def test_a_metric_that_was_not_evaluated_is_named(tmp_path):
         hook._should_stop_fn()
 
 
+@pytest.mark.parametrize(
+    ("make", "limit", "losses", "stops_at"),
+    [
+        (experimental.stop_if_no_decrease_hook, 20, [1.0, 2.0, 1.0, 0.5], 30),
+        (experimental.stop_if_no_decrease_hook, 20, [2.0, 1.0, 3.0, 1.0], 40),
+        (experimental.stop_if_no_increase_hook, 20, [1.0, 2.0, 1.0, 2.0], 40),
+        (experimental.stop_if_higher_hook, 1.0, [0.5, 1.0, 1.5, 0.5], 30),
+        (experimental.stop_if_lower_hook, 1.0, [1.5, 1.0, 0.5, 1.5], 30),
+    ],
+)
+def test_the_evaluation_that_stops(tmp_path, make, limit, losses, stops_at):
+    """There is one in every tenth step; who has stopped goes on saying so."""
+    hook = make(make_estimator(tmp_path), "loss", limit, str(tmp_path), run_every_secs=0.0)
+    stops = []
+    with tf.Graph().as_default(), tf.summary.FileWriter(str(tmp_path)) as events:
+        for step, loss in zip((10, 20, 30, 40), losses, strict=True):
+            value = tf.Summary.Value(tag="loss", simple_value=loss)
+            events.add_summary(tf.Summary(value=[value]), step)
+            events.flush()
+            stops += [step] if hook._should_stop_fn() else []
+    assert stops == list(range(stops_at, 50, 10))
+
+
 def test_who_is_not_the_chief_leaves_the_decision_to_it(tmp_path, monkeypatch):
     cluster = {"chief": ["localhost:1"], "worker": ["localhost:2"]}
     task = {"type": "evaluator", "index": 0}

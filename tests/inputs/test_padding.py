@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from tpu_estimator_compat.inputs import padding
 from tpu_estimator_compat.spec import ModeKeys
 
 from .dealing import batches, dealt
@@ -15,6 +16,7 @@ def test_prediction_pads_and_marks(strategy):
         [[[0, 1], [0, 0]], [[2, 3], [0, 0]]],
         [[[4, 5], [0, 0]], [[0, 0], [1, 1]]],
     ]
+    assert padding.pad(dataset, 4).element_spec.is_padding == tf.TensorSpec([4], tf.int32)
 
 
 def test_more_rows_than_the_batch_size_are_refused(strategy):

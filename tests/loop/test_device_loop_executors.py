@@ -1,5 +1,7 @@
 """Loops on the devices: the same steps, whatever executor their calls are timed on."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,6 +43,21 @@ def test_the_end_of_the_data_is_exact_while_both_are_tried(end):
     result = loop(iterator, 10_000)
     assert (result.steps, result.exhausted, float(total)) == (end, True, float(end))
     assert loop(iterator, 10).steps == 0
+
+
+def test_a_step_that_ignores_its_element_does_not_count_without_one():
+    """The loss is there long before the data turns out to have ended."""
+
+    def elements():
+        yield from [1.0, 2.0]
+        time.sleep(0.2)
+
+    loop = DeviceLoop(
+        lambda data: [tf.constant(3.0)], tf.float32, stop_on_nan=True, may_choose=False
+    )
+    spec = tf.TensorSpec([], tf.float32)
+    result = loop(iter(tf.data.Dataset.from_generator(elements, output_signature=spec)), 10)
+    assert (result.steps, result.exhausted, result.loss_sum) == (2, True, 6.0)
 
 
 @pytest.mark.parametrize("bad", [1, 16, 17, 400])

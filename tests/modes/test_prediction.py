@@ -154,14 +154,17 @@ def test_an_input_that_waits_for_predictions_is_not_read_ahead(tmp_path):
 
 def test_hooks_are_called_for_every_batch(tmp_path):
     class Counter(tf.train.SessionRunHook):
-        calls = 0
+        calls = ends = 0
 
         def after_run(self, run_context, run_values):
             self.calls += 1
 
+        def end(self, session):
+            self.ends += 1
+
     counter = Counter()
     found = list(make_estimator(tmp_path).predict(finite_input_fn(40), hooks=[counter]))
-    assert (len(found), counter.calls) == (40, 3)
+    assert (len(found), counter.calls, counter.ends) == (40, 3, 1)
 
 
 def test_strings_and_checkpoint_path(tmp_path):

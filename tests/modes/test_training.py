@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
+    LossRecorder,
     examples,
     finite_input_fn,
     logits_of,
@@ -108,8 +109,10 @@ def test_replicas_train_as_one_with_the_same_global_batch(tmp_path, strategy, re
         estimator = make_estimator(
             tmp_path / str(count), use_tpu=True, train_distribute=strategy(count)
         )
-        estimator.train(train_input_fn, steps=20)
+        recorder = LossRecorder()
+        estimator.train(train_input_fn, steps=20, hooks=[recorder])
         values[count] = {n: estimator.get_variable_value(n) for n in ("hidden", "output")}
+        values[count]["losses"] = recorder.losses
     for name, value in values[1].items():
         np.testing.assert_allclose(values[replicas][name], value, rtol=1e-5, atol=1e-6)
 

@@ -42,12 +42,13 @@ def _plain(value):
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def test_a_list_that_changed_is_another(graph, session):
+def test_a_list_that_changed_or_has_another_name_is_another(graph, session):
     one, two = tf.constant(1.0), tf.constant(2.0)
     fetches = {"hook": [one]}
     assert session.run(fetches) == {"hook": [1.0]}
     fetches["hook"].append(two)
     assert session.run(fetches) == {"hook": [1.0, 2.0]}
+    assert session.run({"other": [one]}) == {"other": [1.0]}
     fetches["hook"] = (two,)
     assert session.run(fetches) == {"hook": (2.0,)}
     first = session.run(fetches)

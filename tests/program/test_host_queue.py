@@ -107,10 +107,12 @@ def test_a_checkpoint_is_begun_when_the_calls_of_its_steps_are_made(tmp_path, mo
     assert made == {0: 0, 4: 4, 8: 8, 10: 10}
 
 
-@pytest.mark.parametrize("through", ["train", "fit"])
-def test_an_error_of_a_call_reaches_the_caller(tmp_path, through):
-    recorder = Recorder(fails_at=3)
-    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=5)
+@pytest.mark.parametrize(("through", "step"), [("train", 3), ("train", 10), ("fit", 3)])
+def test_an_error_of_a_call_reaches_the_caller(tmp_path, through, step):
+    """Also that of the last step, where no checkpoint has waited for the calls."""
+    recorder = Recorder(seconds=0.01, fails_at=step)
+    no_checkpoints = {"save_checkpoints_secs": None, "save_checkpoints_steps": None}
+    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=5, **no_checkpoints)
     model = estimator.keras_model(train_input_fn) if through == "fit" else None
 
     def train():
@@ -119,9 +121,9 @@ def test_an_error_of_a_call_reaches_the_caller(tmp_path, through):
         else:
             model.fit(train_input_fn({"batch_size": 16}), steps_per_epoch=10, verbose=0)
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match="host call of step 3"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"host call of step {step}"):
         train()
-    assert recorder.steps == [1, 2]  # none after the one that failed
+    assert recorder.steps == list(range(1, step))  # none after the one that failed
     recorder._fails_at = None
     recorder.steps.clear()
     train()

@@ -2,6 +2,7 @@
 
 import pytest
 import tensorflow.compat.v1 as tf
+from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat.program import stages
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
@@ -34,6 +35,23 @@ def test_stages_keep_the_order_of_reads_and_writes(graph):
     first, last = ({op.name for op in stage.ops} for stage in program.stages)
     assert before.op.name in first
     assert {written.name, after.op.name} <= last
+
+
+def test_a_write_waits_for_a_read_that_was_made_before_it(tmp_path, strategy):
+    """The read waits for an exchange; the write by itself could be in the stage before that."""
+
+    def train_op(loss, params):
+        step = tf.train.get_global_step()
+        count, seen = (tf.get_variable(name, [], tf.int64, tf.zeros_initializer()) for name in "ab")
+        with tf.control_dependencies([tf.tpu.cross_replica_sum(loss)]):
+            before = count.read_value()
+        return tf.group(count.assign_add(1), seen.assign(before), step.assign_add(1))
+
+    estimator = make_estimator(
+        tmp_path, make_model_fn(train_op), use_tpu=True, train_distribute=strategy(2)
+    )
+    estimator.train(train_input_fn, steps=3)
+    assert [estimator.get_variable_value(name) for name in "ab"] == [3, 2]
 
 
 class TestPostponing:

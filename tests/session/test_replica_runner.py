@@ -5,66 +5,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.program import graph_building
-from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
-from tpu_estimator_compat.program.session import GraphSession
-from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.program.variables import VariableStore
-from tpu_estimator_compat.runtime import eager
-from tpu_estimator_compat.session.replica_runner import ReplicaRunner
+
+from .steps import Steps
 
 NAN = float("nan")
-
-
-class Steps:
-    """A step adds its element to `total`; its loss is the element's mean, over replicas."""
-
-    def __init__(self, strategy, replicas, **fields):
-        self.graph, self.store = tf.Graph(), VariableStore(strategy(replicas))
-        with graph_building.capture_semantics(), self.graph.as_default():
-            self.step = tf.train.create_global_step()
-            total = tf.get_variable("total", [], initializer=tf.zeros_initializer())
-            seen = tf.get_local_variable("seen", [], initializer=tf.zeros_initializer())
-            x = tf.placeholder(tf.float32, [2], name="x")
-            self.scale = tf.placeholder_with_default(1.0, [], name="scale")
-            self.total, self.x = total, x
-            host = HostPlaceholders(self.graph, replicas, same_on_all_replicas=False)
-            self.call = tf.assign_add(seen, tf.reduce_sum(host.over_replicas(x))).op
-            self.loss = tf.reduce_mean(x) * self.scale
-            with tf.control_dependencies([self.loss]):  # as optimizers count: not without data
-                count = tf.assign_add(self.step, 1).op
-            targets = [tf.assign_add(total, x[0]).op, count, self.call]
-            self.plan = StepPlan(
-                self.graph,
-                tf.TensorSpec([2]),
-                [x],
-                [self.loss],
-                targets,
-                loss=self.loss,
-                replica_ops=frozenset(op.name for op in targets[:2]),
-                host_placeholders=host.made,
-                host_calls=frozenset({self.call.name}),
-                **fields,
-            )
-            self.doubled = x * 2
-            variables = [*tf.global_variables(), *tf.local_variables()]
-        self.runner = ReplicaRunner(self.plan, self.store, notes_before=True)
-        self.session = GraphSession(self.graph, self.store)
-        self.session.run([v.initializer for v in variables])
-        self.seen = seen
-
-    def iterator(self, *values):
-        """One element per step and replica: twice the value."""
-        strategy = self.store.strategy
-        with eager.eager_mode():
-            rows = tf.constant(values, tf.float32)[:, tf.newaxis] * [1.0, 1.0]
-            data = tf.compat.v2.data.Dataset.from_tensor_slices(rows)
-            if strategy.num_replicas_in_sync == 1:
-                return iter(data)
-            return iter(strategy.distribute_datasets_from_function(lambda context: data))
-
-    def read(self, variable):
-        self.runner.finish_host_calls()
-        return float(self.session.run(variable))
 
 
 def test_n_steps(strategy):
@@ -102,14 +46,15 @@ def test_nan(strategy, stop, made):
 
 def test_a_step_with_other_fetches(strategy):
     steps = Steps(strategy, 1)
-    iterator = steps.iterator(1, 2, 3)
+    iterator = steps.iterator(1, 2, 3, 4)
     [doubled] = steps.runner.run_once(iterator, [steps.doubled], [])
     np.testing.assert_array_equal(doubled, [2, 2])
     assert steps.read(steps.step) == 0  # no target was asked for
-    fed = [(steps.scale, np.float32(10))]
-    [loss] = steps.runner.run_once(iterator, [steps.loss], steps.plan.targets, fed)
-    assert loss == 20
-    assert (steps.read(steps.step), steps.read(steps.seen)) == (1, 4)
+    for fed, expected in (steps.scale, 2 * 10), (steps.mean, 10):
+        feeds = [(fed, np.float32(10))]
+        [loss] = steps.runner.run_once(iterator, [steps.loss], steps.plan.targets, feeds)
+        assert loss == expected
+    assert (steps.read(steps.step), steps.read(steps.seen)) == (2, 4 + 6)
     steps.runner.run_once(iterator, [steps.loss], [])
     with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
         steps.runner.run_once(iterator, [steps.loss], [])
@@ -135,3 +80,19 @@ def test_host_calls_of_some_steps(strategy):
     steps.runner.begin_loop()
     steps.runner.run(iterator, 2)
     assert steps.read(steps.seen) == 2 * 1101
+
+
+def test_events_that_wait_are_written_at_the_end(strategy, tmp_path):
+    """Though a writer would keep them for two minutes."""
+    steps = Steps(strategy, 1)
+    summary = tf.compat.v2.summary
+    with graph_building.capture_semantics(), steps.graph.as_default():
+        writer = summary.create_file_writer(str(tmp_path), max_queue=100)
+        with writer.as_default(), summary.record_if(True):
+            written = summary.scalar("x", 1.0, step=3)
+        opened = writer.init()
+    steps.session.run(opened)
+    steps.session.run(written)
+    steps.runner.close()
+    [path] = tmp_path.iterdir()
+    assert [e.step for e in tf.train.summary_iterator(str(path)) if e.summary.value] == [3]
