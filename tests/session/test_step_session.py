@@ -16,7 +16,9 @@ def made(strategy):
     def of(cadence, **fields):
         steps = Steps(strategy, 1, **fields)
         data = steps.data(1, 10, 100, 1000, 10_000, 100_000)
-        return steps, StepSession(steps.runner, DeployedInput([data], strategy(1)), cadence)
+        return steps, StepSession(
+            steps.runner, DeployedInput([], lambda: [data], strategy(1), data.element_spec), cadence
+        )
 
     return of
 
