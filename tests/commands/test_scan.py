@@ -3,6 +3,7 @@
 import ast
 import os
 import resource
+import shlex
 import subprocess
 import sys
 
@@ -76,7 +77,7 @@ print(sorted(sys.modules))
 
 def test_a_reader_that_stops_early(tree):
     tree(**{f"m{i}": DEAD for i in range(2000)})
-    command = f"{sys.executable} -m tpu_estimator_compat scan . | head -1"
+    command = f"{shlex.quote(sys.executable)} -m tpu_estimator_compat scan . | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stdout.startswith("./m0.py:1")
     assert done.stderr == ""

@@ -177,7 +177,7 @@ def test_the_cluster_of_the_guide(tmp_path):
     [starts] = blocks(page, "sh")
     for port, free in zip(("12345", "12346"), free_ports(2), strict=True):
         starts = starts.replace(port, str(free))
-    starts = re.sub(r"\bpython\b", sys.executable, starts)
+    starts = re.sub(r"\bpython\b", shlex.quote(sys.executable), starts)
     # `wait` gives the exit code of the chief, which runs in the background.
     command = f"set -e\n{starts}wait $!"
     done = subprocess.run(

@@ -21,8 +21,12 @@ def deep(features, labels, mode, params):
 @pytest.mark.slow
 def test_before_the_compiler(tmp_path):
     report(models.plain, tmp_path)  # the first lowering of a process registers kernels
-    found = report(deep, tmp_path)
-    assert found.ops > 5000
-    assert found.seconds["scan"] < 0.2 * found.seconds["capture"]
-    # Most of it is XLA's own time.
-    assert found.seconds["lower"] < 3 * found.seconds["capture"]
+    found = [report(deep, tmp_path) for _ in range(3)]
+    assert found[0].ops > 5000
+
+    def share(part):
+        """Of the time that capturing takes; other work on the machine only adds to it."""
+        return min(each.seconds[part] / each.seconds["capture"] for each in found)
+
+    assert share("scan") < 0.2
+    assert share("lower") < 3  # most of it is XLA's own time
