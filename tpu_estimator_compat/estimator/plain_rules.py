@@ -8,6 +8,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import tensorflow as tf
+
 from tpu_estimator_compat import inputs
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.arguments import check_steps
@@ -124,6 +126,8 @@ class PlainRules:
         """Calls input_fn and model_fn, in one graph."""
         store = new_store(input_mode.topology)
         trains = input_mode.mode == ModeKeys.TRAIN
+        # What a script sees of variables is what it would have seen of those that it asked for.
+        refs = not tf.compat.v1.resource_variables_enabled()
         with new_graph(self.config.tf_random_seed, reads_step=trains):
             feed = self._feed(input_fn, input_mode, store)
             tables = self._tables(input_mode, check_shapes=True, sharded=True)
@@ -131,7 +135,10 @@ class PlainRules:
         if input_mode.topology.compiles_steps:
             for called in feed.called:
                 inputs.check_apart(called, "devices of TPU or JAX")
-        return dataclasses.replace(run, same_on_all_replicas=feed.same_for_all), feed
+        found = dataclasses.replace(
+            run, same_on_all_replicas=feed.same_for_all, reads_after_step=refs
+        )
+        return found, feed
 
     def _capture(
         self,

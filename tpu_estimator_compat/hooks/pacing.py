@@ -14,6 +14,7 @@ def cadence_for(
     hooks: Sequence[traits.Hook],
     loop: IterationsPerLoopCounter | None,
     *,
+    reads_after_step: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Cadence:
     """The cadence of a loop before its first run.
@@ -21,10 +22,12 @@ def cadence_for(
     Args:
       hooks: everyone who listens.
       loop: see `Pacer`.
+      reads_after_step: see `Cadence`.
       interrupted: asked within long runs whether to end them early.
     """
     return Cadence(
-        reads_before_last_step=loop is None,
+        reads_before_last_step=loop is None and not reads_after_step,
+        reads_after_step=reads_after_step,
         host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
         interrupted=interrupted,
     )
@@ -79,8 +82,10 @@ class Pacer:
             return self._within_loop(self._loop, global_step)
         steps = []
         seconds = [self._tuning.longest_run]
+        # A hook that is told the step after a run counts from there: it is due a step early.
+        told = global_step + self._cadence.reads_after_step
         for hook in self._asked:
-            demand = traits.demand(hook, global_step)
+            demand = traits.demand(hook, told)
             if demand.seconds is not None:
                 seconds.append(demand.seconds)
             if demand.steps is not None:

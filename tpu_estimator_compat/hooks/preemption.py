@@ -15,6 +15,8 @@ import keras
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.runtime import aside
+
 EXIT_CODE = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
 
 
@@ -70,6 +72,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             handler(signal.SIGTERM, None)
             return
         logging.info("Training stopped on SIGTERM; exiting with code %d.", EXIT_CODE)
+        aside.set_exit_code(EXIT_CODE)
         raise SystemExit(EXIT_CODE)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:

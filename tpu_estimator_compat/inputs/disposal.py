@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.program.resources import Resource
-from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime import aside, eager, functions
 
 _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth of that
 
@@ -100,7 +100,7 @@ def _in_a_thread(
     free: Callable[[], None], instead: Callable[[], None] | None = None
 ) -> threading.Thread | None:
     """The thread that calls `free`; None where it, or what to do instead, is done."""
-    thread = threading.Thread(target=free, name="input_disposal")
+    thread = threading.Thread(target=free, name="input_disposal", daemon=aside.waits_no_more())
     try:
         thread.start()
     except RuntimeError:  # no more threads: Python is about to exit

@@ -58,6 +58,7 @@ class CapturedMode:
       same_on_all_replicas: whether all replicas are fed the same, and compute the same.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
+      reads_after_step: see `Cadence`.
       tuning: the numbers that the lengths of loops go by.
       tables: the embedding tables; None where there are none.
     """
@@ -70,6 +71,7 @@ class CapturedMode:
     spec: ModeSpec
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
+    reads_after_step: bool = False
     tuning: Tuning = DEFAULTS
     tables: CapturedTables | None = None
 

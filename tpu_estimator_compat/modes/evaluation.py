@@ -144,7 +144,7 @@ class Evaluation:
         )
         hooks = [*request_hooks, *stop, *writer_hooks(run), *run.spec.hooks, final]
         hooks += keras_callbacks
-        cadence = cadence_for(hooks, loop)
+        cadence = cadence_for(hooks, loop, reads_after_step=run.reads_after_step)
         creator = self._creator(scaffold, cadence)
         pacer = Pacer(hooks, loop, cadence, run.tuning)
         done = 0

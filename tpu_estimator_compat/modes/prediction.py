@@ -18,7 +18,7 @@ from tpu_estimator_compat.modes.plans import prediction_plan
 from tpu_estimator_compat.modes.training import writer_hooks
 from tpu_estimator_compat.program import fetches as fetches_lib
 from tpu_estimator_compat.runtime.tuning import PredictionTuner
-from tpu_estimator_compat.session.session_creator import StepSessionCreator
+from tpu_estimator_compat.session.session_creator import QueueThreads, StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
 
@@ -100,7 +100,7 @@ def _one_by_one(
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, hooks called for each."""
     with run.in_graph():
-        monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
+        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads()])
     try:
         while True:
             with run.in_graph():

@@ -84,7 +84,12 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
         add_default_saver(run, scaffold)
         hooks = _all_hooks(run, request, scaffold)
         with Preemption() as preemption:
-            cadence = cadence_for(hooks, request.loop, interrupted=lambda: preemption.signalled)
+            cadence = cadence_for(
+                hooks,
+                request.loop,
+                reads_after_step=run.reads_after_step,
+                interrupted=lambda: preemption.signalled,
+            )
             creator = StepSessionCreator(
                 lambda: _new_session(run, plan, feed, cadence, hooks),
                 scaffold,

@@ -16,6 +16,7 @@ from tensorflow.python.training.monitored_session import ChiefSessionCreator
 
 from tpu_estimator_compat.checkpoint import diagnosis
 from tpu_estimator_compat.checkpoint.state import restore_newest
+from tpu_estimator_compat.runtime import aside
 from tpu_estimator_compat.session.step_session import StepSession
 
 _ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
@@ -169,6 +170,20 @@ class StepSessionCreator(ChiefSessionCreator):
         return self._session_manager
 
 
+class QueueThreads(tf.compat.v1.train.SessionRunHook):
+    """Has a session's end not wait for queue runners that are known to be blocked."""
+
+    def after_create_session(self, session: Any, coord: tf.train.Coordinator) -> None:
+        del session
+        join = coord.join
+
+        def join_soon(*threads: Any, stop_grace_period_secs: float = 120, **kwargs: Any) -> None:
+            seconds = 1 if aside.waits_no_more() else stop_grace_period_secs
+            join(*threads, stop_grace_period_secs=seconds, **kwargs)
+
+        coord.join = join_soon
+
+
 @contextlib.contextmanager
 def monitored_session(
     creator: StepSessionCreator, hooks: Sequence[Any]
@@ -183,7 +198,7 @@ def monitored_session(
       What `Runner.leave` raises.
     """
     try:
-        monitored = tf.compat.v1.train.MonitoredSession(session_creator=creator, hooks=hooks)
+        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads()])
         with monitored:
             yield monitored
     except BaseException:

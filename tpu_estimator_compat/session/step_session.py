@@ -7,11 +7,12 @@ with the last of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import input_state
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
@@ -19,12 +20,14 @@ from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, as_numpy
+from tpu_estimator_compat.runtime.aside import Aside, StillBlockedError
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.session.step_fetches import StepFetches
 
 Fetches = Sequence[tf.Tensor]
 Targets = Sequence[tf.Operation]
+Result = TypeVar("Result")
 _MOST_KNOWN = 64  # sets of fetches that are kept sorted
 
 
@@ -52,6 +55,7 @@ class StepSession(GraphSession):
         self._input = deployed
         self._iterator: Iterator | None = None
         self._exhausted = False
+        self._aside = Aside(lambda: self._cadence.interrupted()) if deployed.runs_python else None
         self._noted_step: Any = None
         self._assignments = 0
         self._known: dict[int, StepFetches] = {}
@@ -73,6 +77,8 @@ class StepSession(GraphSession):
         self._known.clear()
         disposal = Disposal(self._iterator) if self._iterator is not None else None
         self._iterator = None
+        if self._aside is not None:
+            self._aside.close()
         self.runner.close()
         if disposal:
             disposal.drop()
@@ -146,8 +152,12 @@ class StepSession(GraphSession):
         read = self._before_step(asked)
         within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in read]
         self.input_stands_at = self._noted_step = None
-        found = self.runner.run_once(self.iterator(), within, asked.targets, feeds)
+        found = self._waiting(
+            lambda: self.runner.run_once(self.iterator(), within, asked.targets, feeds)
+        )
         read.update(zip(map(key, within), found, strict=True))
+        if self._cadence.reads_after_step:
+            read.update(self._plain_reads(asked))
         return [read[k] for k in asked.keys]
 
     def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
@@ -187,7 +197,7 @@ class StepSession(GraphSession):
     def _before_step(self, asked: StepFetches) -> dict[Key, Any]:
         """Values of those fetches that look at nothing but variables, such as a summary of one."""
         read = self._plain_reads(asked)
-        if not self._cadence.reads_before_last_step:
+        if not (self._cadence.reads_before_last_step or self._cadence.reads_after_step):
             return read
         alone = {
             k: t
@@ -255,11 +265,26 @@ class StepSession(GraphSession):
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
         """Evaluates `fetches` for up to `most` input elements: see `Runner.collect`."""
-        return self.runner.collect(self.iterator(), fetches, most)
+        return self._waiting(lambda: self.runner.collect(self.iterator(), fetches, most))
+
+    def _waiting(self, call: Callable[[], Result]) -> Result:
+        """Makes a call that takes elements; where Python makes them, they may never come.
+
+        Raises:
+          tf.errors.OutOfRangeError: it is given up, since training is to stop: as at the end of the
+            data, the steps that are made are saved.
+        """
+        if self._aside is None:
+            return call()
+        try:
+            return self._aside(call)
+        except StillBlockedError as error:
+            logging.warning("%s Training stops without it.", error)
+            raise tf.errors.OutOfRangeError(None, None, str(error)) from None
 
     def _run_loop(self, steps: int) -> LoopResult:
         self.input_stands_at = None
-        result = self.runner.run(self.iterator(), steps)
+        result = self._waiting(lambda: self.runner.run(self.iterator(), steps))
         if result.exhausted:
             self._exhausted = True
             if not result.steps:

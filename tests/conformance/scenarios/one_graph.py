@@ -374,3 +374,22 @@ def a_summary_of_what_is_drawn(model_dir, record):
     config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2, tf_random_seed=1)
     est = tf.estimator.Estimator(model_fn, model_dir, config)
     est.train(lambda: tf.data.Dataset.range(9), steps=5)
+
+
+def plain_reads_without_v2_behavior(model_dir, record):
+    """A ref variable's fetched value is that after the step."""
+    tf.disable_v2_behavior()
+
+    def model_fn(features, labels, mode):
+        weight = models.weight()
+        tf.identity(weight, "read")
+        tf.add(weight, 0.0, "added")
+        tf.summary.scalar("weight", weight)
+        loss = tf.square(weight - tf.cast(features, tf.float32)) + models.late_zero()
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+
+    config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2)
+    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    fetches = ["w:0", "read:0", "added:0", "global_step:0"]
+    hooks = [Fetching(record, fetches), tf.train.LoggingTensorHook(["read"], every_n_iter=2)]
+    est.train(lambda: tf.data.Dataset.range(1, 9), hooks=hooks)

@@ -1,0 +1,54 @@
+"""A script whose input, made by Python, blocks or fails: `blocked_input.py KIND WHAT MODEL_DIR`."""
+
+import sys
+import threading
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat import estimator as estimators
+
+kind, what, model_dir = sys.argv[1:]
+made = 0
+
+
+def value():
+    global made
+    made += 1
+    if made > 4 and what == "fails":
+        raise RuntimeError("no more of this")
+    if made > 4:
+        print("blocked", flush=True)
+        threading.Event().wait()
+    return np.float32(made)
+
+
+def generator():
+    while True:
+        yield value()
+
+
+def dataset():
+    return tf.data.Dataset.from_generator(generator, tf.float32, [])
+
+
+def tensor():
+    return tf.reshape(tf.py_func(value, [], tf.float32), [])
+
+
+def queue():
+    numbers = tf.FIFOQueue(2, [tf.float32], [[]])
+    enqueue = numbers.enqueue(tensor())
+    tf.train.add_queue_runner(tf.train.QueueRunner(numbers, [enqueue]))
+    return numbers.dequeue()
+
+
+def model_fn(features, labels, mode):
+    weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+    loss = (weight - features) ** 2
+    step = tf.train.get_global_step()
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+    return estimators.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimators.Estimator(model_fn, model_dir).train(globals()[kind])
