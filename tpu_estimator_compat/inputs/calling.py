@@ -66,6 +66,11 @@ class CalledInput:
         return tf.nest.map_structure(tf.type_spec_from_value, self._structure)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in its elements: model_fn makes its own."""
+        return not self.is_dataset and not self._tensors
+
+    @property
     def runs_python(self) -> bool:
         """Whether Python code, such as a generator or a queue runner, makes elements."""
         return self._has(_PYTHON_OPS) or (not self.is_dataset and self._has(_QUEUES))

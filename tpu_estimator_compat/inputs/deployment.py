@@ -69,6 +69,8 @@ class DeployedInput:
     def element(self) -> Element:
         """One replica's element in the default graph, in which input_fn was called."""
         called = self.called[0]
+        if called.is_empty and not self.in_step:
+            return dataclasses.replace(placeholders(self.element_spec), structure=called.element())
         if not self.in_step and not (self.is_whole and called.is_dataset):
             return placeholders(self.element_spec)
         structure = called.element()
@@ -215,13 +217,16 @@ def feed(
     """
     whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
     in_step = in_step and whole and not called[0].is_dataset
+    empty = called[0].is_empty
     python = any(each.runs_python for each in called)
     stateful = any(each.has_state for each in called)
     return DeployedInput(
         called,
-        _ticks if in_step else lambda: input_mode.deal([each.dataset() for each in called]),
+        _ticks(len(input_mode.topology.hosts))
+        if in_step or empty
+        else lambda: input_mode.deal([each.dataset() for each in called]),
         input_mode.topology.strategy,
-        _dealt_spec(called, input_mode),
+        tf.TensorSpec([], tf.int32) if empty else _dealt_spec(called, input_mode),
         hosts=len(input_mode.topology.hosts),
         is_whole=whole,
         in_step=in_step,
@@ -233,9 +238,9 @@ def feed(
     )
 
 
-def _ticks() -> list[tf.data.Dataset]:
-    """One for each step whose graph computes its element itself."""
-    return [tf.data.Dataset.from_tensors(0).repeat()]
+def _ticks(hosts: int) -> Callable[[], list[tf.data.Dataset]]:
+    """Makes datasets for steps that need no element, or compute theirs themselves."""
+    return lambda: [tf.data.Dataset.from_tensors(0).repeat()] * hosts
 
 
 def _dealt_spec(called: Sequence[CalledInput], input_mode: InputMode) -> Structure:

@@ -100,7 +100,7 @@ def _one_by_one(
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, hooks called for each."""
     with run.in_graph():
-        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads()])
+        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
     try:
         while True:
             with run.in_graph():

@@ -75,6 +75,12 @@ def ancestors(
     return seen
 
 
+def changes_resource(op: tf.Operation) -> bool:
+    """Whether running `op` may change a variable, or another resource that it takes."""
+    takes = any(t.dtype == tf.resource for t in op.inputs)
+    return takes and has_effect(op)
+
+
 def has_effect(op: tf.Operation) -> bool:
     """Whether running `op` may change something: a variable, a file, what Python has."""
     return op.op_def.is_stateful and not is_handle(op) and op.type not in READERS

@@ -54,8 +54,8 @@ class ReplicaProgram:
       native_collectives: leave collectives in place, for devices that have kernels (TPU).
       rewrites: as for `graph_def.subgraph_def`; None for what collectives of one participant take.
       reads_first: read variables as they are before the step, where a read waits for nothing.
-      waits_for: feeds, or tensors of the program, that come before any effect, whether or not that
-        is made of them: at the end of the data a step changes nothing.
+      waits_for: feeds, or tensors of the program, that come before any change of a variable,
+        whether or not that is made of them: at the end of the data a step changes none.
 
     Raises:
       NotImplementedError: an exchange inside a branch or loop body.
@@ -132,7 +132,7 @@ class ReplicaProgram:
         """Names of effects that wait for the input, and of what they wait for."""
         inside = set(stage.ops)
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
-        late = {op.name for op in stage.ops if graph_ops.has_effect(op) and op not in before}
+        late = {op.name for op in stage.ops if graph_ops.changes_resource(op) and op not in before}
         fed = {t.op.name: t for t in self._waits_for if t.op in self._given}
         if late:
             awaited |= fed

@@ -6,6 +6,7 @@ TF's own ChiefSessionCreator and SessionManager do the work; only the session is
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -171,17 +172,33 @@ class StepSessionCreator(ChiefSessionCreator):
 
 
 class QueueThreads(tf.compat.v1.train.SessionRunHook):
-    """Has a session's end not wait for queue runners that are known to be blocked."""
+    """Has a session that a signal ends not wait for queue runners that Python blocks.
+
+    Args:
+      hooks: of the same session; one of them may listen for a signal.
+    """
+
+    def __init__(self, hooks: Sequence[Any]):
+        self._hooks = hooks
 
     def after_create_session(self, session: Any, coord: tf.train.Coordinator) -> None:
         del session
         join = coord.join
 
-        def join_soon(*threads: Any, stop_grace_period_secs: float = 120, **kwargs: Any) -> None:
-            seconds = 1 if aside.waits_no_more() else stop_grace_period_secs
-            join(*threads, stop_grace_period_secs=seconds, **kwargs)
+        def join_soon(*args: Any, stop_grace_period_secs: float = 120, **kwargs: Any) -> None:
+            seconds = 3 if self._is_told() else stop_grace_period_secs
+            threads = set(coord._registered_threads)
+            try:
+                join(*args, stop_grace_period_secs=seconds, **kwargs)
+            finally:
+                if any(thread.is_alive() for thread in threads):
+                    aside.end_without_waiting()
 
         coord.join = join_soon
+
+    def _is_told(self) -> bool:
+        told = any(getattr(hook, "signalled", False) for hook in self._hooks)
+        return told or sys.exc_info()[0] is KeyboardInterrupt
 
 
 @contextlib.contextmanager
@@ -198,7 +215,7 @@ def monitored_session(
       What `Runner.leave` raises.
     """
     try:
-        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads()])
+        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
         with monitored:
             yield monitored
     except BaseException:

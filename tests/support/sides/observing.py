@@ -236,8 +236,8 @@ GRAPHS = {
 
 
 def _of_summary(value: Any, texts: Texts) -> Any:
-    if "/sec" in value.tag:
-        return "<n>"
+    if "/sec" in value.tag or re.search(r"/fraction_(of|over)_\d+_(of_\d+_)?full", value.tag):
+        return "<n>"  # a speed, or how far the threads are that fill a queue
     kind = value.WhichOneof("value")
     if kind == "simple_value":
         return value.simple_value
