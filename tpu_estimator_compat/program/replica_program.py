@@ -27,6 +27,7 @@ from tpu_estimator_compat.program import (
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.runtime import functions, placement
 
+_OF_COMPOSITES = frozenset({"DeserializeSparse", "RaggedTensorFromVariant", "Identity"})
 HandleOf = Callable[[tf.Operation], tf.Tensor]
 
 
@@ -335,9 +336,11 @@ def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
     """
     given = {t.op: t for t in feeds}
     for feed in feeds:
-        for op in graph_ops.ancestors([feed.op], ()):
-            if op.type == "IteratorGetNext":
-                given.setdefault(op, feed)
+        op = feed.op
+        while len(op.inputs) == 1 and op.type in _OF_COMPOSITES:
+            op = op.inputs[0].op
+        if op.type == "IteratorGetNext":
+            given.setdefault(op, feed)
     return given
 
 
