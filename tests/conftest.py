@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import logging
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -64,6 +65,15 @@ def plain_imports():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", python_path.joined(python_path.PLAIN_IMPORTS))
         yield
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_log():
+    """Puts TensorFlow's own level back: a test that wants another would choose it for all others."""
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")
