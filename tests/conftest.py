@@ -69,7 +69,7 @@ def plain_imports():
 
 @pytest.fixture(autouse=True)
 def level_of_the_log():
-    """Puts TensorFlow's own level back: a test that wants another would choose it for all others."""
+    """Puts the level of TensorFlow's log back, which one test would set for all that follow."""
     logger = logging.getLogger("tensorflow")
     level = logger.level
     yield

@@ -114,18 +114,20 @@ def pandas_input_fn(
 
 
 def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> Any:
-    dataset = tf.data.Dataset.from_tensor_slices(data)
-    if shuffle_buffer:
-        dataset = dataset.shuffle(max(shuffle_buffer, size))
-    # Batches run over the end of an epoch; only without an end are all of them full.
-    dataset = dataset.repeat(epochs).batch(size, drop_remainder=epochs is None)
-    dataset = dataset.prefetch(tf.data.AUTOTUNE)
-    if tf.executing_eagerly():
-        return dataset
-    iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
-    tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
-    note_queued(tf.compat.v1.get_default_graph())
-    return iterator.get_next()
+    with tf.compat.v1.name_scope("enqueue_input"):  # so that names at the top are the user's
+        dataset = tf.data.Dataset.from_tensor_slices(data)
+        if shuffle_buffer:
+            dataset = dataset.shuffle(max(shuffle_buffer, size))
+        # Batches run over the end of an epoch; only without an end are all of them full.
+        dataset = dataset.repeat(epochs).batch(size, drop_remainder=epochs is None)
+        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        if tf.executing_eagerly():
+            return dataset
+        iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+        initializers = tf.compat.v1.GraphKeys.TABLE_INITIALIZERS
+        tf.compat.v1.add_to_collection(initializers, iterator.initializer)
+        note_queued(tf.compat.v1.get_default_graph())
+        return iterator.get_next()
 
 
 def note_queued(graph: tf.Graph) -> None:

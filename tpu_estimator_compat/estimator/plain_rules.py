@@ -92,10 +92,16 @@ class PlainRules:
         for call in input_mode.invocations():
             arguments = self._input_arguments(input_fn, input_mode, call)
             called = inputs.call_input_fn(functools.partial(input_fn, **arguments), store)
-            input_mode.check_called(called)
+            self._check(called, input_mode)
             found.append(called)
         compiled = input_mode.topology.compiles_steps or self.config.jit_compile
         return inputs.feed(found, input_mode, in_step=not compiled)
+
+    def _check(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
+        """Looks at what input_fn returned."""
+        input_mode.check_called(called)
+        if input_mode.mode == ModeKeys.PREDICT:
+            inputs.warn_if_endless(called)
 
     def capture(
         self,

@@ -1,6 +1,11 @@
 """From a legacy input_fn to the elements that replicas are fed."""
 
-from tpu_estimator_compat.inputs.calling import CalledInput, call_input_fn, check_apart
+from tpu_estimator_compat.inputs.calling import (
+    CalledInput,
+    call_input_fn,
+    check_apart,
+    warn_if_endless,
+)
 from tpu_estimator_compat.inputs.deployment import DeployedInput, context, feed
 from tpu_estimator_compat.inputs.disposal import Disposal
 from tpu_estimator_compat.inputs.partitioning import log_fallback, partition_dims
@@ -15,4 +20,5 @@ __all__ = [
     "feed",
     "log_fallback",
     "partition_dims",
+    "warn_if_endless",
 ]

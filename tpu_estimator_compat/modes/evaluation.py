@@ -147,14 +147,13 @@ class Evaluation:
         cadence = cadence_for(hooks, loop, reads_after_step=run.reads_after_step)
         creator = self._creator(scaffold, cadence)
         pacer = Pacer(hooks, loop, cadence, run.tuning)
-        done = 0
         with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
-                pacer.before_run(done)
+                # Timers of hooks go by the global step, which stands still.
+                pacer.before_run(monitored._tf_sess().global_step())
                 monitored.run(list(self._plan.targets))
-                steps = monitored._tf_sess().steps_last_run
-                done += steps
-                pacer.after_run(steps, done)
+                session = monitored._tf_sess()
+                pacer.after_run(session.steps_last_run, session.global_step())
         return creator.restored, final.values
 
 

@@ -13,7 +13,7 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 from tensorflow.python.ops import control_flow_ops, control_flow_util, resource_variables_toggle
 
-from tpu_estimator_compat.program import dimensions, variable_refs
+from tpu_estimator_compat.program import branch_names, dimensions, variable_refs
 from tpu_estimator_compat.program.keras_layers import one_scope_per_call
 
 _FOREIGN = "Attempting to capture an EagerTensor without building a function"
@@ -25,14 +25,15 @@ def capture_semantics() -> Iterator[None]:
     """What legacy functions are called in: graphs as programs need them, and working tapes.
 
     `disable_v2_behavior()` in a script would otherwise give frames (Enter, Exit) and ref variables,
-    which cannot be imported into a function. Names and checkpoints are the same either way.
+    which cannot be imported into a function.
     """
     control_flow = control_flow_util.ENABLE_CONTROL_FLOW_V2
+    named = contextlib.nullcontext() if control_flow else branch_names.of_one_graph()
     resource = resource_variables_toggle._DEFAULT_USE_RESOURCE
     control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
     resource_variables_toggle._DEFAULT_USE_RESOURCE = True
     try:
-        with dimensions.with_values(), variable_refs.with_refs(), _recording():
+        with dimensions.with_values(), variable_refs.with_refs(), _recording(), named:
             yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
