@@ -218,6 +218,7 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
     request_hooks, keras_callbacks = split_hooks(request.hooks, run.mode, {"loss": spec.loss})
     speed = _speed_hooks(run, request)
     by_estimator = request.batch_size is None  # which told its speed before everyone else
+    on_tpu = not by_estimator and request.loop is not None  # else the spec's hooks came before
     return [
         *chief_hooks,
         *(speed if by_estimator else []),
@@ -226,9 +227,10 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
         *stop,
         LossNanHook(spec.loss),
         *_log_hooks(run, request),
-        *([] if by_estimator else speed),
+        *(speed if on_tpu else []),
         *writer_hooks(run),
         *spec.hooks,
+        *([] if by_estimator or on_tpu else speed),
         *keras_callbacks,
         *(progress_bar(spec.loss, request.steps, request.max_steps) if run.writes_files else []),
     ]
