@@ -2,13 +2,14 @@
 
     python tests/fuzz/run.py --seeds 0-200
     python tests/fuzz/run.py --seeds 17 --shrink
-    python tests/fuzz/run.py --choices input=one_shot v2=off
+    python tests/fuzz/run.py --choices input=one_shot v2=on,off
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import itertools
 import os
 import pathlib
 import re
@@ -25,7 +26,7 @@ if __name__ == "__main__":
 
 from support.forks import PLAIN_KERNELS, Forks
 from support.original import find_or_make
-from support.sides import comparing, running
+from support.sides import running
 
 from fuzz import comparison
 from fuzz.programs.choices import Choices, consistent, drawn, simplest, told
@@ -43,16 +44,32 @@ class Sides:
         self._ours = Forks(factory, sys.executable, running.MODULES, PLAIN_KERNELS)
         self._folder, self._runs = folder, 0
 
+    def _side(self, name: str, programs: Programs) -> running.Side:
+        forks = self._original if name == "original" else self._ours
+        return running.Side(name, forks, "fuzz", {"programs": programs}, options=comparison.OPTIONS)
+
+    def _next(self) -> pathlib.Path:
+        self._runs += 1
+        return self._folder / f"run-{self._runs}"
+
+    def chances(self, programs: Programs) -> set[str]:
+        """Programs of which the original does not do the same twice, alone and beside others."""
+        out, side = self._next(), self._side("original", programs)
+        folders = [out / "one", out / "other"]
+        for folder in folders:
+            side.run(programs, folder)
+        return {
+            name
+            for name in programs
+            if comparison.differ(*(running.answer(folder, name) for folder in folders))
+        }
+
     def differences(self, programs: Programs) -> dict[str, list[str]]:
         """What differs, by program."""
-        self._runs += 1
-        out = self._folder / f"run-{self._runs}"
-        settings = {"programs": programs}
-        sides = {
-            name: running.Side(name, forks, "fuzz", settings, options=comparison.OPTIONS)
-            for name, forks in (("original", self._original), ("ours", self._ours))
-        }
-        running.run_together(*[(side, programs, out / name) for name, side in sides.items()])
+        out = self._next()
+        running.run_together(
+            *[(self._side(side, programs), programs, out / side) for side in ("original", "ours")]
+        )
         return {
             name: comparison.unexpected(
                 programs[name],
@@ -64,48 +81,49 @@ class Sides:
 
 
 def kinds(differences: list[str]) -> list[str]:
-    """Short classes of differences, without numbers."""
-    found = [re.sub(r"\d[\d.e+-]*", "#", line)[:110] for line in differences]
-    return list(dict.fromkeys(found))
+    """Short classes of differences: where, of what, and on which sides."""
+    found: dict[str, str] = {}
+    for line in differences:
+        place, _, rest = line.partition(": ")
+        sign = rest[:1] if rest[:1] in "+-" else "~"
+        if place.startswith("checkpoints") and ".variables" in place:
+            place = "values of checkpoints"
+        if place in ("calls", "log"):
+            words = re.sub(r"-?\d[\d.e+-]*", "#", rest.lstrip("+-["))
+            place += " " + (words.split(",")[0] if place == "calls" else words[:48])
+        place = re.sub(r"\d+", "#", place)
+        found[place] = "".join(sorted({*found.get(place, ""), sign}))
+    return [f"{place} {signs}" for place, signs in found.items()]
 
 
 def shrunk(sides: Sides, name: str, choices: Choices) -> tuple[Choices, list[str]]:
-    """The simplest program that still differs in the same way: a common kind of difference."""
-    first = kinds(sides.differences({name: choices})[name])
-    wanted = set(first[:1])
-    kept, least = told(choices), []
+    """The simplest program found that still differs first in the same way."""
+    wanted = kinds(sides.differences({name: choices})[name])[:1]
+
+    def still(differences: list[str]) -> bool:
+        return bool({*wanted} & {*kinds(differences)})
+
+    kept, size, least = told(consistent(choices)), 8, []
     while kept:
-        tries = {
-            f"{name}-without-{each}": {**simplest(), **{k: v for k, v in kept.items() if k != each}}
-            for each in kept
-        }
+        names = list(kept)
+        size = min(size, len(names))
+        chunks = [names[i::size] for i in range(size)]
+        tries = {f"{i}-of-{size}": _without(kept, chunk) for i, chunk in enumerate(chunks)}
         found = sides.differences(tries)
-        superfluous = [
-            each for each in kept if wanted & set(kinds(found[f"{name}-without-{each}"]))
-        ]
-        if not superfluous:
+        free = [chunk for chunk, each in zip(chunks, found.values(), strict=True) if still(each)]
+        together = _without(kept, [each for chunk in free for each in chunk])
+        if len(free) > 1 and not still(sides.differences({"together": together})["together"]):
+            together = _without(kept, free[0])
+        if not free and size == len(names):
             break
-        kept, least = _without(sides, name, kept, superfluous, wanted)
+        size = size if free else 2 * size
+        kept = told(together) if free else kept
+    least = sides.differences({"least": {**simplest(), **kept}})["least"]
     return kept, least
 
 
-def _without(
-    sides: Sides, name: str, kept: Choices, superfluous: list[str], wanted: set[str]
-) -> tuple[Choices, list[str]]:
-    """Leaves out as many of them as possible at once."""
-    size = len(superfluous)
-    while size > 1:
-        chunks = [superfluous[i : i + size] for i in range(0, len(superfluous), size)]
-        tries = {
-            f"{name}-{i}-of-{size}": {**simplest(), **{k: v for k, v in kept.items() if k not in chunk}}
-            for i, chunk in enumerate(chunks)
-        }
-        found = sides.differences(tries)
-        for chunk, (tried, differences) in zip(chunks, found.items(), strict=True):
-            if wanted & set(kinds(differences)):
-                return {k: v for k, v in kept.items() if k not in chunk}, differences
-        size = (size + 1) // 2
-    return {k: v for k, v in kept.items() if k != superfluous[0]}, []
+def _without(kept: Choices, chunk: list[str]) -> Choices:
+    return {**simplest(), **{name: each for name, each in kept.items() if name not in chunk}}
 
 
 def seeds_of(words: list[str]) -> list[int]:
@@ -117,28 +135,42 @@ def seeds_of(words: list[str]) -> list[int]:
     return found
 
 
+def chosen(words: list[str]) -> Programs:
+    """`v2=on,off seed=1` is two programs, otherwise of the simplest choices."""
+    given = [word.partition("=") for word in words]
+    combined = itertools.product(*(values.split(",") for _, _, values in given))
+    found = {}
+    for values in combined:
+        choices = {name: value for (name, _, _), value in zip(given, values, strict=True)}
+        named = [f"{name}={value}" for name, value in choices.items() if value != simplest()[name]]
+        found["+".join(named) or "simplest"] = {**simplest(), **choices}
+    return found
+
+
 def described(choices: Choices) -> str:
     return " ".join(f"{name}={value}" for name, value in told(consistent(choices)).items())
 
 
-def tell(found: dict[str, list[str]], verbose: bool) -> None:
+def tell(found: dict[str, list[str]], chances: set[str], verbose: bool) -> None:
     """A line a program, then kinds of differences with their programs."""
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for name, differences in found.items():
-        print(f"{name}: {'same' if not differences else kinds(differences)[0]}")
+        how = "; ".join(kinds(differences)[:4]) or "same"
+        print(f"{name}: {'by chance: ' if name in chances else ''}{how}")
         for line in differences if verbose else []:
             print(f"    {line}")
-        for kind in kinds(differences):
-            groups[kind].append(name)
-    print(f"\n{sum(not each for each in found.values())} of {len(found)} the same")
+        for kind in kinds(differences) if name not in chances else []:
+            groups[kind].append(name.removeprefix("seed-"))
+    same = sum(not each for each in found.values())
+    print(f"\n{same} of {len(found)} the same, {len(chances)} left to chance by the original")
     for kind, names in sorted(groups.items(), key=lambda group: -len(group[1])):
-        print(f"{len(names):4} {kind}\n     {' '.join(names[:12])}")
+        print(f"{len(names):4} {kind}: {' '.join(names[:15])}")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", nargs="*", default=[], help="such as 0-200")
-    parser.add_argument("--choices", nargs="*", help="of one program, such as input=one_shot")
+    parser.add_argument("--choices", nargs="*", help="of programs, such as input=one_shot v2=on,off")
     parser.add_argument("--shrink", action="store_true", help="look for simpler programs")
     parser.add_argument("--verbose", action="store_true", help="tell all differences")
     parser.add_argument("--out", type=pathlib.Path, help="a folder for what was observed")
@@ -149,15 +181,17 @@ def main() -> None:
     given = arguments()
     programs = {f"seed-{seed}": drawn(seed) for seed in seeds_of(given.seeds)}
     if given.choices is not None:
-        programs["chosen"] = dict(each.split("=") for each in given.choices)
+        programs.update(chosen(given.choices))
     folder = given.out or pathlib.Path(tempfile.mkdtemp(prefix="fuzz_"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"what was observed is in {folder}")
     sides = Sides(folder)
     found = sides.differences(programs)
-    tell(found, given.verbose)
-    for name in found if given.shrink else []:
-        if found[name]:
+    differing = {name: programs[name] for name in found if found[name]}
+    chances = sides.chances(differing) if differing else set()
+    tell(found, chances, given.verbose)
+    for name in differing if given.shrink else []:
+        if name not in chances:
             kept, differences = shrunk(sides, name, programs[name])
             print(f"\n{name} shrunk: {described(kept)}", *differences[:8], sep="\n    ", flush=True)
 

@@ -218,7 +218,7 @@ class Program:
         if kind == "recording":
             return [hooks.Recording(self.record, "predicting", ["prediction:0"])]
         if kind == "logging":
-            return [tf.train.LoggingTensorHook(["prediction:0"], every_n_iter=1)]
+            return [tf.train.LoggingTensorHook(["the_mean:0"], every_n_iter=1)]
         return []
 
     def _receiver(self):

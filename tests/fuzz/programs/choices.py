@@ -202,7 +202,7 @@ def consistent(given: Choices) -> Choices:
     return made
 
 
-QUEUES = ("train_batch", "string_producer", "slice_producer", "range_producer")
+QUEUES = ("numpy", "train_batch", "string_producer", "slice_producer", "range_producer")
 ENDLESS = (
     *("constants", "random_tensors", "py_func", "placeholders", "placeholders_with_default"),
     *("counted", "nothing"),
@@ -216,8 +216,10 @@ def _of_inputs(made: Choices) -> Choices:
         found["length"] = "endless"
     if made["input"] == "numpy":
         found["features"] = "dict"
-    if made["input"] in (*QUEUES, "nothing", "py_func"):
-        found["features"] = "tensor" if made["input"] != "nothing" else "dict"
+    if made["input"] in (*QUEUES[1:], "py_func"):
+        found["features"] = "tensor"
+    if made["input"] == "nothing":
+        found["features"] = "dict"
     if made["input"] in QUEUES:  # how full a queue is, a summary of its own, varies
         found["save_summary_steps"] = "none"
         found["hook_summary"] = "none"
@@ -231,9 +233,12 @@ def _of_races(made: Choices) -> Choices:
     if made["v2"] == "off":
         if made["average"] in ("variables", "swapped"):
             found["average"] = "loss"
-        if made["counter"] in ("scatter",):
+        if made["counter"] == "scatter":
             found["counter"] = "yes"
-    if made["hook_fetch"] == "input" and made["input"] in (*QUEUES, *ENDLESS, "numpy"):
+        if made["counting"] == "by_two":  # of the step, too, which hooks fetch
+            found["counting"] = "apart"
+        found["hook_early"] = "none"
+    if made["hook_fetch"] == "input" and made["input"] in (*QUEUES, *ENDLESS):
         found["hook_fetch"] = "several"
     return found
 
@@ -243,6 +248,8 @@ def _of_models(made: Choices) -> Choices:
     found = {}
     if made["optimizer"] == "two":
         found["gradients"] = "minimize"
+    if made["start"] != "nothing" and made["save_checkpoints"] == "none":
+        found["save_checkpoints"] = "2"
     if made["model"] == "partitioned" and made["start"] != "nothing":
         found["start"] = "nothing"
     if made["hook_feed"] != "no":
@@ -250,7 +257,22 @@ def _of_models(made: Choices) -> Choices:
     return found
 
 
-RULES = (_of_inputs, _of_races, _of_models)
+def _of_seeds(made: Choices) -> Choices:
+    """Ops that have no seed draw by that of the graph.
+
+    Those of layers, and with v2 behaviour, by Python's generator: see "reaches Keras initializers"
+    in index.md.
+    """
+    found = {}
+    if made["v2"] == "on" and made["model"] not in ("linear", "map_fn"):
+        found["initial"] = "seeded" if made["initial"] == "drawn" else made["initial"]
+    drawing = "drawn" in (found.get("initial", made["initial"]), made["dropout"], made["noise"])
+    if made["seed"] == "none" and drawing:
+        found["seed"] = "1"
+    return found
+
+
+RULES = (_of_inputs, _of_races, _of_models, _of_seeds)
 
 
 def told(given: Choices) -> Choices:

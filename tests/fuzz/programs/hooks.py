@@ -135,8 +135,7 @@ def _fetching(choices, record, model_dir):
         return []
     fetches = ["the_loss:0"]
     if kind == "several":
-        fetches = {"loss": "the_loss:0", "more": ["prediction:0", tf.constant]}
-        fetches["more"] = ["prediction:0"]
+        fetches = {"loss": "the_loss:0", "more": ["prediction:0", ("the_mean:0",)]}
     if kind == "input":
         fetches = ["IteratorGetNext:0", "prediction:0"]
     if kind == "objects":
@@ -154,7 +153,7 @@ def _in_session(choices, record, model_dir):
 
 
 def _logging(choices, record, model_dir):
-    kind, tensors = choices["hook_logging"], {"l": "the_loss:0", "p": "prediction:0"}
+    kind, tensors = choices["hook_logging"], {"l": "the_loss:0", "p": "the_mean:0"}
     if kind == "none":
         return []
     if kind == "two":

@@ -73,7 +73,10 @@ class Input:
     def _ended(self, data):
         if self.endless:
             data = data.repeat()
-        return data.batch(self.batch, drop_remainder=self.choices["length"] == "finite")
+        data = data.batch(self.batch, drop_remainder=self.choices["length"] == "finite")
+        options = tf.data.Options()
+        options.autotune.enabled = self.choices["input"] not in ("step_in_map", "variable_in_map")
+        return data.with_options(options)  # else the original reads ahead of the variable
 
     def _features(self, x):
         kind = self.choices["features"]

@@ -29,10 +29,11 @@ def prediction_of(choices, x, training):
     hidden = MODELS[choices["model"]](choices, x, training)
     hidden = _normalized(choices, hidden, training)
     hidden = _disturbed(choices, hidden, training)
-    if hidden.shape[-1] == 1:
-        return tf.identity(hidden, "prediction")
-    last = tf.layers.dense(hidden, 1, kernel_initializer=initializer(choices, 9), name="last")
-    return tf.identity(last, "prediction")
+    if hidden.shape[-1] != 1:
+        hidden = tf.layers.dense(hidden, 1, kernel_initializer=initializer(choices, 9), name="last")
+    prediction = tf.identity(hidden, "prediction")
+    tf.reduce_mean(prediction, name="the_mean")
+    return prediction
 
 
 def _normalized(choices, hidden, training):
@@ -81,14 +82,16 @@ def _convolution(choices, x, training):
 
 
 def _recurrent(choices, x, training):
-    cell = tf.nn.rnn_cell.BasicLSTMCell(2)
+    cell = tf.nn.rnn_cell.LSTMCell(2, initializer=initializer(choices))
     outputs, _ = tf.nn.dynamic_rnn(cell, tf.reshape(x, [-1, WIDTH, 1]), dtype=tf.float32)
     return outputs[:, -1]
 
 
 def _gru(choices, x, training):
-    cell = tf.nn.rnn_cell.GRUCell(2, kernel_initializer=initializer(choices))
-    cell = tf.nn.rnn_cell.MultiRNNCell([cell, tf.nn.rnn_cell.BasicRNNCell(2)])
+    cells = [
+        tf.nn.rnn_cell.GRUCell(2, kernel_initializer=initializer(choices, each)) for each in (0, 1)
+    ]
+    cell = tf.nn.rnn_cell.MultiRNNCell(cells)
     outputs, _ = tf.nn.dynamic_rnn(
         cell, tf.reshape(x, [-1, 2, 2]), sequence_length=_ones_of(x) * 2, dtype=tf.float32
     )

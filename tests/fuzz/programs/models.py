@@ -51,7 +51,7 @@ class Model:
         if kind == "none":
             return {}
         if kind == "logging":
-            return {"training_hooks": [tf.train.LoggingTensorHook(["prediction:0"], 2)]}
+            return {"training_hooks": [tf.train.LoggingTensorHook(["the_mean:0"], 2)]}
         hook = Recording(self.record, "of the spec", ["the_loss:0"])
         return {"training_chief_hooks" if kind == "chief" else "training_hooks": [hook]}
 

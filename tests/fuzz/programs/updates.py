@@ -139,7 +139,9 @@ def _accumulated(optimizer, loss, step):
     now = tf.train.get_global_step()
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     sums = [
-        tf.Variable(tf.zeros(v.shape.as_list()), trainable=False, name=f"sum_{i}")
+        tf.get_variable(
+            f"sum_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False
+        )
         for i, (_, v) in enumerate(pairs)
     ]
     added = [tf.assign_add(total, g) for total, (g, _) in zip(sums, pairs)]
