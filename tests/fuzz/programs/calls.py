@@ -98,7 +98,7 @@ class Program:
             "log_step_count_steps": _number(choices["log_step_count_steps"]),
             "tf_random_seed": _number(choices["seed"]),
         }
-        if choices["save_checkpoints"] == "600s":
+        if choices["save_checkpoints"] == "secs":
             config["save_checkpoints_secs"] = 600
         else:
             config["save_checkpoints_steps"] = _number(choices["save_checkpoints"])

@@ -154,7 +154,7 @@ TABLE: dict[str, dict[str, float]] = {
     "nan_at": {"never": 14, "1": 1, "3": 1},
     "listeners": {"no": 5, "yes": 1, "stops": 1},
     "save_summary_steps": {"100": 2, "1": 2, "2": 3, "none": 2, "3": 2},
-    "save_checkpoints": {"600s": 3, "1": 1, "2": 2, "3": 2, "none": 1},
+    "save_checkpoints": {"secs": 3, "1": 1, "2": 2, "3": 2, "none": 1},
     "keep_checkpoint_max": {"5": 3, "1": 1, "2": 1, "none": 1},
     "log_step_count_steps": {"100": 3, "1": 1, "2": 2, "3": 1, "none": 1},
     "seed": {"1": 3, "none": 1, "4321": 3},
@@ -238,6 +238,10 @@ def _of_races(made: Choices) -> Choices:
         if made["counting"] == "by_two":  # of the step, too, which hooks fetch
             found["counting"] = "apart"
         found["hook_early"] = "none"
+        if made["input"] in ("step_in_map", "variable_in_map"):
+            found["input"] = "dataset"
+    if made["start"] != "nothing" and made["average"] in ("variables", "swapped"):
+        found["average"] = "loss"  # the first averages are those of before or after the start
     if made["hook_fetch"] == "input" and made["input"] in (*QUEUES, *ENDLESS):
         found["hook_fetch"] = "several"
     return found

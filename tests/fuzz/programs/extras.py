@@ -105,7 +105,9 @@ def _average(choices, forward):
     if choices["average"] != "loss":
         return []
     averages = tf.train.ExponentialMovingAverage(0.8, zero_debias=True)
-    with tf.control_dependencies([averages.apply([forward.loss])]):
+    with tf.control_dependencies([forward.loss]):
+        applied = averages.apply([forward.loss])
+    with tf.control_dependencies([applied]):
         return [tf.identity(averages.average(forward.loss), "averaged")]
 
 

@@ -74,9 +74,12 @@ class Input:
         if self.endless:
             data = data.repeat()
         data = data.batch(self.batch, drop_remainder=self.choices["length"] == "finite")
-        options = tf.data.Options()
-        options.autotune.enabled = self.choices["input"] not in ("step_in_map", "variable_in_map")
-        return data.with_options(options)  # else the original reads ahead of the variable
+        if self.choices["input"] not in ("step_in_map", "variable_in_map"):
+            return data
+        options = tf.data.Options()  # else elements are made ahead, of values of then
+        options.autotune.enabled = False
+        options.experimental_optimization.apply_default_optimizations = False
+        return data.with_options(options)
 
     def _features(self, x):
         kind = self.choices["features"]

@@ -32,7 +32,7 @@ def prediction_of(choices, x, training):
     if hidden.shape[-1] != 1:
         hidden = tf.layers.dense(hidden, 1, kernel_initializer=initializer(choices, 9), name="last")
     prediction = tf.identity(hidden, "prediction")
-    tf.reduce_mean(prediction, name="the_mean")
+    tf.add(tf.reduce_mean(prediction), 1.0, "the_mean")  # whose digits are not those of a zero
     return prediction
 
 
