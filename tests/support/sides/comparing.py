@@ -113,13 +113,27 @@ def _of_dicts(
     return lines
 
 
+def _same(expected: Any, found: Any, tolerances: Tolerances, path: str) -> bool:
+    """Whether nothing differs: it stops at the first that does, which `differences` cannot."""
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(
+            _same(one, other, tolerances, path) for one, other in zip(expected, found, strict=True)
+        )
+    if isinstance(expected, dict) and isinstance(found, dict) and not is_array(expected):
+        return expected.keys() == found.keys() and all(
+            _same(expected[key], found[key], tolerances, f"{path}.{key}" if path else key)
+            for key in expected
+        )
+    return not differences(expected, found, tolerances, path)
+
+
 def _of_lists(
     expected: list[Any], found: list[Any], tolerances: Tolerances, path: str
 ) -> list[str]:
     """Items that only one of the lists has at their place."""
 
     def same(one: Any, other: Any) -> bool:
-        return not differences(one, other, tolerances, path)
+        return _same(one, other, tolerances, path)
 
     if len(expected) == len(found) and all(map(same, expected, found)):
         return []

@@ -1,0 +1,1 @@
+"""Legacy programs, drawn from seeds; TensorFlow 2.15 runs this code too."""

@@ -1,0 +1,192 @@
+"""What a program does besides learning: tables, counters, averages, host functions, summaries.
+
+Each function takes the program's choices and the tensors of the forward pass, and returns operations
+or tensors that the update has to wait for.
+"""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+
+class Forward:
+    """Tensors of the forward pass, and who records what the host sees."""
+
+    def __init__(self, x, prediction, loss, record, mode):
+        self.x, self.prediction, self.loss = x, prediction, loss
+        self.record, self.mode = record, mode
+
+
+def all_of(choices, forward):
+    """Everything that a training step does besides learning."""
+    found = []
+    for function in FUNCTIONS:
+        found += function(choices, forward)
+    return found
+
+
+def _table(choices, forward):
+    """Counts in a table how often a key was seen."""
+    kind = choices["table"]
+    if kind == "none":
+        return []
+    keys = tf.cast(tf.reshape(tf.abs(forward.x[:1, :2]) * 3.0, [-1]), tf.int64)
+    keys = tf.unique(keys)[0]
+    if kind == "static":
+        initializer = tf.lookup.KeyValueTensorInitializer(
+            tf.constant([0, 1], tf.int64), tf.constant([1.5, 2.5])
+        )
+        return [tf.identity(tf.lookup.StaticHashTable(initializer, -1.0).lookup(keys), "seen")]
+    if kind == "mutable":
+        table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0, name="seen_by")
+    else:
+        table = tf.lookup.experimental.DenseHashTable(
+            tf.int64, tf.float32, 0.0, empty_key=-1, deleted_key=-2, name="seen_by"
+        )
+    before = tf.identity(table.lookup(keys), "seen")
+    with tf.control_dependencies([before]):
+        insert = table.insert(keys, before + 1.0)
+    with tf.control_dependencies([insert]):
+        return [tf.identity(table.size(), "seen_size")]
+
+
+def _counter(choices, forward):
+    kind = choices["counter"]
+    if kind == "no":
+        return []
+    shape = [3] if kind == "scatter" else []
+    count = tf.get_variable(
+        "count", shape, tf.float32, initializer=tf.zeros_initializer(), trainable=False
+    )
+    with tf.control_dependencies([forward.loss]):
+        return [tf.identity(COUNTERS[kind](count, forward), "counted")]
+
+
+def _count_while(count, forward):
+    def body(i):
+        with tf.control_dependencies([tf.assign_add(count, 2.0)]):
+            return i + 1
+
+    turns = tf.while_loop(lambda i: i < 2, body, [tf.constant(0)])
+    with tf.control_dependencies([turns]):
+        return count.read_value()
+
+
+def _count_cond(count, forward):
+    return tf.cond(
+        forward.loss > 0.5,
+        lambda: tf.identity(tf.assign_add(count, 1.0)),
+        lambda: tf.identity(tf.assign(count, 10.0)),
+    )
+
+
+def _count_case(count, forward):
+    def added(number):
+        return lambda: tf.identity(tf.assign_add(count, number))
+
+    x = tf.reduce_mean(forward.x)
+    return tf.case([(x > 0.3, added(1.0)), (x < -0.3, added(10.0))], default=added(100.0))
+
+
+def _count_scatter(count, forward):
+    place = tf.cast(tf.reduce_sum(tf.abs(forward.x)), tf.int32) % 3
+    return tf.scatter_add(count, [place], [1.0])
+
+
+COUNTERS = {
+    "yes": lambda count, forward: tf.assign_add(count, 1.0),
+    "while": _count_while,
+    "cond": _count_cond,
+    "case": _count_case,
+    "scatter": _count_scatter,
+}
+
+
+def _average(choices, forward):
+    if choices["average"] != "loss":
+        return []
+    averages = tf.train.ExponentialMovingAverage(0.8, zero_debias=True)
+    with tf.control_dependencies([forward.loss]):
+        applied = averages.apply([forward.loss])
+    with tf.control_dependencies([applied]):
+        return [tf.identity(averages.average(forward.loss), "averaged")]
+
+
+def _host(choices, forward):
+    """A function of Python in the step."""
+    kind = choices["host"]
+    if kind == "none":
+        return []
+
+    def seen(value):
+        if kind != "changes":
+            forward.record("host", np.round(value, 3))
+        return np.float32(value * 2)
+
+    if kind == "numpy_function":
+        return [tf.identity(tf.numpy_function(seen, [forward.loss], tf.float32), "of_host")]
+    return [tf.identity(tf.py_func(seen, [forward.loss], tf.float32), "of_host")]
+
+
+def _asserts(choices, forward):
+    if choices["assert"] == "no":
+        return []
+    return [
+        tf.Assert(forward.loss < 1e6, [forward.loss], name="small"),
+        tf.assert_equal(tf.shape(forward.x)[1], 4),
+    ]
+
+
+def _prints(choices, forward):
+    if choices["print"] == "no":
+        return []
+    return [tf.print("rows:", tf.shape(forward.x), output_stream="file://printed.txt")]
+
+
+def _random_step(choices, forward):
+    """A variable that gets a drawn number in each step."""
+    if choices["random_step"] == "no":
+        return []
+    drawn = tf.random.uniform([2], seed=41)
+    walk = tf.get_variable("walk", [2], initializer=tf.ones_initializer(), trainable=False)
+    return [tf.identity(tf.assign_add(walk, drawn), "walked"), tf.random.shuffle(tf.range(4), seed=2)]
+
+
+def _summaries(choices, forward):
+    if choices["summary_scalar"] == "yes":
+        tf.summary.scalar("mean/prediction", tf.reduce_mean(forward.prediction))
+        tf.summary.scalar("loss", forward.loss)
+    if choices["summary_histogram"] == "yes":
+        tf.summary.histogram("predictions", forward.prediction)
+    if choices["summary_cond"] == "yes":
+        made = tf.cond(
+            forward.loss > 0.3,
+            lambda: tf.summary.scalar("large", forward.loss, collections=[]),
+            lambda: tf.constant(""),
+        )
+        tf.add_to_collection(tf.GraphKeys.SUMMARIES, made)
+    if choices["summary_text"] == "yes":
+        tf.summary.text("text", tf.as_string(tf.shape(forward.x)))
+    if choices["summary_image"] == "yes":
+        tf.summary.image("image", tf.reshape(forward.x[:1], [1, 2, 2, 1]))
+    return []
+
+
+FUNCTIONS = (
+    _table,
+    _counter,
+    _average,
+    _host,
+    _asserts,
+    _prints,
+    _random_step,
+    _summaries,
+)
+
+
+def after_update(choices, update):
+    """What comes after the update."""
+    if choices["average"] not in ("variables", "swapped"):
+        return update
+    averages = tf.train.ExponentialMovingAverage(0.7, tf.train.get_global_step())
+    with tf.control_dependencies([update]):
+        return averages.apply(tf.trainable_variables())

@@ -1,0 +1,191 @@
+"""How a program trains: its optimizer, learning rate, gradients and the counting of steps.
+
+Whatever else reads what an update changes comes before it, since in the original such reads race.
+"""
+
+import time
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+OPTIMIZERS = {
+    "GradientDescent": tf.train.GradientDescentOptimizer,
+    "Momentum": lambda rate: tf.train.MomentumOptimizer(rate, 0.9),
+    "Nesterov": lambda rate: tf.train.MomentumOptimizer(rate, 0.9, use_nesterov=True),
+    "Adam": lambda rate: tf.train.AdamOptimizer(rate, epsilon=1e-4),
+    "Adagrad": tf.train.AdagradOptimizer,
+    "RMSProp": lambda rate: tf.train.RMSPropOptimizer(rate, momentum=0.5, epsilon=1e-3),
+    "CenteredRMSProp": lambda rate: tf.train.RMSPropOptimizer(rate, centered=True, epsilon=1e-2),
+    "Ftrl": lambda rate: tf.train.FtrlOptimizer(rate, l2_regularization_strength=0.01),
+    "Adadelta": lambda rate: tf.train.AdadeltaOptimizer(rate, epsilon=1e-3),
+    "ProximalAdagrad": lambda rate: tf.train.ProximalAdagradOptimizer(
+        rate, l1_regularization_strength=0.001
+    ),
+    "ProximalGradientDescent": lambda rate: tf.train.ProximalGradientDescentOptimizer(
+        rate, l2_regularization_strength=0.01
+    ),
+    "AdagradDA": lambda rate: tf.train.AdagradDAOptimizer(rate, tf.train.get_global_step()),
+}
+
+
+def _rate(choices):
+    """The learning rate, a number or a tensor."""
+    kind, step = choices["rate"], tf.train.get_global_step()
+    if kind == "fixed":
+        return 0.1
+    if kind in ("exponential", "staircase"):
+        return tf.train.exponential_decay(0.2, step, 2, 0.5, staircase=kind == "staircase")
+    if kind == "polynomial":
+        return tf.train.polynomial_decay(0.2, step, 5, 0.01, power=2.0)
+    if kind == "piecewise":
+        return tf.train.piecewise_constant(step, [1, 3], [0.2, 0.05, 0.01])
+    if kind == "cosine":
+        return tf.train.cosine_decay(0.2, step, 6)
+    if kind == "inverse":
+        return tf.train.inverse_time_decay(0.2, step, 1, 0.5)
+    if kind == "variable":
+        return tf.get_variable("rate", [], initializer=tf.constant_initializer(0.15), trainable=False) * 1.0
+    return tf.placeholder_with_default(np.float32(0.1), [], "fed_rate")
+
+
+def late():
+    """Something that ends after some milliseconds, when all that waits for nothing is done."""
+
+    def wait():
+        time.sleep(0.005)
+        return np.float32(0)
+
+    return tf.py_func(wait, [], tf.float32)
+
+
+def train_op(choices, loss, before):
+    """The update of a step, after all that is to come before it."""
+    step = tf.train.get_or_create_global_step()
+    rate = _rate(choices)
+    if choices["rate"] not in ("fixed", "fed"):
+        before = [*before, rate]
+    before = [*before, loss, *tf.get_collection(tf.GraphKeys.UPDATE_OPS)]
+    if choices["late"] == "yes":
+        before.append(late())
+    with tf.control_dependencies(before):
+        if choices["counting"] == "by_optimizer":
+            return _updated(choices, loss, rate, step)
+        with tf.control_dependencies([_updated(choices, loss, rate, None)]):
+            return tf.assign_add(step, 2 if choices["counting"] == "by_two" else 1).op
+
+
+def _updated(choices, loss, rate, step):
+    if choices["optimizer"] == "two":
+        return _by_two_optimizers(loss, rate, step)
+    optimizer = OPTIMIZERS[choices["optimizer"]](rate)
+    return GRADIENTS[choices["gradients"]](optimizer, loss, step)
+
+
+def _by_two_optimizers(loss, rate, step):
+    """One for the first variable, one for the rest, if there is one."""
+    variables = tf.trainable_variables()
+    gradients = tf.gradients(loss, variables)
+    pairs = list(zip(gradients, variables))
+    first = tf.train.GradientDescentOptimizer(rate).apply_gradients(pairs[:1], step)
+    if len(pairs) == 1:
+        return first
+    return tf.group(first, tf.train.AdamOptimizer(0.05, epsilon=1e-3).apply_gradients(pairs[1:]))
+
+
+def _minimize(optimizer, loss, step):
+    return optimizer.minimize(loss, step)
+
+
+def _clipped_norm(optimizer, loss, step):
+    gradients, variables = zip(*optimizer.compute_gradients(loss))
+    clipped, _ = tf.clip_by_global_norm(gradients, 0.5)
+    return optimizer.apply_gradients(list(zip(clipped, variables)), step)
+
+
+def _clipped_values(optimizer, loss, step):
+    pairs = [
+        (tf.clip_by_value(tf.convert_to_tensor(gradient), -0.1, 0.1), variable)
+        for gradient, variable in optimizer.compute_gradients(loss)
+    ]
+    return optimizer.apply_gradients(pairs, step)
+
+
+def _scaled(optimizer, loss, step):
+    pairs = optimizer.compute_gradients(loss * 4.0)
+    return optimizer.apply_gradients([(g * 0.25 if not isinstance(g, tf.IndexedSlices) else g, v) for g, v in pairs], step)
+
+
+def _every_second(optimizer, loss, step):
+    """Only in every second step; the step is counted in all."""
+    now = tf.train.get_global_step()
+    pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
+    optimizer_step = tf.cond(
+        tf.equal(now % 2, 0),
+        lambda: tf.group(optimizer.apply_gradients(pairs)),
+        lambda: tf.no_op(),
+    )
+    return _counted(optimizer_step, step)
+
+
+def _counted(update, step):
+    if step is None:
+        return update
+    with tf.control_dependencies([update]):
+        return tf.assign_add(step, 1).op
+
+
+def _accumulated(optimizer, loss, step):
+    """The sum of two steps' gradients is applied by the second."""
+    now = tf.train.get_global_step()
+    pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
+    sums = [
+        tf.get_variable(
+            f"sum_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False
+        )
+        for i, (_, v) in enumerate(pairs)
+    ]
+    added = [tf.assign_add(total, g) for total, (g, _) in zip(sums, pairs)]
+
+    def applied():
+        update = optimizer.apply_gradients(
+            [(tf.identity(total) / 2.0, v) for total, (_, v) in zip(sums, pairs)]
+        )
+        with tf.control_dependencies([update]):
+            return tf.group(*[tf.assign(total, tf.zeros_like(total)) for total in sums])
+
+    with tf.control_dependencies(added):
+        update = tf.cond(tf.equal(now % 2, 1), applied, lambda: tf.no_op())
+    return _counted(update, step)
+
+
+def _nan_guarded(optimizer, loss, step):
+    """An update whose gradients are not finite is left out."""
+    pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
+    norm = tf.global_norm([g for g, _ in pairs])
+    kept = [(tf.where(tf.fill(tf.shape(g), tf.is_finite(norm)), g, tf.zeros_like(g)), v) for g, v in pairs]
+    return optimizer.apply_gradients(kept, step)
+
+
+def _alternating(optimizer, loss, step):
+    """Even steps change the first variable, odd ones the rest."""
+    now = tf.train.get_global_step()
+    pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
+    parts = (pairs[:1], pairs[1:] or pairs)
+    update = tf.cond(
+        tf.equal(now % 2, 0),
+        lambda: tf.group(optimizer.apply_gradients(parts[0])),
+        lambda: tf.group(optimizer.apply_gradients(parts[1])),
+    )
+    return _counted(update, step)
+
+
+GRADIENTS = {
+    "minimize": _minimize,
+    "clipped_norm": _clipped_norm,
+    "clipped_values": _clipped_values,
+    "scaled": _scaled,
+    "every_second": _every_second,
+    "accumulated": _accumulated,
+    "nan_guarded": _nan_guarded,
+    "alternating": _alternating,
+}

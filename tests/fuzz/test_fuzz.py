@@ -1,0 +1,67 @@
+"""Drawn programs: the original and this package do the same."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+from support.sides import comparing
+
+from . import comparison
+from .programs import choices
+
+GUIDE = pathlib.Path(__file__).parents[2] / "migration_guide"
+
+KNOWN_FAILING: frozenset[int] = frozenset()
+"""Seeds whose programs differ by faults that are known and not mended yet."""
+
+SEEDS = [seed for seed in range(100) if seed not in KNOWN_FAILING][:40]
+
+
+@pytest.mark.slow
+@pytest.mark.parity
+@pytest.mark.parametrize("name", [f"seed-{seed}" for seed in SEEDS])
+def test_both_do_the_same(observed, name):
+    original, ours = observed[name]
+    assert "ended" not in original
+    program = choices.drawn(int(name.removeprefix("seed-")))
+    comparing.assert_none(comparison.unexpected(program, original, ours))
+
+
+@pytest.mark.parametrize("kept", comparison.KEPT)
+def test_this_package_does_what_the_original_did(found_here, kept):
+    """The original's answers are in a file, which `run.py --keep` writes."""
+    original = json.loads(comparison.ANSWERS.read_text())[kept]
+    program = choices.drawn(int(kept.removeprefix("seed-")))
+    assert original["calls"][0] == ["choices", choices.consistent(program)], "keep them anew"
+    comparing.assert_none(comparison.unexpected(program, original, found_here[kept]))
+
+
+@pytest.mark.parametrize("row", comparison.ROWS, ids=lambda row: row["difference"])
+def test_the_guide_tells_of_it(row):
+    page = " ".join((GUIDE / row["page"]).read_text().split())
+    assert row["words"] in page
+    assert row["reason"]
+
+
+def test_programs_are_consistent():
+    """What rules have changed is not changed by them again."""
+    for seed in range(300):
+        program = choices.consistent(choices.drawn(seed))
+        assert choices.consistent(program) == program
+        assert all(value in choices.TABLE[name] for name, value in program.items())
+
+
+def test_all_options_are_drawn():
+    programs = [choices.consistent(choices.drawn(seed)) for seed in range(2000)]
+    for name, options in choices.TABLE.items():
+        assert {program[name] for program in programs} == set(options), name
+
+
+def test_a_difference_on_purpose_is_one_of_its_choices():
+    row = {"choices": "v2=off input=numpy|dataset", "difference": "log: +INFO *"}
+    program = {**choices.simplest(), "v2": "off"}
+    assert comparison.matches(row, program, "log: +INFO [more]")
+    assert not comparison.matches(row, program, "log: -INFO [more]")
+    assert not comparison.matches(row, choices.simplest(), "log: +INFO [more]")
