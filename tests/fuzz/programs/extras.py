@@ -148,7 +148,10 @@ def _random_step(choices, forward):
         return []
     drawn = tf.random.uniform([2], seed=41)
     walk = tf.get_variable("walk", [2], initializer=tf.ones_initializer(), trainable=False)
-    return [tf.identity(tf.assign_add(walk, drawn), "walked"), tf.random.shuffle(tf.range(4), seed=2)]
+    return [
+        tf.identity(tf.assign_add(walk, drawn), "walked"),
+        tf.random.shuffle(tf.range(4), seed=2),
+    ]
 
 
 def _summaries(choices, forward):

@@ -44,7 +44,10 @@ def _rate(choices):
     if kind == "inverse":
         return tf.train.inverse_time_decay(0.2, step, 1, 0.5)
     if kind == "variable":
-        return tf.get_variable("rate", [], initializer=tf.constant_initializer(0.15), trainable=False) * 1.0
+        return (
+            tf.get_variable("rate", [], initializer=tf.constant_initializer(0.15), trainable=False)
+            * 1.0
+        )
     return tf.placeholder_with_default(np.float32(0.1), [], "fed_rate")
 
 
@@ -112,7 +115,9 @@ def _clipped_values(optimizer, loss, step):
 
 def _scaled(optimizer, loss, step):
     pairs = optimizer.compute_gradients(loss * 4.0)
-    return optimizer.apply_gradients([(g * 0.25 if not isinstance(g, tf.IndexedSlices) else g, v) for g, v in pairs], step)
+    return optimizer.apply_gradients(
+        [(g * 0.25 if not isinstance(g, tf.IndexedSlices) else g, v) for g, v in pairs], step
+    )
 
 
 def _every_second(optimizer, loss, step):
@@ -139,9 +144,7 @@ def _accumulated(optimizer, loss, step):
     now = tf.train.get_global_step()
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     sums = [
-        tf.get_variable(
-            f"sum_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False
-        )
+        tf.get_variable(f"sum_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False)
         for i, (_, v) in enumerate(pairs)
     ]
     added = [tf.assign_add(total, g) for total, (g, _) in zip(sums, pairs)]
@@ -162,7 +165,10 @@ def _nan_guarded(optimizer, loss, step):
     """An update whose gradients are not finite is left out."""
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     norm = tf.global_norm([g for g, _ in pairs])
-    kept = [(tf.where(tf.fill(tf.shape(g), tf.is_finite(norm)), g, tf.zeros_like(g)), v) for g, v in pairs]
+    kept = [
+        (tf.where(tf.fill(tf.shape(g), tf.is_finite(norm)), g, tf.zeros_like(g)), v)
+        for g, v in pairs
+    ]
     return optimizer.apply_gradients(kept, step)
 
 
