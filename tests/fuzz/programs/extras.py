@@ -1,6 +1,6 @@
 """What a program does besides learning: tables, counters, averages, host functions, summaries.
 
-Each function takes the program's choices and the tensors of the forward pass, and returns operations
+Each function takes a program's choices and tensors of the forward pass, and returns operations
 or tensors that the update has to wait for.
 """
 
