@@ -23,6 +23,7 @@ OF_NO_ROOM = {
     "docs",
     "examples",
     "faults",
+    "fuzz",
     "installing",
     "parity",
     "support",
