@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.inputs import check_apart
+
 from .calls import called, elements
 
 
@@ -143,6 +145,31 @@ def test_names_of_tensors():
 def test_what_elements_are_made_of(call, python, state, end):
     found = called(call)
     assert (found.runs_python, found.has_state, found.has_end) == (python, state, end)
+
+
+def _position():
+    position = tf.get_variable("position", [], initializer=tf.zeros_initializer(), trainable=False)
+    return tf.assign_add(position, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "on_tpu", "name"),
+    [
+        (lambda: tf.cast(tf.train.get_global_step(), tf.float32), False, "global_step"),
+        (lambda: tf.get_variable("weight", [2]) + 1.0, False, "weight"),
+        (_position, True, "position"),
+        (_position, False, None),
+        (lambda: tf.random.normal([3]), True, None),
+    ],
+)
+def test_what_only_devices_have_is_refused(call, on_tpu, name):
+    """A position of the input's own is the host's, but on TensorFlow's TPUs."""
+    found = called(call)
+    if name is None:
+        check_apart(found, on_tpu=on_tpu)
+        return
+    with pytest.raises(NotImplementedError, match=f"input_fn reads {name}, which the devices"):
+        check_apart(found, on_tpu=on_tpu)
 
 
 def _counted(i):

@@ -140,7 +140,7 @@ class PlainRules:
             run = self._capture(input_mode, feed.element(), store, tables, check_shapes=True)
         if input_mode.topology.compiles_steps:
             for called in feed.called:
-                inputs.check_apart(called, "devices of TPU or JAX")
+                inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
         found = dataclasses.replace(
             run, same_on_all_replicas=feed.same_for_all, reads_after_step=refs
         )

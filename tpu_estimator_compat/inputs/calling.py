@@ -157,7 +157,11 @@ class CalledInput:
         with eager.eager_mode(), tf.device("/cpu:0"):
             endless = tf.data.Dataset.from_tensors(0).repeat()
             # A map whose function reaches the end of its own data ends, instead of failing.
-            return dataset_ops.DatasetV1Adapter(endless).map(again)
+            elements = dataset_ops.DatasetV1Adapter(endless).map(again)
+            options = tf.data.Options()
+            if self.has_state:  # else tf.data reads ahead by itself
+                options.experimental_optimization.inject_prefetch = False
+            return elements.with_options(options)
 
 
 def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:
@@ -194,24 +198,25 @@ def check_is_dataset(called: CalledInput, demand: str) -> None:
         raise TypeError(f"{demand} Got {called.result}.")
 
 
-def check_apart(called: CalledInput, devices: str) -> None:
-    """Refuses input made of variables that steps change, where steps have them on devices.
+def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
+    """Refuses input made of variables that devices have, where the host makes the input.
 
     Args:
       called: what `call_input_fn` gave; model_fn has been called since.
-      devices: what to call them.
+      on_tpu: whether TensorFlow's TPUs have all variables, or JAX's devices those of steps.
 
     Raises:
-      NotImplementedError: it reads the global step, or a trainable variable.
+      NotImplementedError: it reads such a variable: the global step, or a trainable one.
     """
-    graph = called.graph
-    changed = graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
-    changed = [tf.compat.v1.train.get_global_step(graph), *changed]
-    read = called.variables
-    if names := [v.op.name for v in changed if v is not None and v.op.name in read]:
+    graph, names = called.graph, called.variables
+    if not on_tpu:
+        changed = graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+        changed = [tf.compat.v1.train.get_global_step(graph), *changed]
+        names &= {variable.op.name for variable in changed if variable is not None}
+    if names:
         raise NotImplementedError(
-            f"input_fn reads {', '.join(names)}, which steps change on {devices}: the host, which "
-            "makes the input, does not see that. Take the number of an element from "
+            f"input_fn reads {', '.join(sorted(names))}, which the devices have: the host, which "
+            "makes the input, does not see how steps change it. Take the number of an element from "
             "Dataset.enumerate(), or train with use_tpu=False and without a `runtime`."
         )
 
