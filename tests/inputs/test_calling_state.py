@@ -27,7 +27,7 @@ def the_step(params):
 @pytest.mark.parametrize("input_fn", [position, the_step])
 def test_each_step_has_its_own(tmp_path, input_fn):
     """In loops of two steps, in two trainings: the features are 0 to 5."""
-    config = tpu.RunConfig(str(tmp_path), tpu_config=tpu.TPUConfig(2))
+    config = tpu.RunConfig(model_dir=str(tmp_path), tpu_config=tpu.TPUConfig(2))
     estimator = tpu.TPUEstimator(model_fn, config=config, use_tpu=True, train_batch_size=4)
     for steps in (4, 6):
         estimator.train(input_fn, max_steps=steps)
