@@ -34,6 +34,32 @@ def test_in_memory_evaluation_gives_what_a_checkpoint_would(tmp_path, strategy, 
             assert value == pytest.approx(results[name], rel=1e-6)
 
 
+def _one_shot():
+    data = tf.data.Dataset.range(6).map(lambda i: tf.cast(i, tf.float32))
+    return tf.data.make_one_shot_iterator(data.batch(2)).get_next()
+
+
+def _queued():
+    numbers = tf.train.input_producer(tf.range(6.0), num_epochs=1, shuffle=False)
+    return tf.train.batch([numbers.dequeue()], 2)
+
+
+@pytest.mark.parametrize("input_fn", [_one_shot, _queued])
+def test_each_evaluation_has_all_of_the_data(tmp_path, input_fn):
+    def model_fn(features, labels, mode):
+        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+        loss = tf.reduce_mean((features - weight) ** 2)
+        train_op = tf.assign_add(tf.train.get_global_step(), 1)
+        metrics = {"mean": tf.metrics.mean(features)}
+        return namespace.EstimatorSpec(mode, None, loss, train_op, metrics)
+
+    estimator = namespace.Estimator(model_fn, str(tmp_path))
+    hook = experimental.InMemoryEvaluatorHook(estimator, input_fn, every_n_iter=2)
+    estimator.train(lambda: tf.data.Dataset.from_tensors([1.0]).repeat(), hooks=[hook], steps=4)
+    found = read_eval_metrics(estimator.eval_dir())
+    assert {step: metrics["mean"] for step, metrics in found.items()} == {0: 2.5, 2: 2.5, 4: 2.5}
+
+
 def test_in_memory_evaluation_refuses_what_it_cannot_do(tmp_path, monkeypatch):
     estimator = make_estimator(tmp_path)
     make = experimental.InMemoryEvaluatorHook

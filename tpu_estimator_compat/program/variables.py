@@ -189,6 +189,10 @@ class VariableStore:
         """Iterators of tf.data among the resources."""
         return [resource for resource in self._resources.values() if resource.is_iterator]
 
+    def drop_resources(self) -> None:
+        """Forgets all but the variables: another session has tables, queues and iterators anew."""
+        self._resources.clear()
+
     def flush_summaries(self) -> None:
         """Writes the events that wait, as summary writers did when their session was closed."""
         with eager.eager_mode():

@@ -83,6 +83,7 @@ class StepSession(GraphSession):
         if disposal:
             disposal.drop()
         self._input.close()
+        self.store.drop_resources()
 
     def _evaluate(
         self, fetches: Fetches, targets: Targets, feeds: Sequence[tuple[tf.Tensor, np.ndarray]]
