@@ -1,8 +1,8 @@
 """Draws programs, runs them on both sides, and tells what differs.
 
-    python tests/fuzz/run.py --seeds 0-200
-    python tests/fuzz/run.py --seeds 17 --shrink
-    python tests/fuzz/run.py --choices input=one_shot v2=on,off
+python tests/fuzz/run.py --seeds 0-200
+python tests/fuzz/run.py --seeds 17 --shrink
+python tests/fuzz/run.py --choices input=one_shot v2=on,off
 """
 
 from __future__ import annotations
@@ -183,7 +183,9 @@ def keep(sides: Sides) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", nargs="*", default=[], help="such as 0-200")
-    parser.add_argument("--choices", nargs="*", help="of programs, such as input=one_shot v2=on,off")
+    parser.add_argument(
+        "--choices", nargs="*", help="of programs, such as input=one_shot v2=on,off"
+    )
     parser.add_argument("--shrink", action="store_true", help="look for simpler programs")
     parser.add_argument("--verbose", action="store_true", help="tell all differences")
     parser.add_argument("--keep", action="store_true", help="write answers.json anew")

@@ -76,10 +76,14 @@ class Program:
         more = {}
         if choices["start"] in ("warm", "warm_some") and folder != "first":
             names = ".*" if choices["start"] == "warm" else ".*(kernel|w|table)"
-            more["warm_start_from"] = tf.estimator.WarmStartSettings(os.path.abspath("first"), names)
+            more["warm_start_from"] = tf.estimator.WarmStartSettings(
+                os.path.abspath("first"), names
+            )
         if choices["estimator"] == "Estimator":
             config = tf.estimator.RunConfig(model_dir=folder, **self._config())
-            self.estimator = tf.estimator.Estimator(model.model_fn, config=config, params={}, **more)
+            self.estimator = tf.estimator.Estimator(
+                model.model_fn, config=config, params={}, **more
+            )
             return
         tpu = tf.estimator.tpu
         of_tpu = tpu.TPUConfig(iterations_per_loop=int(choices["iterations"]))
@@ -125,14 +129,20 @@ class Program:
                 *hooks.of_training(self.choices, self.record, self.model_dir),
                 *self._hooks_of_the_estimator(),
             ],
-            "saving_listeners": [hooks.Listener(self.record, "listener", stop_at)] if listening else None,
+            "saving_listeners": [hooks.Listener(self.record, "listener", stop_at)]
+            if listening
+            else None,
         }
 
     def _hooks_of_the_estimator(self):
         """Hooks that are made of the estimator."""
         early, found = tf.estimator.experimental, []
         if self.choices["hook_early"] == "higher":
-            found.append(early.stop_if_higher_hook(self.estimator, "loss", 0.01, run_every_secs=None, run_every_steps=2))
+            found.append(
+                early.stop_if_higher_hook(
+                    self.estimator, "loss", 0.01, run_every_secs=None, run_every_steps=2
+                )
+            )
         if self.choices["hook_early"] == "no_decrease":
             found.append(
                 early.stop_if_no_decrease_hook(

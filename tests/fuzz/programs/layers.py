@@ -112,9 +112,7 @@ def _sparse_embedding(choices, x, training):
     table = tf.get_variable("table", [5, 2], initializer=initializer(choices))
     ids = tf.cast(tf.abs(x) * 4.99, tf.int64)
     places = tf.where(tf.greater(ids, 0))
-    sparse = tf.SparseTensor(
-        places, tf.gather_nd(ids, places), tf.cast(tf.shape(ids), tf.int64)
-    )
+    sparse = tf.SparseTensor(places, tf.gather_nd(ids, places), tf.cast(tf.shape(ids), tf.int64))
     found = tf.nn.safe_embedding_lookup_sparse(table, sparse, combiner="mean")
     found.set_shape([None, 2])
     return found
@@ -212,9 +210,7 @@ def loss_of(choices, labels, prediction):
         loss = tf.losses.sigmoid_cross_entropy(tf.cast(labels > 0, tf.float32), prediction)
     if choices["regularization"] == "l2":
         for variable in tf.trainable_variables():
-            tf.losses.add_loss(
-                0.01 * tf.nn.l2_loss(variable), tf.GraphKeys.REGULARIZATION_LOSSES
-            )
+            tf.losses.add_loss(0.01 * tf.nn.l2_loss(variable), tf.GraphKeys.REGULARIZATION_LOSSES)
         loss += tf.losses.get_regularization_loss()
     if choices["aside"] == "loss":
         collected = tf.losses.get_losses()

@@ -44,7 +44,10 @@ def _rate(choices):
     if kind == "inverse":
         return tf.train.inverse_time_decay(0.2, step, 1, 0.5)
     if kind == "variable":
-        return tf.get_variable("rate", [], initializer=tf.constant_initializer(0.15), trainable=False) * 1.0
+        return (
+            tf.get_variable("rate", [], initializer=tf.constant_initializer(0.15), trainable=False)
+            * 1.0
+        )
     return tf.placeholder_with_default(np.float32(0.1), [], "fed_rate")
 
 
@@ -85,7 +88,7 @@ def _by_two_optimizers(loss, rate, step):
     """One for the first variable, one for the rest, if there is one."""
     variables = tf.trainable_variables()
     gradients = tf.gradients(loss, variables)
-    pairs = list(zip(gradients, variables))
+    pairs = list(zip(gradients, variables, strict=True))
     first = tf.train.GradientDescentOptimizer(rate).apply_gradients(pairs[:1], step)
     if len(pairs) == 1:
         return first
@@ -97,9 +100,9 @@ def _minimize(optimizer, loss, step):
 
 
 def _clipped_norm(optimizer, loss, step):
-    gradients, variables = zip(*optimizer.compute_gradients(loss))
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
     clipped, _ = tf.clip_by_global_norm(gradients, 0.5)
-    return optimizer.apply_gradients(list(zip(clipped, variables)), step)
+    return optimizer.apply_gradients(list(zip(clipped, variables, strict=True)), step)
 
 
 def _clipped_values(optimizer, loss, step):
@@ -112,7 +115,9 @@ def _clipped_values(optimizer, loss, step):
 
 def _scaled(optimizer, loss, step):
     pairs = optimizer.compute_gradients(loss * 4.0)
-    return optimizer.apply_gradients([(g * 0.25 if not isinstance(g, tf.IndexedSlices) else g, v) for g, v in pairs], step)
+    return optimizer.apply_gradients(
+        [(g * 0.25 if not isinstance(g, tf.IndexedSlices) else g, v) for g, v in pairs], step
+    )
 
 
 def _every_second(optimizer, loss, step):
@@ -139,16 +144,14 @@ def _accumulated(optimizer, loss, step):
     now = tf.train.get_global_step()
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     sums = [
-        tf.get_variable(
-            f"sum_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False
-        )
+        tf.get_variable(f"sum_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False)
         for i, (_, v) in enumerate(pairs)
     ]
-    added = [tf.assign_add(total, g) for total, (g, _) in zip(sums, pairs)]
+    added = [tf.assign_add(total, g) for total, (g, _) in zip(sums, pairs, strict=True)]
 
     def applied():
         update = optimizer.apply_gradients(
-            [(tf.identity(total) / 2.0, v) for total, (_, v) in zip(sums, pairs)]
+            [(tf.identity(total) / 2.0, v) for total, (_, v) in zip(sums, pairs, strict=True)]
         )
         with tf.control_dependencies([update]):
             return tf.group(*[tf.assign(total, tf.zeros_like(total)) for total in sums])
@@ -162,7 +165,10 @@ def _nan_guarded(optimizer, loss, step):
     """An update whose gradients are not finite is left out."""
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     norm = tf.global_norm([g for g, _ in pairs])
-    kept = [(tf.where(tf.fill(tf.shape(g), tf.is_finite(norm)), g, tf.zeros_like(g)), v) for g, v in pairs]
+    kept = [
+        (tf.where(tf.fill(tf.shape(g), tf.is_finite(norm)), g, tf.zeros_like(g)), v)
+        for g, v in pairs
+    ]
     return optimizer.apply_gradients(kept, step)
 
 
