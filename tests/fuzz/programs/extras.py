@@ -1,7 +1,7 @@
 """What a program does besides learning: tables, counters, averages, host functions, summaries.
 
-Each function takes a program's choices and tensors of the forward pass, and returns operations
-or tensors that the update has to wait for.
+Each function takes the choices and the tensors of the forward pass, and returns operations or
+tensors that the update has to wait for.
 """
 
 import numpy as np
@@ -40,7 +40,11 @@ def _table(choices, forward):
         table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0, name="seen_by")
     else:
         table = tf.lookup.experimental.DenseHashTable(
-            tf.int64, tf.float32, 0.0, empty_key=-1, deleted_key=-2, name="seen_by"
+            *(tf.int64, tf.float32, 0.0),
+            empty_key=-1,
+            deleted_key=-2,
+            initial_num_buckets=8,
+            name="seen_by",
         )
     before = tf.identity(table.lookup(keys), "seen")
     with tf.control_dependencies([before]):
@@ -148,10 +152,9 @@ def _random_step(choices, forward):
         return []
     drawn = tf.random.uniform([2], seed=41)
     walk = tf.get_variable("walk", [2], initializer=tf.ones_initializer(), trainable=False)
-    return [
-        tf.identity(tf.assign_add(walk, drawn), "walked"),
-        tf.random.shuffle(tf.range(4), seed=2),
-    ]
+    with tf.control_dependencies([forward.loss]):  # which the end of the data comes before
+        walked = tf.identity(tf.assign_add(walk, drawn), "walked")
+    return [walked, tf.random.shuffle(tf.range(4), seed=2)]
 
 
 def _summaries(choices, forward):

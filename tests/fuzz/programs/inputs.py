@@ -110,7 +110,7 @@ class Feeding(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         self.turn += 1
-        feed = dict(zip(self.given.made, self.given.batch_of(self.turn), strict=False))
+        feed = dict(zip(self.given.made, self.given.batch_of(self.turn), strict=True))
         return tf.train.SessionRunArgs(None, feed)
 
 
@@ -122,7 +122,7 @@ class Initializing(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         iterator, *places = self.given.made
-        session.run(iterator.initializer, dict(zip(places, examples(), strict=False)))
+        session.run(iterator.initializer, dict(zip(places, examples(), strict=True)))
 
 
 def _dataset(given):
@@ -135,7 +135,7 @@ def _shuffled(given):
 
 def _generator(given):
     def pairs():
-        yield from zip(*examples(), strict=False)
+        yield from zip(*examples(), strict=True)
 
     shapes = (tf.TensorShape([WIDTH]), tf.TensorShape([1]))
     return tf.data.Dataset.from_generator(pairs, (tf.float32, tf.float32), shapes)
@@ -165,7 +165,7 @@ def _py_func_in_map(given):
 
 def _text(given):
     x, y = examples()
-    lines = [",".join(str(v) for v in [*row, label[0]]) for row, label in zip(x, y, strict=False)]
+    lines = [",".join(str(v) for v in [*row, label[0]]) for row, label in zip(x, y, strict=True)]
 
     def parsed(line):
         columns = tf.io.decode_csv(line, [[0.0]] * (WIDTH + 1))
@@ -243,7 +243,7 @@ def _train_batch(given):
 
 def _string_producer(given):
     x, y = examples()
-    lines = [" ".join(str(v) for v in [*row, *label]) for row, label in zip(x, y, strict=False)]
+    lines = [" ".join(str(v) for v in [*row, *label]) for row, label in zip(x, y, strict=True)]
     epochs = None if given.endless else 1
     line = tf.train.string_input_producer(lines, num_epochs=epochs, shuffle=False).dequeue()
     values = tf.string_to_number(tf.string_split([line]).values)

@@ -88,7 +88,7 @@ def _by_two_optimizers(loss, rate, step):
     """One for the first variable, one for the rest, if there is one."""
     variables = tf.trainable_variables()
     gradients = tf.gradients(loss, variables)
-    pairs = list(zip(gradients, variables, strict=False))
+    pairs = list(zip(gradients, variables, strict=True))
     first = tf.train.GradientDescentOptimizer(rate).apply_gradients(pairs[:1], step)
     if len(pairs) == 1:
         return first
@@ -100,9 +100,9 @@ def _minimize(optimizer, loss, step):
 
 
 def _clipped_norm(optimizer, loss, step):
-    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=False)
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
     clipped, _ = tf.clip_by_global_norm(gradients, 0.5)
-    return optimizer.apply_gradients(list(zip(clipped, variables, strict=False)), step)
+    return optimizer.apply_gradients(list(zip(clipped, variables, strict=True)), step)
 
 
 def _clipped_values(optimizer, loss, step):
@@ -147,11 +147,11 @@ def _accumulated(optimizer, loss, step):
         tf.get_variable(f"sum_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False)
         for i, (_, v) in enumerate(pairs)
     ]
-    added = [tf.assign_add(total, g) for total, (g, _) in zip(sums, pairs, strict=False)]
+    added = [tf.assign_add(total, g) for total, (g, _) in zip(sums, pairs, strict=True)]
 
     def applied():
         update = optimizer.apply_gradients(
-            [(tf.identity(total) / 2.0, v) for total, (_, v) in zip(sums, pairs, strict=False)]
+            [(tf.identity(total) / 2.0, v) for total, (_, v) in zip(sums, pairs, strict=True)]
         )
         with tf.control_dependencies([update]):
             return tf.group(*[tf.assign(total, tf.zeros_like(total)) for total in sums])
