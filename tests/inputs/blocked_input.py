@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -15,6 +16,8 @@ made = 0
 def value():
     global made
     made += 1
+    if kind == "ahead" and made < 30:
+        return np.float32(made)  # training is far behind when this blocks
     if made > 4 and what == "fails":
         raise RuntimeError("no more of this")
     if made > 4:
@@ -32,6 +35,19 @@ def dataset():
     return tf.data.Dataset.from_generator(generator, tf.float32, [])
 
 
+ahead = dataset
+
+
+def slowly(loss):
+    """The loss, after some time."""
+
+    def wait(loss):
+        time.sleep(0.1 if kind == "ahead" else 0)
+        return loss
+
+    return tf.reshape(tf.py_func(wait, [loss], tf.float32), [])
+
+
 def tensor():
     return tf.reshape(tf.py_func(value, [], tf.float32), [])
 
@@ -46,6 +62,8 @@ def queue():
 def model_fn(features, labels, mode):
     weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
     loss = (weight - features) ** 2
+    with tf.control_dependencies([slowly(loss)]):
+        loss = tf.identity(loss)
     step = tf.train.get_global_step()
     train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, step)
     return estimators.EstimatorSpec(mode, loss=loss, train_op=train_op)

@@ -108,10 +108,14 @@ class DeployedInput:
                 )
             )
 
-    def close(self) -> None:
-        """Frees what iterators of the graph read, once nothing iterates over this."""
+    def close(self, *, hurried: bool = False) -> None:
+        """Frees what iterators of the graph read, once nothing iterates over this.
+
+        Args:
+          hurried: see `Disposal.drop`.
+        """
         for called in self.called[:1]:
-            end_iterators(called.store.iterators())
+            end_iterators(called.store.iterators(), hurried=hurried)
 
     def _take_turns(self, datasets: Sequence[tf.data.Dataset]) -> bool:
         """Whether one iterator on the host feeds several replicas, in turn.

@@ -41,17 +41,25 @@ class Disposal:
                 if tensor.dtype == tf.resource and "CPU" in tensor.device
             ]
 
-    def drop(self) -> None:
-        """Frees the iterator: at once as a rule, else in threads that Python's exit waits for."""
-        _await([part.start(0) for part in self._parts])
+    def drop(self, *, hurried: bool = False) -> None:
+        """Frees the iterator: at once as a rule, else in threads that Python's exit waits for.
+
+        Args:
+          hurried: the process is about to end, and Python code of the input may block for ever.
+        """
+        _await([part.start(0, hurried) for part in self._parts], hurried)
 
 
-def end_iterators(iterators: Sequence[Resource]) -> None:
+def end_iterators(iterators: Sequence[Resource], *, hurried: bool = False) -> None:
     """Has iterators of input_fn's graph free what they read; they are at their end then.
 
     Such an iterator goes with the function that made it, in whatever garbage collection deletes
     that: with Python's lock in hand. If Python makes what it reads, its destructor has a generator
     closed, and waits for that lock for ever.
+
+    Args:
+      iterators: of a graph.
+      hurried: see `Disposal.drop`.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
         datasets = [iterator.no_data() for iterator in iterators]
@@ -62,9 +70,10 @@ def end_iterators(iterators: Sequence[Resource]) -> None:
 
     _await(
         [
-            _in_a_thread(functools.partial(read, iterator, dataset))
+            _in_a_thread(functools.partial(read, iterator, dataset), hurried)
             for iterator, dataset in zip(iterators, datasets, strict=True)
-        ]
+        ],
+        hurried,
     )
 
 
@@ -78,9 +87,9 @@ class _Part:
         self._held = [_in_a_queue(handle)]
         self._handle = weakref.ref(handle)
 
-    def start(self, seconds: float) -> threading.Thread | None:
+    def start(self, seconds: float, hurried: bool = False) -> threading.Thread | None:
         """Drops it in a while; returns the thread that does, or None if it is done."""
-        return _in_a_thread(functools.partial(self._free, seconds), instead=self._drop)
+        return _in_a_thread(functools.partial(self._free, seconds), hurried, instead=self._drop)
 
     def _free(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -97,10 +106,11 @@ class _Part:
 
 
 def _in_a_thread(
-    free: Callable[[], None], instead: Callable[[], None] | None = None
+    free: Callable[[], None], hurried: bool, instead: Callable[[], None] | None = None
 ) -> threading.Thread | None:
     """The thread that calls `free`; None where it, or what to do instead, is done."""
-    thread = threading.Thread(target=free, name="input_disposal", daemon=aside.waits_no_more())
+    daemon = hurried or aside.waits_no_more()
+    thread = threading.Thread(target=free, name="input_disposal", daemon=daemon)
     try:
         thread.start()
     except RuntimeError:  # no more threads: Python is about to exit
@@ -109,12 +119,14 @@ def _in_a_thread(
     return thread
 
 
-def _await(threads: Sequence[threading.Thread | None]) -> None:
+def _await(threads: Sequence[threading.Thread | None], hurried: bool) -> None:
     """Waits for threads that end as soon as they should."""
     deadline = time.monotonic() + _PATIENCE
     for thread in threads:
         if thread is not None:
             thread.join(max(0, deadline - time.monotonic()))
+            if hurried and thread.is_alive():
+                aside.end_without_waiting()
 
 
 def _in_a_queue(handle: tf.Tensor) -> tf.queue.QueueBase:

@@ -7,6 +7,7 @@ with the last of them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -80,9 +81,12 @@ class StepSession(GraphSession):
         if self._aside is not None:
             self._aside.close()
         self.runner.close()
+        # A signal ends the process, for which Python code that blocks the input would not.
+        told = self._cadence.interrupted() or sys.exc_info()[0] is KeyboardInterrupt
+        hurried = self._aside is not None and told
         if disposal:
-            disposal.drop()
-        self._input.close()
+            disposal.drop(hurried=hurried)
+        self._input.close(hurried=hurried)
         self.store.drop_resources()
 
     def _evaluate(
