@@ -133,7 +133,11 @@ class ReplicaProgram:
         """Names of effects that wait for the input, and of what they wait for."""
         inside = set(stage.ops)
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
-        late = {op.name for op in stage.ops if graph_ops.changes_resource(op) and op not in before}
+        changing = [op for op in stage.ops if graph_ops.changes_resource(op)]
+        # Where no branch changes anything, what does is made of the input; a wait that orders
+        # nothing would change the order in which TensorFlow imports operations, and runs them.
+        branches = any(map(graph_ops.calls_functions, changing))
+        late = {op.name for op in changing if op not in before} if branches else set()
         fed = {t.op.name: t for t in self._waits_for if t.op in self._given}
         if late:
             awaited |= fed
