@@ -134,10 +134,11 @@ class ReplicaProgram:
         inside = set(stage.ops)
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
         changing = [op for op in stage.ops if graph_ops.changes_resource(op)]
-        # Where no branch changes anything, what does is made of the input; a wait that orders
+        # Given an element, and without branches, what changes is made of it; a wait that orders
         # nothing would change the order in which TensorFlow imports operations, and runs them.
-        branches = any(map(graph_ops.calls_functions, changing))
-        late = {op.name for op in changing if op not in before} if branches else set()
+        waits = any(map(graph_ops.calls_functions, changing))
+        waits = waits or any(t.op not in self._given for t in self._waits_for)
+        late = {op.name for op in changing if op not in before} if waits else set()
         fed = {t.op.name: t for t in self._waits_for if t.op in self._given}
         if late:
             awaited |= fed
