@@ -90,9 +90,7 @@ class CalledInput:
         """Whether its data may end: they come from a Dataset or from a queue."""
         if self.is_dataset or self.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
             return True
-        return any(
-            t.op.type == "IteratorGetNext" for t in self._tensors if isinstance(t, tf.Tensor)
-        )
+        return any(t.op.type == "IteratorGetNext" for t in self._tensors)
 
     def _has(self, types: frozenset[str]) -> bool:
         return graph_def.has_types(self.graph, self._ops, types)

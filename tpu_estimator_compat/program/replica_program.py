@@ -131,6 +131,8 @@ class ReplicaProgram:
         self, stage: stages.Stage, awaited: dict[str, tf.Tensor]
     ) -> tuple[set[str], list[str]]:
         """Names of effects that wait for the input, and of what they wait for."""
+        if not self._waits_for:  # as most programs, of which each hook and saver has some
+            return set(), []
         inside = set(stage.ops)
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
         changing = [op for op in stage.ops if graph_ops.changes_resource(op)]
