@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from tpu_estimator_compat.program.resources import Resource
 from tpu_estimator_compat.runtime import aside, eager, functions
@@ -67,6 +68,8 @@ def end_iterators(iterators: Sequence[Resource], *, hurried: bool = False) -> No
     def read(iterator: Resource, dataset: tf.data.Dataset) -> None:
         with eager.eager_mode(), tf.device("/cpu:0"):
             iterator.read(dataset)
+            # Another machine may else be asked to read when it has let go of the iterator.
+            context.context().sync_executors()
 
     _await(
         [
