@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.jax_runtime.host_share import cut_tail, sent_to_host
+from tpu_estimator_compat.jax_runtime.host_share import cut_tail
 from tpu_estimator_compat.lowering.replica_step import replica_step
 from tpu_estimator_compat.lowering.step_module import Partition
+from tpu_estimator_compat.program import step_cut
 from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.step_plan import StepPlan
 
@@ -55,9 +56,7 @@ class DeviceShare:
     Attributes:
       wanted: what the plan wants of the devices.
       plan: the same.
-      own: the plan's fetches that are the replicas', not the host's.
-      sent: the replicas' tensors that the host's share wants, by the placeholder of each.
-      looked_up: what the host's share wants that lookups give, and not the replicas.
+      parts: of the step.
       tail: values that the host computes for every replica, since no device can.
       step: one replica's step, without the tail.
       passed: keys of fed tensors that are wanted back: the host has them already.
@@ -71,15 +70,10 @@ class DeviceShare:
         together: Wanted | None = None,
     ):
         self.plan = plan
-        self.own = [t for t in plan.fetches if not plan.is_host(t.op)]
-        self.sent = sent_to_host(plan, fed)
-        sent = {key(t): t for t in self.sent.values()}
-        results = {key(t) for t in plan.lookups.results}
-        self.looked_up = [t for k, t in sent.items() if k in results]
-        of_replicas = {k: t for k, t in sent.items() if k not in results}
-        wanted = list(({key(t): t for t in self.own} | of_replicas).values())
+        self.parts = step_cut.cut(plan, fed, apart=plan.host_calls)
+        own, sent, targets = self.parts.own, self.parts.from_replicas, self.parts.targets
+        wanted = list({key(t): t for t in [*own, *sent]}.values())
         feeds = [*plan.replica_feeds, *fed]
-        targets = [op for op in plan.targets if not plan.is_host(op)]
         self.tail = cut_tail(wanted, feeds, targets)
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
         device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
@@ -98,7 +92,7 @@ class DeviceShare:
         """What lookups are to give the host's share, with input that the devices do not take."""
         taken = set(map(key, self.step.feeds))
         passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
-        return [*self.looked_up, *passed]
+        return [*self.parts.from_lookups, *passed]
 
     @functools.cached_property
     def number_of_loss(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +13,7 @@ from tpu_estimator_compat.lowering.scan import supported_ops
 from tpu_estimator_compat.program import collectives, graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import HostFunction
-from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.program.step_cut import Share, StepCut
 from tpu_estimator_compat.program.variables import VariableStore
 
 
@@ -63,69 +63,33 @@ def _is_lowered(op: tf.Operation) -> bool:
     return op.type in supported_ops() or sources.is_function(op)
 
 
-def sent_to_host(plan: StepPlan, fed: Sequence[tf.Tensor] = ()) -> dict[Key, tf.Tensor]:
-    """The replicas' tensors that the host's share wants, by the placeholder that stands for each.
-
-    Args:
-      plan: what the step computes.
-      fed: tensors whose values the caller gives with every step.
-    """
-    fetches = [t for t in plan.fetches if plan.is_host(t.op)]
-    targets = [op for op in plan.targets if plan.is_host(op)]
-    stops = {*plan.host_placeholders, *map(key, fed)}
-    ops = graph_ops.ancestors([*(t.op for t in fetches), *targets], stops)
-    used = _used(ops, fetches)
-    return {k: behind for k, (_, behind) in plan.host_placeholders.items() if k in used}
-
-
-def _used(ops: Iterable[tf.Operation], fetches: Sequence[tf.Tensor]) -> set[Key]:
-    used = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
-    return used | {(op.name, 0) for op in ops}
-
-
 class HostShare:
     """The host's share of a step: metrics, host calls, fetches that no replica computes.
 
     Args:
-      plan: what the step computes.
+      parts: of the step.
       store: the variables.
-      fed: tensors whose values the caller gives with every step.
 
     Attributes:
       uses: names of the variables and resources that it uses.
     """
 
-    def __init__(
-        self,
-        plan: StepPlan,
-        store: VariableStore,
-        fed: Sequence[tf.Tensor] = (),
-    ):
-        self._fetches = [t for t in plan.fetches if plan.is_host(t.op)]
-        targets = [op for op in plan.targets if plan.is_host(op)]
-        in_step = [op for op in targets if op.name not in plan.host_calls]
-        calls = [op for op in targets if op.name in plan.host_calls]
+    def __init__(self, parts: StepCut, store: VariableStore):
         self.uses: set[str] = set()
-        self._in_step = self._function(plan, store, self._fetches, in_step, fed)
-        self._calls = self._function(plan, store, [], calls, fed)
+        self._fetches = parts.host.fetches
+        self._in_step = self._function(parts.plan.graph, store, parts.host)
+        self._calls = self._function(parts.plan.graph, store, parts.calls)
 
     def _function(
-        self,
-        plan: StepPlan,
-        store: VariableStore,
-        fetches: Sequence[tf.Tensor],
-        targets: Sequence[tf.Operation],
-        fed: Sequence[tf.Tensor],
+        self, graph: tf.Graph, store: VariableStore, share: Share
     ) -> tuple[HostFunction, list[tf.Tensor]] | None:
-        if not fetches and not targets:
+        if share.is_empty:
             return None
-        known = {k: stands for k, (stands, _) in plan.host_placeholders.items()}
-        known |= {key(t): t for t in fed}
-        ops = graph_ops.ancestors([*(t.op for t in fetches), *targets], known)
-        used = _used(ops, fetches)
-        feeds = [stands for k, stands in known.items() if k in used]
+        wanted = [*(t.op for t in share.fetches), *share.targets]
+        ops = graph_ops.ancestors(wanted, set(map(key, share.feeds)))
         self.uses |= {op.name for op in ops if graph_ops.is_handle(op)}
-        return HostFunction(plan.graph, store, fetches, targets, feeds), feeds
+        function = HostFunction(graph, store, share.fetches, share.targets, share.feeds)
+        return function, share.feeds
 
     @property
     def is_empty(self) -> bool:

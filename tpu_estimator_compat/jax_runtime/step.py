@@ -69,7 +69,7 @@ class JaxStep:
         fed_tensors = [tensor for tensor, _ in fed]
         self._replicas = mesh.shape[REPLICA]
         self._share = DeviceShare(plan, self._replicas, fed_tensors, together)
-        self._host = HostShare(plan, store, fed_tensors)
+        self._host = HostShare(self._share.parts, store)
         self._step, self._tail = self._share.step, self._share.tail
         # What others have their part of comes back from the devices.
         self._returned = [
@@ -212,7 +212,7 @@ class JaxStep:
         """
         if not self.has_host_share:
             return {}
-        sent = {k: self._sent(t, values) for k, t in self._share.sent.items()}
+        sent = {k: self._sent(t, values) for k, (_, t) in self._share.parts.sent.items()}
         return self._host({**sent, **fed}, makes_calls=makes_calls)
 
     def fetches(
@@ -220,7 +220,7 @@ class JaxStep:
     ) -> list[Any]:
         """The host's share of a step, and the plan's fetches; see `finish`."""
         found = self.finish(values, fed, makes_calls=makes_calls)
-        for tensor in self._share.own:
+        for tensor in self._share.parts.own:
             if self.plan.is_loss(tensor):
                 found[key(tensor)] = _mean(values[key(tensor)])
             else:

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tpu_estimator_compat.lowering import xla_collectives
-from tpu_estimator_compat.program import graph_ops
+from tpu_estimator_compat.program import graph_ops, step_cut
 from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.program.graph_ops import key
-from tpu_estimator_compat.program.lookup_program import needed_feeds
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.step_plan import StepPlan
 
@@ -74,18 +73,17 @@ def replica_step(
       fetches: what leaves the device, where that is something else.
       fed: tensors that are fed with every step, besides the input.
     """
+    parts = step_cut.cut(plan, fed)
     if fetches is None:
-        own = [t for t in plan.fetches if not plan.is_host(t.op)]
         looked_up = {key(t) for t in plan.lookups.results}
         sent = [t for _, t in plan.host_placeholders.values() if key(t) not in looked_up]
-        fetches = [*own, *sent]
-    fetches = list({key(t): t for t in fetches}.values())
-    targets = [op for op in plan.targets if not plan.is_host(op)]
+        fetches = [*parts.own, *sent]
+    share = parts.of_replicas(fetches)
     program = ReplicaProgram(
         plan.graph,
-        [*needed_feeds(plan, fetches, targets), *fed],
-        fetches,
-        targets,
+        share.feeds,
+        share.fetches,
+        share.targets,
         replicas=replicas,
         native_collectives=True,
         rewrites=xla_collectives.rewrites(plan.graph),

@@ -1,8 +1,4 @@
-"""A step as a value: what one step of a mode computes, and where.
-
-A fetch belongs to the host if it depends on something concatenated over replicas (metrics, host
-calls, predictions), to the replicas if it depends on the step's input, and to the host otherwise.
-"""
+"""A step as a value: what one step of a mode computes. `step_cut` says where."""
 
 from __future__ import annotations
 
@@ -104,14 +100,6 @@ class StepPlan:
         return dataclasses.replace(
             self, fetches=tuple(fetches), targets=tuple(targets), jit_compile=False
         )
-
-    def is_host(self, op: tf.Operation) -> bool:
-        """Whether `op` is the host's share of a step, and not the replicas'."""
-        if op.name in self.behind_host_placeholders():
-            return True
-        if op.name in self.replica_ops:
-            return False
-        return op.name not in self.behind_input()
 
     def needs_step(self, op: tf.Operation) -> bool:
         """Whether `op` has a value within a step only."""

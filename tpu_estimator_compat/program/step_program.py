@@ -12,7 +12,7 @@ from tpu_estimator_compat.program import (
     graph_ops,
     lookup_program,
     partition,
-    simplify,
+    step_cut,
     string_ops,
 )
 from tpu_estimator_compat.program.capture import Structure, check_element, plain_element
@@ -64,44 +64,35 @@ class StepProgram:
     ):
         self.plan, self.store, self.strategy = plan, store, store.strategy
         self.workers = workers.of(store.strategy)
-        self.fetches, targets = list(plan.fetches), list(plan.targets)
+        self.fetches = list(plan.fetches)
         self._on_tpu = on_tpu = store.on_tpu
         self._jit_compile = jit_compile = plan.jit_compile and not on_tpu  # it compiles anyway
         self._streams = None if on_tpu or jit_compile else streams  # XLA has other numbers
-        self._fed = list(fed)
-        self._sent = dict(plan.host_placeholders)
-        if self.strategy.num_replicas_in_sync == 1:
-            taken = simplify.sole_elements(plan.host_placeholders.values())
-            self._sent |= {key(t): (t, scalar) for t, scalar in taken}
-        host_fetches = [t for t in self.fetches if self._is_host(t.op)]
-        separate = plan.host_calls if queued or plan.host_calls_every > 1 else frozenset()
-        in_step = [t for t in targets if t.name not in separate]
-        self._host = self._host_program(host_fetches, in_step)
-        self._calls = self._host_program([], [t for t in targets if t.name in separate])
-        own = {key(t): t for t in self.fetches if not self._is_host(t.op)}
-        self._strings = self._string_program(list(own.values())) if on_tpu else None
-        if self._strings:
-            for tensor in self._strings.fetches:
-                del own[key(tensor)]
-            own |= {key(t): t for t in self._strings.feeds}
-        self._own = list(own.values())
-        of_replicas = list({**own, **{key(t): t for t in self._from_replicas}}.values())
-        run_by_replicas = [op for op in targets if not self._is_host(op)]
-        self._feeds = lookup_program.needed_feeds(plan, of_replicas, run_by_replicas)
+        one = self.strategy.num_replicas_in_sync == 1
+        self._cut = step_cut.cut(
+            plan,
+            fed,
+            one_replica=one,
+            one_program=one and not (on_tpu or jit_compile),
+            apart=plan.host_calls if queued or plan.host_calls_every > 1 else frozenset(),
+        )
+        self._host, self._calls = map(self._host_program, (self._cut.host, self._cut.calls))
+        self._strings = self._string_program() if on_tpu else None
+        self._own = string_ops.left_to_replicas(self._cut.own, self._strings)
+        share = self._cut.of_replicas([*self._own, *self._cut.from_replicas])
+        self._feeds = share.feeds[: len(share.feeds) - len(self._cut.fed)]
         self._replica = ReplicaProgram(
             plan.graph,
-            [*self._feeds, *self._fed],
-            of_replicas,
-            run_by_replicas,
+            share.feeds,
+            share.fetches,
+            share.targets,
             replicas=self.strategy.num_replicas_in_sync,
             native_collectives=on_tpu,
             reads_first=True,
             waits_for=plan.made_of or self._feeds[:1],  # an iterator gives all of them at once
         )
         self._shared = self._shared_lookups()
-        self._lookup: LookupProgram | None = None
-        if plan.lookups.tensors:
-            self._lookup = self._lookup_program()
+        self._lookup = self._lookup_program() if plan.lookups.tensors else None
         if self.workers and main:
             self._check_exchanges(main)
         if self.workers and not self.workers.is_chief:
@@ -131,10 +122,10 @@ class StepProgram:
         self.store.prepare(program.handles, replicated=False, trainable=trainable)
         return program
 
-    def _string_program(self, fetches: Sequence[tf.Tensor]) -> ReplicaProgram | None:
+    def _string_program(self) -> ReplicaProgram | None:
         """What the host makes of a TPU's first replica's tensors; None if there are no strings."""
         program = string_ops.host_program(
-            self.plan.graph, fetches, [*self.plan.replica_feeds, *self._fed]
+            self.plan.graph, self._cut.own, [*self.plan.replica_feeds, *self._cut.fed]
         )
         self.store.prepare(program.handles, replicated=False)
         return program if program.fetches else None
@@ -143,7 +134,7 @@ class StepProgram:
         """A queue for the host calls, if nothing else sees what they do."""
         others = {*self._replica.handles, *self._host.handles}
         capacity = capacity_for(self._calls.feeds, tuning)
-        if self.workers or self._fed or not self._calls.targets or capacity is None:
+        if self.workers or self._cut.fed or not self._calls.targets or capacity is None:
             return None
         if others & set(self._calls.handles):
             return None
@@ -155,7 +146,7 @@ class StepProgram:
         if self.plan.same_on_all_replicas:
             return sums
         looked_up = self._shared.exchanges if self._shared else set()
-        of_all = [*self._from_replicas, *self._from_lookups]
+        of_all = [*self._cut.from_replicas, *self._from_lookups]
         return sums | looked_up | {f"over_replicas/{t.name}" for t in of_all}
 
     def shared_variables(self) -> list[str]:
@@ -187,27 +178,16 @@ class StepProgram:
             [op for op in whole.targets if op.name not in self.plan.host_calls],
         )
 
-    @property
-    def _for_host(self) -> list[tf.Tensor]:
-        """The replicas' tensors that the host wants of all of them."""
-        return [self._sent[key(p)][1] for p in self._host_placeholders]
+    def _host_program(self, share: step_cut.Share) -> ReplicaProgram:
+        """Fetches that ignore both input and replicas are read here too, after the replicas."""
+        return ReplicaProgram(self.plan.graph, share.feeds, share.fetches, share.targets)
 
     @property
     def _from_lookups(self) -> list[tf.Tensor]:
-        """Those of them, and of what shared lookups want, that lookups of each replica give."""
+        """What lookups of each replica give the host's share, and what is looked up with others."""
         looked_up = {key(t) for t in self.plan.lookups.results}
-        wanted = [*self._for_host, *(self._shared.wanted if self._shared else [])]
-        return list({key(t): t for t in wanted if key(t) in looked_up}.values())
-
-    @property
-    def _from_replicas(self) -> list[tf.Tensor]:
-        looked_up = {key(t) for t in self.plan.lookups.results}
-        return [t for t in self._for_host if key(t) not in looked_up]
-
-    @property
-    def _host_placeholders(self) -> list[tf.Tensor]:
-        feeds = [*self._host.feeds, *self._calls.feeds]
-        return list({key(p): p for p in feeds if key(p) in self._sent}.values())
+        wanted = [t for t in (self._shared.wanted if self._shared else []) if key(t) in looked_up]
+        return list({key(t): t for t in [*self._cut.from_lookups, *wanted]}.values())
 
     @property
     def is_flat(self) -> bool:
@@ -244,9 +224,9 @@ class StepProgram:
             repr(plan.element_spec),
             _devices(self.strategy),
             tuple((t.name, plan.is_loss(t)) for t in self.fetches),
-            tuple(t.name for t in [*self._own, *self._from_replicas]),
-            tuple((p.name, self._sent[key(p)][1].name) for p in self._host_placeholders),
-            tuple((t.name, repr(t.shape)) for t in self._fed),
+            tuple(t.name for t in [*self._own, *self._cut.from_replicas]),
+            tuple((p.name, t.name) for p, t in self._cut.sent.values()),
+            tuple((t.name, repr(t.shape)) for t in self._cut.fed),
             self._jit_compile,
             self._streams is None,
             plan.host_calls_every if self._step_in_loop is not None else None,
@@ -267,29 +247,6 @@ class StepProgram:
         amended = [self._streams.amends] if self._streams else []
         shares = [self._host.signature(), self._calls.signature()]
         return [self._replica.signature(*amended), *shares]
-
-    def _is_host(self, op: tf.Operation) -> bool:
-        """Whether the host runs `op`, after the replicas.
-
-        What ignores input and replicas, but is no host call, is a part of the step of a sole
-        replica: it sees variables as the step does, and what both need happens once.
-        """
-        sole = self.strategy.num_replicas_in_sync == 1 and not (self._jit_compile or self._on_tpu)
-        if not sole or not self.plan.is_host(op):
-            return self.plan.is_host(op)
-        of_calls = op.name in self.plan.host_calls
-        return of_calls or op.name in self.plan.behind_host_placeholders()
-
-    def _host_program(
-        self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
-    ) -> ReplicaProgram:
-        """Fetches that ignore both input and replicas are read here too, after the replicas."""
-        on_host = [op for op in targets if self._is_host(op)]
-        ops = graph_ops.ancestors([*(t.op for t in fetches), *on_host], set(self._sent))
-        consumed = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
-        consumed |= {(op.name, 0) for op in ops}
-        needed = [there for k, (there, _) in self._sent.items() if k in consumed]
-        return ReplicaProgram(self.plan.graph, [*needed, *self._fed], fetches, on_host)
 
     @tf.autograph.experimental.do_not_convert
     def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
@@ -330,7 +287,7 @@ class StepProgram:
             outputs = self._replica([*values, *fed], self.store.replica_handle, self._streams)
         by_key = {key(t): v for t, v in zip(self._replica.fetches, outputs, strict=True)}
         own = [self._mean_over_workers(t, by_key[key(t)]) for t in self._own]
-        return own + [self._over_workers(t, by_key[key(t)]) for t in self._from_replicas]
+        return own + [self._over_workers(t, by_key[key(t)]) for t in self._cut.from_replicas]
 
     def _mean_over_workers(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
         if self.workers is None or not self.plan.is_loss(tensor):
@@ -356,12 +313,10 @@ class StepProgram:
         data, looked_up = self._look_up(data)
         outputs = self.strategy.run(self._step, args=(data, *fed))
         values = {key(t): out for t, out in zip(self._own, outputs, strict=False)}
-        sent = dict(zip(map(key, self._from_replicas), outputs[len(self._own) :], strict=True))
+        sent = dict(zip(map(key, self._cut.from_replicas), outputs[len(self._own) :], strict=True))
         over_replicas = {k: self._over_replicas(v) for k, v in sent.items()} | looked_up
-        fed_to_host = {
-            key(p): over_replicas[key(self._sent[key(p)][1])] for p in self._host_placeholders
-        }
-        fed_to_host |= {key(t): v for t, v in zip(self._fed, fed, strict=True)}
+        fed_to_host = {k: over_replicas[key(t)] for k, (_, t) in self._cut.sent.items()}
+        fed_to_host |= {key(t): v for t, v in zip(self._cut.fed, fed, strict=True)}
         host_values = self._host(
             [fed_to_host[key(p)] for p in self._host.feeds], self.store.host_handle
         )

@@ -34,6 +34,17 @@ def host_program(
     return ReplicaProgram(graph, list(feeds.values()), own)
 
 
+def left_to_replicas(
+    fetches: Sequence[tf.Tensor], program: ReplicaProgram | None
+) -> list[tf.Tensor]:
+    """What a replica gives for these fetches, where the host runs such a program."""
+    if program is None:
+        return list(fetches)
+    late = set(map(key, program.fetches))
+    given = [*(t for t in fetches if key(t) not in late), *program.feeds]
+    return list({key(t): t for t in given}.values())
+
+
 def _made_of_strings(fetches: Sequence[tf.Tensor], stops: Collection[Key]) -> set[tf.Operation]:
     """Ops that take or give strings, and all that is computed of what they give."""
     ops = graph_ops.ancestors([t.op for t in fetches if key(t) not in stops], stops)

@@ -1,0 +1,153 @@
+"""Cuts a step: the replicas' share, the host's share, host calls, and what is sent between them.
+
+A fetch or target belongs to the host if it depends on something concatenated over replicas
+(metrics, host calls, predictions), to the replicas if it depends on the step's input, and to the
+host otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.program import graph_ops, simplify
+from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.lookup_program import needed_feeds
+from tpu_estimator_compat.program.step_plan import StepPlan
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """A part of a step.
+
+    Attributes:
+      feeds: tensors whose values it is given.
+      fetches: tensors whose values it gives.
+      targets: operations that it runs for their effect.
+    """
+
+    feeds: list[tf.Tensor]
+    fetches: list[tf.Tensor]
+    targets: list[tf.Operation]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.fetches and not self.targets
+
+
+@dataclasses.dataclass(frozen=True)
+class StepCut:
+    """The parts of a step.
+
+    Attributes:
+      plan: what the step computes.
+      fed: tensors whose values the caller gives with every step.
+      own: the plan's fetches that are the replicas'.
+      targets: the plan's targets that are the replicas'.
+      host: the host's share: metrics, fetches that no replica computes.
+      calls: host calls that are a share of their own.
+      sent: placeholders of `host` and `calls`, by `key()`, each with the replicas' tensor whose
+        values, concatenated over the replicas, it stands for.
+    """
+
+    plan: StepPlan
+    fed: list[tf.Tensor]
+    own: list[tf.Tensor]
+    targets: list[tf.Operation]
+    host: Share
+    calls: Share
+    sent: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]
+
+    @property
+    def from_lookups(self) -> list[tf.Tensor]:
+        """The tensors sent to the host that lookups give."""
+        looked_up = {key(t) for t in self.plan.lookups.results}
+        return [t for t in _distinct(t for _, t in self.sent.values()) if key(t) in looked_up]
+
+    @property
+    def from_replicas(self) -> list[tf.Tensor]:
+        """The tensors sent to the host that replicas give."""
+        looked_up = {key(t) for t in self.plan.lookups.results}
+        return [t for t in _distinct(t for _, t in self.sent.values()) if key(t) not in looked_up]
+
+    def of_replicas(self, fetches: Sequence[tf.Tensor]) -> Share:
+        """The replicas' share.
+
+        Args:
+          fetches: what it gives: as a rule `own` and `from_replicas`.
+
+        Returns:
+          The share. Its feeds are those of the plan's `replica_feeds` that it takes, then `fed`.
+        """
+        fetches = _distinct(fetches)
+        feeds = needed_feeds(self.plan, fetches, self.targets)
+        return Share([*feeds, *self.fed], fetches, self.targets)
+
+
+def cut(
+    plan: StepPlan,
+    fed: Sequence[tf.Tensor] = (),
+    *,
+    one_replica: bool = False,
+    one_program: bool = False,
+    apart: frozenset[str] = frozenset(),
+) -> StepCut:
+    """Cuts a step.
+
+    Args:
+      plan: what the step computes.
+      fed: tensors whose values the caller gives with every step.
+      one_replica: whether nothing is concatenated: the host is sent scalars where it may be.
+      one_program: whether one device runs the shares of a sole replica and of the host.
+      apart: names of host calls that are a share of their own.
+    """
+    sent = dict(plan.host_placeholders)
+    if one_replica:
+        taken = simplify.sole_elements(plan.host_placeholders.values())
+        sent |= {key(element): (element, scalar) for element, scalar in taken}
+    given = {k: placeholder for k, (placeholder, _) in sent.items()} | {key(t): t for t in fed}
+    on_host = [op for op in plan.targets if _is_of_host(plan, op, one_program)]
+    fetches = [t for t in plan.fetches if _is_of_host(plan, t.op, one_program)]
+    host = _share(given, fetches, [op for op in on_host if op.name not in apart])
+    calls = _share(given, [], [op for op in on_host if op.name in apart])
+    used = {key(t) for t in (*host.feeds, *calls.feeds)}
+    not_on_replicas = {*on_host, *(t.op for t in fetches)}
+    return StepCut(
+        plan,
+        list(fed),
+        _distinct(t for t in plan.fetches if t.op not in not_on_replicas),
+        [op for op in plan.targets if op not in not_on_replicas],
+        host,
+        calls,
+        {k: pair for k, pair in sent.items() if k in used},
+    )
+
+
+def _is_of_host(plan: StepPlan, op: tf.Operation, one_program: bool) -> bool:
+    """Whether the host runs `op`, after the replicas.
+
+    What ignores input and replicas, but is no host call, is a part of the replica's share where one
+    program has both: it sees variables as the step does, and what both need happens once.
+    """
+    if op.name in plan.behind_host_placeholders():
+        return True
+    if op.name in plan.replica_ops or op.name in plan.behind_input():
+        return False
+    return not one_program or op.name in plan.host_calls
+
+
+def _share(
+    given: Mapping[Key, tf.Tensor], fetches: list[tf.Tensor], targets: list[tf.Operation]
+) -> Share:
+    """A share of the host, which takes what it needs of the tensors `given`."""
+    ops = graph_ops.ancestors([*(t.op for t in fetches), *targets], given)
+    used = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
+    used |= {(op.name, 0) for op in ops}  # for their time, not for their value
+    return Share([t for k, t in given.items() if k in used], fetches, targets)
+
+
+def _distinct(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
+    return list({key(t): t for t in tensors}.values())
