@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,25 +12,65 @@ import tensorflow as tf
 from tpu_estimator_compat.program import graph_def
 
 
+@dataclasses.dataclass(frozen=True)
+class Wait:
+    """Operations of a definition that wait for tensors that they are not made of.
+
+    They are no control inputs in the definition: TensorFlow imports operations in an order that
+    depends on their inputs, and a function runs effects in the order of import.
+
+    Attributes:
+      late: names of these operations.
+      inside: names of operations of the definition for which they wait.
+      given: tensors of the captured graph, given from outside, for which they wait.
+    """
+
+    late: Sequence[str] = ()
+    inside: Sequence[str] = ()
+    given: Sequence[tf.Tensor] = ()
+
+
 def imported(
     definition: graph_def.GraphDef,
     inputs: Mapping[str, tf.Tensor],
     elements: Sequence[str],
     after: Sequence[tf.Operation],
+    wait: Wait,
+    given: Sequence[tf.Tensor],
 ) -> list[Any]:
-    """Imports a definition whose operations run after others; returns `elements` of it."""
+    """Imports a definition.
+
+    Args:
+      definition: what to import.
+      inputs: its inputs.
+      elements: names of tensors and operations of it.
+      after: operations that run before all of it.
+      wait: what of it waits for more.
+      given: the values of `wait.given`.
+
+    Returns:
+      The elements.
+    """
     under_construction = tf.compat.v1.get_default_graph()
     already = len(under_construction.get_operations()) if after else 0
     with _without_control_inputs(under_construction):
         found = tf.graph_util.import_graph_def(
-            definition, input_map=inputs, return_elements=elements, name=""
+            definition,
+            input_map=inputs,
+            return_elements=[*elements, *wait.late, *wait.inside],
+            name="",
         )
     if after:
         # Not by tf.control_dependencies: for imported ops TensorFlow compares these operations
         # with input tensors, and fails.
         for op in under_construction.get_operations()[already:]:
             op._add_control_inputs(after)
-    return list(found)
+    late = found[len(elements) : len(elements) + len(wait.late)]
+    inside = found[len(elements) + len(wait.late) :]
+    outside = [under_construction.capture(tensor).op for tensor in given]
+    for op in late:
+        op._add_control_inputs([*inside, *outside])
+    return list(found[: len(elements)])
 
 
 @contextlib.contextmanager

@@ -124,27 +124,29 @@ class ReplicaProgram:
             {c.name: given[c] for op in stage.ops for c in op.control_inputs if c in given}
             for stage in self.stages
         ]
-        pairs = zip(self.stages, self._awaited, strict=True)
-        self._late = [self._effects_that_wait(stage, awaited) for stage, awaited in pairs]
+        self._waits = [self._wait(stage) for stage in self.stages]
 
-    def _effects_that_wait(
-        self, stage: stages.Stage, awaited: dict[str, tf.Tensor]
-    ) -> tuple[set[str], list[str]]:
-        """Names of effects that wait for the input, and of what they wait for."""
+    def _wait(self, stage: stages.Stage) -> importing.Wait:
+        """What of a stage waits for the element, though it is not made of it."""
         if not self._waits_for:  # as most programs, of which each hook and saver has some
-            return set(), []
-        inside = set(stage.ops)
+            return importing.Wait()
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
-        changing = [op for op in stage.ops if graph_ops.changes_resource(op)]
-        # Given an element, and without branches, what changes is made of it; a wait that orders
-        # nothing would change the order in which TensorFlow imports operations, and runs them.
-        waits = any(map(graph_ops.calls_functions, changing))
-        waits = waits or any(t.op not in self._given for t in self._waits_for)
-        late = {op.name for op in changing if op not in before} if waits else set()
-        fed = {t.op.name: t for t in self._waits_for if t.op in self._given}
-        if late:
-            awaited |= fed
-        return late, sorted({*fed, *(t.op.name for t in self._waits_for if t.op in inside)})
+        place = {op: i for i, op in enumerate(stage.ops)}
+        used: dict[Key, int] = {}  # handles: where the element last needs them
+        for op in sorted(before & set(place), key=place.__getitem__):
+            used |= {key(t): place[op] for t in op.inputs if t.dtype == tf.resource}
+
+        def is_late(op: tf.Operation) -> bool:
+            # A function runs what uses one resource in the order of import.
+            is_first = any(place[op] < used.get(key(t), -1) for t in op.inputs)
+            return graph_ops.changes_resource(op) and op not in before and not is_first
+
+        inside = [t.op.name for t in self._waits_for if t.op in place]
+        return importing.Wait(
+            late=tuple(op.name for op in stage.ops if is_late(op)),
+            inside=tuple(dict.fromkeys(inside)),
+            given=tuple(t for t in self._waits_for if t.op in self._given),
+        )
 
     def written_handles(self) -> list[tf.Operation]:
         """The variable handles that something other than a read consumes."""
@@ -194,6 +196,7 @@ class ReplicaProgram:
             [(op.name, op.type, _signature_of_variable(op)) for op in self.handles],
             [[op.name for op in wanted] for wanted in self._wanted],
             [sorted((name, t.name) for name, t in feeds.items()) for feeds in self._awaited],
+            [(wait.late, wait.inside, _names(wait.given)) for wait in self._waits],
             [
                 (_names(stage.inputs), _names(stage.outputs), [op.name for op in stage.collectives])
                 for stage in self.stages
@@ -211,8 +214,7 @@ class ReplicaProgram:
                 collectives.refuse_nested(self.graph, ops, self.replicas)
             kept = {op.name for op in self._wanted[index]}
             kept |= {t.op.name for t in self.stages[index].outputs}
-            late, names = self._late[index]
-            kept.update(names)
+            kept.update(self._waits[index].inside)
             cached = graph_def.subgraph_def(
                 self.graph,
                 ops,
@@ -224,9 +226,6 @@ class ReplicaProgram:
                 },
                 awaited=self._awaited[index],
             )
-            for node in cached.node:
-                if node.name in late:
-                    node.input.extend(f"^{name}" for name in names if f"^{name}" not in node.input)
             self._graph_defs[index, replica] = cached
         return cached
 
@@ -283,15 +282,17 @@ class ReplicaProgram:
             definition, added = amendment.amended(definition)
         functions.register_functions(definition)
         inputs = self._inputs(index, environment, added)
+        wait = self._waits[index]
+        given = [environment[key(t)] for t in wait.given]
         if self._is_shared(index, amendment):
             function = self._function(index, definition, inputs)
-            with tf.control_dependencies(after):
+            with tf.control_dependencies([*after, *given]):
                 *returned, ran = function(inputs.values())
             must_run = [ran.op]
         else:
             wanted = [op.name for op in self._wanted[index]]
             elements = [*(t.name for t in stage.outputs), *wanted]
-            found = importing.imported(definition, inputs, elements, after)
+            found = importing.imported(definition, inputs, elements, after, wait, given)
             returned, must_run = found[: len(stage.outputs)], found[len(stage.outputs) :]
         environment.update(zip(map(key, stage.outputs), returned, strict=True))
         return must_run
