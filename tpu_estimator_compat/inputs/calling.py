@@ -140,7 +140,7 @@ class CalledInput:
         [value] = HostFunction(self.graph, self.store, self._tensors, [], [])([])
         with eager.eager_mode():
             # The dataset's options are part of the variant.
-            return dataset_ops._VariantDataset(value, self.element_spec)
+            return self._not_ahead(dataset_ops._VariantDataset(value, self.element_spec))
 
     def _again_and_again(self) -> tf.data.Dataset:
         """A dataset of what the tensors of an element are, each time that they are run."""
@@ -155,11 +155,15 @@ class CalledInput:
         with eager.eager_mode(), tf.device("/cpu:0"):
             endless = tf.data.Dataset.from_tensors(0).repeat()
             # A map whose function reaches the end of its own data ends, instead of failing.
-            elements = dataset_ops.DatasetV1Adapter(endless).map(again)
-            options = tf.data.Options()
-            if self.has_state:  # else tf.data reads ahead by itself
-                options.experimental_optimization.inject_prefetch = False
-            return elements.with_options(options)
+            return self._not_ahead(dataset_ops.DatasetV1Adapter(endless).map(again))
+
+    def _not_ahead(self, elements: tf.data.Dataset) -> tf.data.Dataset:
+        """Keeps tf.data from reading ahead by itself where elements are made of variables."""
+        if not self.has_state:
+            return elements
+        options = tf.data.Options()
+        options.experimental_optimization.inject_prefetch = False
+        return elements.with_options(options)
 
 
 def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:

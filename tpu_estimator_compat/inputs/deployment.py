@@ -42,8 +42,8 @@ class DeployedInput:
       is_whole: whether the sole replica is fed what input_fn gave, as it is.
       in_step: whether a step computes its element itself, as a part of its graph.
       reads_ahead: whether elements may be read before they are needed. Not what is made of
-        variables, but for what tf.data does by itself; nor where Python makes the elements of a
-        prediction: it may wait for earlier predictions before it gives the next.
+        variables, nor where Python makes the elements of a prediction: it may wait for earlier
+        predictions before it gives the next.
       sleep_secs: how long to wait before the first element.
       runs_python: whether Python makes them, which other machines do not have.
       resumable: whether the iterator's position can be saved: not where elements wait on devices.

@@ -75,6 +75,9 @@ def the_global_step_in_a_dataset(model_dir, record):
     def input_fn():
         step = tf.train.get_or_create_global_step()
         data = tf.data.Dataset.range(100)
+        options = tf.data.Options()
+        options.experimental_optimization.inject_prefetch = False  # else the original reads ahead
+        data = data.with_options(options)
         return data.map(lambda i: tf.cast(i, tf.float32) + 100.0 * tf.cast(step, tf.float32))
 
     est = models.estimator(model_dir, _model_fn)
