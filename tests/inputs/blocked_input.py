@@ -1,5 +1,6 @@
 """A script whose input, made by Python, blocks or fails: `blocked_input.py KIND WHAT MODEL_DIR`."""
 
+import signal
 import sys
 import threading
 import time
@@ -10,6 +11,8 @@ import tensorflow.compat.v1 as tf
 from tpu_estimator_compat import estimator as estimators
 
 kind, what, model_dir = sys.argv[1:]
+# A shell that runs the tests in its background has them, and this, ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 made = 0
 
 
