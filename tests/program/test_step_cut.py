@@ -1,6 +1,7 @@
 """Where the operations of a step belong, and what is sent between its parts."""
 
 import pytest
+import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.program.step_cut import cut
 
@@ -31,6 +32,13 @@ def test_placement(ops, name):
     of_host = ([tensor], [tensor.op], [], [])
     found = (parts.host.fetches, parts.host.targets, parts.own, parts.targets)
     assert found == (of_host if OF_HOST[name] else (*of_host[2:], *of_host[:2]))
+
+
+def test_what_a_hook_adds_later_has_its_place(graph, ops):
+    before = ops.tensors["of_variable"]
+    assert cut(ops.plan(fetches=(before,))).host.fetches == [before]
+    later = tf.reduce_max(ops.tensors["x"])
+    assert cut(ops.plan(fetches=(later,))).own == [later]
 
 
 def test_what_one_program_computes_of_variables_is_the_replicas(ops):

@@ -12,7 +12,7 @@ from tpu_estimator_compat.jax_runtime.host_share import cut_tail
 from tpu_estimator_compat.lowering.replica_step import replica_step
 from tpu_estimator_compat.lowering.step_module import Partition
 from tpu_estimator_compat.program import step_cut
-from tpu_estimator_compat.program.graph_ops import key
+from tpu_estimator_compat.program.graph_ops import distinct, key
 from tpu_estimator_compat.program.step_plan import StepPlan
 
 
@@ -70,9 +70,9 @@ class DeviceShare:
         together: Wanted | None = None,
     ):
         self.plan = plan
-        self.parts = step_cut.cut(plan, fed, apart=plan.host_calls)
-        own, sent, targets = self.parts.own, self.parts.from_replicas, self.parts.targets
-        wanted = list({key(t): t for t in [*own, *sent]}.values())
+        self.parts = parts = step_cut.cut(plan, fed, apart=plan.host_calls)
+        targets = parts.targets
+        wanted = distinct([*parts.own, *parts.from_replicas])
         feeds = [*plan.replica_feeds, *fed]
         self.tail = cut_tail(wanted, feeds, targets)
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
@@ -82,9 +82,9 @@ class DeviceShare:
             device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
             targets = [plan.graph.get_operation_by_name(name) for name in together.targets]
             plan = plan.of(plan.fetches, targets)
-        self.step = replica_step(
-            plan, replicas, fetches=[t for t in device if key(t) not in given], fed=fed
-        )
+            parts = dataclasses.replace(parts, targets=targets)
+        share = parts.of_replicas([t for t in device if key(t) not in given])
+        self.step = replica_step(plan, replicas, share)
         self.passed = {key(t) for t in device if key(t) in given}
 
     @property

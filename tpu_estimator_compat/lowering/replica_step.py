@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -55,13 +54,7 @@ class ReplicaStep:
         return [op for op in self.program.handles if not graph_ops.is_variable_handle(op)]
 
 
-def replica_step(
-    plan: StepPlan,
-    replicas: int,
-    *,
-    fetches: Sequence[tf.Tensor] | None = None,
-    fed: Sequence[tf.Tensor] = (),
-) -> ReplicaStep:
+def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = None) -> ReplicaStep:
     """The replicas' share of a step.
 
     As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
@@ -70,15 +63,12 @@ def replica_step(
     Args:
       plan: what the step computes.
       replicas: how many replicas run it together.
-      fetches: what leaves the device, where that is something else.
-      fed: tensors that are fed with every step, besides the input.
+      share: what a replica runs, where that is something else.
     """
-    parts = step_cut.cut(plan, fed)
-    if fetches is None:
-        looked_up = {key(t) for t in plan.lookups.results}
-        sent = [t for _, t in plan.host_placeholders.values() if key(t) not in looked_up]
-        fetches = [*parts.own, *sent]
-    share = parts.of_replicas(fetches)
+    if share is None:
+        parts = step_cut.cut(plan)
+        sent = [t for _, t in plan.host_placeholders.values() if not plan.lookups.give(t)]
+        share = parts.of_replicas([*parts.own, *sent])
     program = ReplicaProgram(
         plan.graph,
         share.feeds,

@@ -27,6 +27,11 @@ def key(tensor: tf.Tensor) -> Key:
     return tensor.op.name, tensor.value_index
 
 
+def distinct(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
+    """Each of the tensors once, in the order in which they come first."""
+    return list({key(tensor): tensor for tensor in tensors}.values())
+
+
 def is_variable_handle(op: tf.Operation) -> bool:
     return op.type in ("VarHandleOp", "VariableV2", "Variable", "AutoReloadVariable")
 

@@ -131,20 +131,19 @@ class ReplicaProgram:
         if not self._waits_for:  # as most programs, of which each hook and saver has some
             return importing.Wait()
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
-        place = {op: i for i, op in enumerate(stage.ops)}
-        used: dict[Key, int] = {}  # handles: where the element last needs them
-        for op in sorted(before & set(place), key=place.__getitem__):
-            used |= {key(t): place[op] for t in op.inputs if t.dtype == tf.resource}
-
-        def is_late(op: tf.Operation) -> bool:
-            # A function runs what uses one resource in the order of import.
-            is_first = any(place[op] < used.get(key(t), -1) for t in op.inputs)
-            return graph_ops.changes_resource(op) and op not in before and not is_first
-
-        inside = [t.op.name for t in self._waits_for if t.op in place]
+        late: list[str] = []
+        used: set[Key] = set()  # handles that the element needs later in the stage
+        for op in reversed(stage.ops):
+            if op in before:
+                used |= {key(t) for t in op.inputs if t.dtype == tf.resource}
+            elif graph_ops.changes_resource(op) and used.isdisjoint(map(key, op.inputs)):
+                late.append(op.name)  # else it comes first: a function keeps their order
+        if not late:
+            return importing.Wait()
+        ops = set(stage.ops)
         return importing.Wait(
-            late=tuple(op.name for op in stage.ops if is_late(op)),
-            inside=tuple(dict.fromkeys(inside)),
+            late=tuple(reversed(late)),
+            inside=tuple(dict.fromkeys(t.op.name for t in self._waits_for if t.op in ops)),
             given=tuple(t for t in self._waits_for if t.op in self._given),
         )
 

@@ -8,12 +8,13 @@ host otherwise.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 
 import tensorflow as tf
 
 from tpu_estimator_compat.program import graph_ops, simplify
-from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.graph_ops import Key, distinct, key
 from tpu_estimator_compat.program.lookup_program import needed_feeds
 from tpu_estimator_compat.program.step_plan import StepPlan
 
@@ -36,6 +37,11 @@ class Share:
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return not self.fetches and not self.targets
+
+    def without(self, names: Collection[str]) -> Share:
+        """The share without targets of these names; it is given and gives the same tensors."""
+        kept = [op for op in self.targets if op.name not in names]
+        return dataclasses.replace(self, targets=kept)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,17 +67,17 @@ class StepCut:
     calls: Share
     sent: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]
 
-    @property
+    @functools.cached_property
     def from_lookups(self) -> list[tf.Tensor]:
         """The tensors sent to the host that lookups give."""
-        looked_up = {key(t) for t in self.plan.lookups.results}
-        return [t for t in _distinct(t for _, t in self.sent.values()) if key(t) in looked_up]
+        sent = distinct(t for _, t in self.sent.values())
+        return [t for t in sent if self.plan.lookups.give(t)]
 
-    @property
+    @functools.cached_property
     def from_replicas(self) -> list[tf.Tensor]:
         """The tensors sent to the host that replicas give."""
-        looked_up = {key(t) for t in self.plan.lookups.results}
-        return [t for t in _distinct(t for _, t in self.sent.values()) if key(t) not in looked_up]
+        sent = distinct(t for _, t in self.sent.values())
+        return [t for t in sent if not self.plan.lookups.give(t)]
 
     def of_replicas(self, fetches: Sequence[tf.Tensor]) -> Share:
         """The replicas' share.
@@ -82,7 +88,7 @@ class StepCut:
         Returns:
           The share. Its feeds are those of the plan's `replica_feeds` that it takes, then `fed`.
         """
-        fetches = _distinct(fetches)
+        fetches = distinct(fetches)
         feeds = needed_feeds(self.plan, fetches, self.targets)
         return Share([*feeds, *self.fed], fetches, self.targets)
 
@@ -118,7 +124,7 @@ def cut(
     return StepCut(
         plan,
         list(fed),
-        _distinct(t for t in plan.fetches if t.op not in not_on_replicas),
+        distinct(t for t in plan.fetches if t.op not in not_on_replicas),
         [op for op in plan.targets if op not in not_on_replicas],
         host,
         calls,
@@ -147,7 +153,3 @@ def _share(
     used = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
     used |= {(op.name, 0) for op in ops}  # for their time, not for their value
     return Share([t for k, t in given.items() if k in used], fetches, targets)
-
-
-def _distinct(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
-    return list({key(t): t for t in tensors}.values())

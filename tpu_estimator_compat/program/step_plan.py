@@ -45,6 +45,14 @@ class Lookups:
         """What the replicas are fed."""
         return [placeholder for placeholder, _ in self.tensors.values()]
 
+    def give(self, tensor: tf.Tensor) -> bool:
+        """Whether `tensor` is one of the results, and so no replica's."""
+        return key(tensor) in self._keys_of_results
+
+    @functools.cached_property
+    def _keys_of_results(self) -> frozenset[Key]:
+        return frozenset(map(key, self.results))
+
 
 @dataclasses.dataclass(frozen=True)
 class StepPlan:

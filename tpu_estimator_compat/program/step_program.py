@@ -76,34 +76,38 @@ class StepProgram:
             one_program=one and not (on_tpu or jit_compile),
             apart=plan.host_calls if queued or plan.host_calls_every > 1 else frozenset(),
         )
-        self._host, self._calls = map(self._host_program, (self._cut.host, self._cut.calls))
+        host, calls = self._cut.host, self._cut.calls
+        if self.workers and not self.workers.is_chief:  # it writes no events, and is fed the same
+            host, calls = host.without(plan.host_calls), calls.without(plan.host_calls)
+        self._host, self._calls = self._host_program(host), self._host_program(calls)
         self._strings = self._string_program() if on_tpu else None
         self._own = string_ops.left_to_replicas(self._cut.own, self._strings)
         share = self._cut.of_replicas([*self._own, *self._cut.from_replicas])
-        self._feeds = share.feeds[: len(share.feeds) - len(self._cut.fed)]
-        self._replica = ReplicaProgram(
-            plan.graph,
-            share.feeds,
-            share.fetches,
-            share.targets,
-            replicas=self.strategy.num_replicas_in_sync,
-            native_collectives=on_tpu,
-            reads_first=True,
-            waits_for=plan.made_of or self._feeds[:1],  # an iterator gives all of them at once
-        )
+        self._feeds = share.feeds[: len(share.feeds) - len(fed)]
+        self._replica = self._replica_program(share)
         self._shared = self._shared_lookups()
         self._lookup = self._lookup_program() if plan.lookups.tensors else None
         if self.workers and main:
             self._check_exchanges(main)
-        if self.workers and not self.workers.is_chief:
-            self._host = self._without_host_calls(self._host)
-            self._calls = self._without_host_calls(self._calls)
         store.prepare(self._replica.handles, replicated=True, trainable=plan.trainable_names())
         store.prepare([*self._host.handles, *self._calls.handles], replicated=False)
         self._step_in_loop = step_in_loop if self._calls.targets else None
         self.queue = self._queue(tuning) if queued else None
         step = self._on_replica if self._lookup else self.on_replica
         self._step = functions.function(step, jit_compile=True) if jit_compile else step
+
+    def _replica_program(self, share: step_cut.Share) -> ReplicaProgram:
+        return ReplicaProgram(
+            self.plan.graph,
+            share.feeds,
+            share.fetches,
+            share.targets,
+            replicas=self.strategy.num_replicas_in_sync,
+            native_collectives=self._on_tpu,
+            reads_first=True,
+            # An iterator gives all feeds at once.
+            waits_for=self.plan.made_of or self._feeds[:1],
+        )
 
     def _shared_lookups(self) -> SharedLookups | None:
         """What this machine looks up together with others; None for nothing."""
@@ -157,7 +161,8 @@ class StepProgram:
         """
         handles = list(self._replica.handles)
         if self._lookup:
-            handles += [*self._lookup.handles, *self._without_host_calls(self._host).handles]
+            host = self._host_program(self._cut.host.without(self.plan.host_calls))
+            handles += [*self._lookup.handles, *host.handles]
         names = dict.fromkeys(op.name for op in handles)
         return [name for name in names if name in self.store]
 
@@ -169,15 +174,6 @@ class StepProgram:
                 "look at it in host_call."
             )
 
-    def _without_host_calls(self, whole: ReplicaProgram) -> ReplicaProgram:
-        """The host's share on a machine that writes no events; it is fed the same tensors."""
-        return ReplicaProgram(
-            whole.graph,
-            whole.feeds,
-            whole.fetches,
-            [op for op in whole.targets if op.name not in self.plan.host_calls],
-        )
-
     def _host_program(self, share: step_cut.Share) -> ReplicaProgram:
         """Fetches that ignore both input and replicas are read here too, after the replicas."""
         return ReplicaProgram(self.plan.graph, share.feeds, share.fetches, share.targets)
@@ -185,9 +181,9 @@ class StepProgram:
     @property
     def _from_lookups(self) -> list[tf.Tensor]:
         """What lookups of each replica give the host's share, and what is looked up with others."""
-        looked_up = {key(t) for t in self.plan.lookups.results}
-        wanted = [t for t in (self._shared.wanted if self._shared else []) if key(t) in looked_up]
-        return list({key(t): t for t in [*self._cut.from_lookups, *wanted]}.values())
+        wanted = self._shared.wanted if self._shared else []
+        looked_up = [t for t in wanted if self.plan.lookups.give(t)]
+        return graph_ops.distinct([*self._cut.from_lookups, *looked_up])
 
     @property
     def is_flat(self) -> bool:

@@ -41,8 +41,7 @@ def left_to_replicas(
     if program is None:
         return list(fetches)
     late = set(map(key, program.fetches))
-    given = [*(t for t in fetches if key(t) not in late), *program.feeds]
-    return list({key(t): t for t in given}.values())
+    return graph_ops.distinct([*(t for t in fetches if key(t) not in late), *program.feeds])
 
 
 def _made_of_strings(fetches: Sequence[tf.Tensor], stops: Collection[Key]) -> set[tf.Operation]:
