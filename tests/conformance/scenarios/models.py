@@ -3,10 +3,9 @@
 With the examples `x = 1, 2, 3, ...` and `y = 2 x`, every number is known in advance.
 """
 
-import time
-
 import numpy as np
 import tensorflow.compat.v1 as tf
+from support.sides.races import late_zero
 
 
 def batches(count=None, size=2, features="x"):
@@ -29,22 +28,6 @@ def tpu_batches(count=None):
         return batches(count, params["batch_size"])()
 
     return input_fn
-
-
-def late_zero():
-    """Zero, after some milliseconds.
-
-    A read of a variable that waits for nothing, as in a summary or a hook, races with the step's
-    update in the original. Behind this the update comes last, so that runs are alike.
-    """
-
-    def wait():
-        time.sleep(0.005)
-        return np.float32(0)
-
-    zero = tf.py_func(wait, [], tf.float32)
-    zero.set_shape([])
-    return zero
 
 
 def weight():

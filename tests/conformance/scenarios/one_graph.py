@@ -388,7 +388,7 @@ def plain_reads_without_v2_behavior(model_dir, record):
         tf.identity(weight, "read")
         tf.add(weight, 0.0, "added")
         tf.summary.scalar("weight", weight)
-        loss = tf.square(weight - tf.cast(features, tf.float32)) + models.late_zero()
+        loss = tf.square(weight - tf.cast(features, tf.float32))
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
     config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2)

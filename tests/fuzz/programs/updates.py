@@ -3,10 +3,9 @@
 Whatever else reads what an update changes comes before it, since in the original such reads race.
 """
 
-import time
-
 import numpy as np
 import tensorflow.compat.v1 as tf
+from support.sides.races import late_zero
 
 OPTIMIZERS = {
     "GradientDescent": tf.train.GradientDescentOptimizer,
@@ -51,16 +50,6 @@ def _rate(choices):
     return tf.placeholder_with_default(np.float32(0.1), [], "fed_rate")
 
 
-def late():
-    """Something that ends after some milliseconds, when all that waits for nothing is done."""
-
-    def wait():
-        time.sleep(0.005)
-        return np.float32(0)
-
-    return tf.py_func(wait, [], tf.float32)
-
-
 def train_op(choices, loss, before):
     """The update of a step, after all that is to come before it."""
     step = tf.train.get_or_create_global_step()
@@ -69,7 +58,7 @@ def train_op(choices, loss, before):
         before = [*before, rate]
     before = [*before, loss, *tf.get_collection(tf.GraphKeys.UPDATE_OPS)]
     if choices["late"] == "yes":
-        before.append(late())
+        before.append(late_zero())
     with tf.control_dependencies(before):
         if choices["counting"] == "by_optimizer":
             return _updated(choices, loss, rate, step)
