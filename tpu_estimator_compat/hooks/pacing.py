@@ -26,7 +26,7 @@ def cadence_for(
       interrupted: asked within long runs whether to end them early.
     """
     return Cadence(
-        reads_before_last_step=loop is None and not reads_after_step,
+        reads_before_last_step=loop is None,
         reads_after_step=reads_after_step,
         host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
         interrupted=interrupted,
@@ -82,10 +82,8 @@ class Pacer:
             return self._within_loop(self._loop, global_step)
         steps = []
         seconds = [self._tuning.longest_run]
-        # A hook that is told the step after a run counts from there: it is due a step early.
-        told = global_step + self._cadence.reads_after_step
         for hook in self._asked:
-            demand = traits.demand(hook, told)
+            demand = traits.demand(hook, global_step)
             if demand.seconds is not None:
                 seconds.append(demand.seconds)
             if demand.steps is not None:

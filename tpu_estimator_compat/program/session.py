@@ -337,8 +337,7 @@ class GraphSession(tf_session.SessionInterface):
         return components(self.store[name])[0]
 
     def _name_behind(self, tensor: tf.Tensor) -> str | None:
-        # TF's hooks fetch the step through a branch that guards against reading it too early.
-        if any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY)):
+        if self.is_step_of_hooks(tensor):
             tensor = tf.compat.v1.train.get_global_step(self._graph)._graph_element
         op = tensor.op
         while op.type in _ALIASES:
@@ -348,6 +347,10 @@ class GraphSession(tf_session.SessionInterface):
         if op is tensor.op or op.type != "VarHandleOp" or op.name not in self.store:
             return None
         return op.name
+
+    def is_step_of_hooks(self, tensor: tf.Tensor) -> bool:
+        """Whether TF's hooks fetch the step by it: a branch guards it, for a step read too early."""
+        return any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY))
 
     def global_step_variable(self) -> tf.Variable | None:
         """The live variable of the global step; None where the graph has none."""

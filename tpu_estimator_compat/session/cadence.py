@@ -15,7 +15,8 @@ class Cadence:
       reads_before_last_step: whether variables that a run of many steps fetches are read before its
         last step, as by a hook that has control around every step, or after all of them.
       reads_after_step: whether the plain value of a variable that is fetched is that after the step
-        also where a hook has control around every step: a ref variable's was.
+        also where a hook has control around every step: a ref variable's was. What TF's hooks fetch
+        as the step is a copy, made before the step.
       host_calls_may_lag: whether host calls may still be made when a run returns.
       interrupted: asked within long runs whether to end them early.
     """

@@ -161,8 +161,7 @@ class StepSession(GraphSession):
             lambda: self.runner.run_once(self.iterator(), within, asked.targets, feeds)
         )
         read.update(zip(map(key, within), found, strict=True))
-        if self._cadence.reads_after_step:
-            read.update(self._plain_reads(asked))
+        read.update(self._reads_after(asked))
         return [read[k] for k in asked.keys]
 
     def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
@@ -229,6 +228,13 @@ class StepSession(GraphSession):
     def _plain_reads(self, asked: StepFetches) -> dict[Key, Any]:
         return {k: self._direct_read(t) for k, t in asked.variables.items()}
 
+    def _reads_after(self, asked: StepFetches) -> dict[Key, Any]:
+        """Values of ref variables; TF's hooks fetch a copy of the step's, made before the step."""
+        if not self._cadence.reads_after_step:
+            return {}
+        direct = {k: t for k, t in asked.variables.items() if not self.is_step_of_hooks(t)}
+        return {k: self._direct_read(t) for k, t in direct.items()}
+
     def _direct_read(self, tensor: tf.Tensor) -> Any:
         variable = self.variable_behind(tensor)
         if variable is not None:
@@ -238,7 +244,7 @@ class StepSession(GraphSession):
     def _with_loss(self, asked: StepFetches, result: LoopResult, read: dict[Key, Any]) -> list[Any]:
         """Values of fetches that depend on the finished steps through the loss alone."""
         loss = as_numpy(result.loss)
-        values = read or self._plain_reads(asked)
+        values = {**read, **self._reads_after(asked)} if read else self._plain_reads(asked)
         if asked.derived:
             found = self._from_loss(list(asked.derived.values()), loss)
             values = {**values, **dict(zip(asked.derived, found, strict=True))}

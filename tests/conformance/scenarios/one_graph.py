@@ -391,7 +391,7 @@ def plain_reads_without_v2_behavior(model_dir, record):
         loss = tf.square(weight - tf.cast(features, tf.float32))
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2)
+    config = tf.estimator.RunConfig(save_summary_steps=3, log_step_count_steps=3)
     est = tf.estimator.Estimator(model_fn, model_dir, config)
     fetches = ["w:0", "read:0", "added:0", "global_step:0"]
     hooks = [Fetching(record, fetches), tf.train.LoggingTensorHook(["read"], every_n_iter=2)]
