@@ -38,7 +38,7 @@ def test_what_was_not_used_for_longest_goes(tmp_path):
     keep("preflight/older.json", 0)
     read = keep("preflight/read.json", 0)
     os.utime(read, (4, 0))
-    cache_files.write(cache_files.directory("jax") / "new.module", bytes(KB))
+    cache_files.write(cache_files.directory("jax") / "new.module", bytes(KB // 2))
     assert left(tmp_path) == {"jax/new.module", "jax/jit_step-cache", "preflight/read.json"}
 
 
@@ -59,6 +59,28 @@ def test_other_directories_are_left_alone(tmp_path):
     cache_files.trim()
     assert left(tmp_path) == {"parity/file"}
     assert (tmp_path / "elsewhere" / "file").exists()
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "changed", "no digest"])
+def test_a_damaged_file_is_deleted_and_told_of(tmp_path, caplog, damage):
+    path = tmp_path / "elsewhere" / "file"
+    cache_files.write(path, b"one\ntwo")
+    assert cache_files.read(path) == b"one\ntwo"
+    whole = path.read_bytes()
+    path.write_bytes(
+        {
+            "empty": b"",
+            "cut": whole[:-1],
+            "changed": whole.replace(b"two", b"tow"),
+            "no digest": b"one\ntwo",
+        }[damage]
+    )
+    assert not caplog.records
+    assert cache_files.read(path) is None
+    assert not path.exists()
+    assert [str(path) in record.getMessage() for record in caplog.records] == [True]
+    assert cache_files.read(path) is None  # without a word: there is none
+    assert len(caplog.records) == 1
 
 
 def test_none_is_kept(tmp_path, monkeypatch):

@@ -49,11 +49,10 @@ def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
 
 def load(directory: pathlib.Path, name: str) -> StepModule | None:
     """The module of that name; None where there is none, or its file is damaged."""
-    try:
-        described, code = (directory / f"{name}.module").read_bytes().split(b"\n", 1)
-        return StepModule.from_json(code, json.loads(described))
-    except (OSError, ValueError, TypeError, KeyError):
+    if (content := cache_files.read(directory / f"{name}.module")) is None:
         return None
+    described, code = content.split(b"\n", 1)
+    return StepModule.from_json(code, json.loads(described))
 
 
 def store(directory: pathlib.Path, name: str, module: StepModule) -> None:

@@ -76,7 +76,7 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
         share.targets,
         replicas=replicas,
         native_collectives=True,
-        rewrites=xla_collectives.rewrites(plan.graph),
+        rewrites=xla_collectives.rewrites(plan.graph, replicas),
         reads_first=True,
     )
     return ReplicaStep(plan, program)

@@ -36,12 +36,19 @@ TPU_ONLY = frozenset(
 """Ops that a TPU has, and that nothing here can lower."""
 
 
-def rewrites(graph: tf.Graph) -> Rewrites:
-    """What `graph_def.subgraph_def` is to make of the collectives in `graph`."""
+def rewrites(graph: tf.Graph, replicas: int) -> Rewrites:
+    """What `graph_def.subgraph_def` is to make of the collectives in `graph`.
+
+    Args:
+      graph: the captured graph.
+      replicas: the number of replicas. One replica has nothing to exchange, and XLA's partitioner
+        refuses an exchange with itself where several devices share it.
+    """
     sources = Sources(graph)
-    return {
+    lowered = {
         row.op_type: functools.partial(_lower, sources, row.lowering) for row in collectives.TABLE
     }
+    return {**lowered, **collectives.ALONE} if replicas == 1 else lowered
 
 
 def _lower(sources: Sources, lowering: XlaOp | StableHloOp, node: NodeDef) -> None:

@@ -67,11 +67,9 @@ def key(dispatch: Dispatch, topology: str, replicas: int, versions: dict[str, st
 
 def load(directory: pathlib.Path, name: str) -> Compiled | None:
     """The result of that name; None where there is none, or its file is damaged."""
-    try:
-        fields = json.loads((directory / f"{name}.json").read_text())
-        return dataclasses.replace(Compiled.from_json(fields), cached=True)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    if (content := cache_files.read(directory / f"{name}.json")) is None:
         return None
+    return dataclasses.replace(Compiled.from_json(json.loads(content)), cached=True)
 
 
 def store(directory: pathlib.Path, name: str, result: Compiled) -> None:

@@ -6,6 +6,8 @@ It needs no TensorFlow.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import logging
 import os
 import pathlib
 import stat
@@ -32,20 +34,45 @@ def root() -> pathlib.Path:
 
 
 def write(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file that appears whole, if its directory can be written to; then see `trim`."""
+    """Writes a file that appears whole, if its directory can be written to; then see `trim`.
+
+    The file begins with a line that has the SHA-256 of the content.
+    """
     # A cache that cannot be written to costs time, nothing else.
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
+                file.write(_digest(content) + b"\n" + content)
             os.replace(partial, path)
         except BaseException:
             os.unlink(partial)
             raise
     if path.is_relative_to(root()):
         trim()
+
+
+def read(path: pathlib.Path) -> bytes | None:
+    """The content of a file that `write` made; None where there is none.
+
+    A damaged file, such as a machine that lost its power leaves, is deleted; a line in the log says
+    so.
+    """
+    try:
+        digest, separator, content = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    if separator and digest == _digest(content):
+        return content
+    logging.getLogger("tensorflow").warning("Deleting %s, which is damaged; making it anew.", path)
+    with contextlib.suppress(OSError):
+        path.unlink()
+    return None
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def trim() -> None:
