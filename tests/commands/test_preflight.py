@@ -168,7 +168,7 @@ def test_estimators_train_again_afterwards(script):
 
 
 def test_without_the_compiler_the_report_says_how_to_get_it(script, capsys, monkeypatch):
-    monkeypatch.setitem(compiler.VERSIONS, "libtpu", "99.0")
+    monkeypatch.setattr(compiler, "LIBTPU", "99.0")
     assert preflight(script) == 2
     printed = " ".join(capsys.readouterr().out.split())
     assert "pip install 'tpu_estimator_compat[preflight]'" in printed

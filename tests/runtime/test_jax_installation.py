@@ -1,12 +1,14 @@
-"""What this package asks of JAX beyond its stable interfaces is there in the pinned version.
+"""What this package asks of JAX beyond its stable interfaces is there in the installed release.
 
-With another JAX in `jax_installation.VERSIONS`, this says first which of it has moved.
+With another JAX, this says first which of it has moved.
 """
 
 from __future__ import annotations
 
+import configparser
 import importlib
 import inspect
+import pathlib
 import re
 import warnings
 from importlib import metadata
@@ -16,6 +18,8 @@ import pytest
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.runtime import jax_installation
 from tpu_estimator_compat.topology import resolution
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 USED_IN = {
     "jax.core:ShapedArray": "jax_runtime/module.py",
@@ -74,8 +78,8 @@ PARAMETERS = {
 """Parameters that are given by name, or by their place."""
 
 PUT_RIGHT = (
-    "JAX {version} has moved what {file} uses: {what}. Follow it there, or pin the JAX before it "
-    "in setup.cfg and runtime/jax_installation.py."
+    "JAX {version} has moved what {file} uses: {what}. Follow it there, or end the range "
+    "before it, in setup.cfg and runtime/jax_installation.py."
 )
 
 
@@ -120,22 +124,56 @@ def test_an_array_has_a_tuple_of_types():
     assert returned == "tuple[ir.Type, ...]", moved(name)
 
 
-def test_what_is_installed_is_what_was_tried():
+def installed(monkeypatch, **versions):
+    """Stands in for another environment: the versions of packages in it."""
+
+    def version(package):
+        if package not in versions:
+            raise metadata.PackageNotFoundError(package)
+        return versions[package]
+
+    monkeypatch.setattr(metadata, "version", version)
+    jax_installation._warn_of_untried.cache_clear()
+
+
+@pytest.mark.parametrize("version", [None, jax_installation.OLDEST, "0.11.0", "0.12.0.1"])
+def test_what_was_tried_is_taken_without_a_word(monkeypatch, caplog, version):
+    """What is installed, and the range."""
+    jax_installation._warn_of_untried.cache_clear()
+    if version is not None:
+        installed(monkeypatch, jax=version, jaxlib=version)
     jax_installation.check()
+    assert not caplog.records
 
 
-def test_another_version_is_refused_by_name(monkeypatch):
-    monkeypatch.setitem(jax_installation.VERSIONS, "jax", "99.0")
-    with pytest.raises(ImportError, match=re.escape("needs jax 99.0")) as refused:
+@pytest.mark.parametrize("version", ["0.10.1", "0.12.1", "1.0", "0.9.0.1", "0.13.0.dev20270101"])
+def test_another_release_is_warned_of_once(monkeypatch, caplog, version):
+    installed(monkeypatch, jax=version, jaxlib=version)
+    for _ in range(2):
         jax_installation.check()
-    assert "pip install 'tpu_estimator_compat[jax]'" in str(refused.value)
+    [record] = caplog.records
+    assert f"JAX {version} was not tried" in record.getMessage()
+    assert "doctor" in record.getMessage()
+    assert "pip install 'tpu_estimator_compat[jax]'" in record.getMessage()
+
+
+def test_the_extra_has_the_range():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    for package in ("jax", "jaxlib"):
+        lines = config["options.extras_require"]["jax"].splitlines()
+        [line] = [line for line in lines if line.startswith(package + ">")]
+        oldest, below = re.fullmatch(r"\w+>=([\d.]+),<([\d.]+)", line).groups()
+        assert oldest == jax_installation.OLDEST
+        numbers = jax_installation._numbers
+        assert numbers(oldest) < numbers(jax_installation.NEWEST) < numbers(below)
 
 
 def topology_of(mode="train", tpu_semantics=True, **config):
     return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
 
 
-def test_another_version_is_refused(monkeypatch):
-    monkeypatch.setattr(jax_installation, "VERSIONS", {"jax": "0.1", "jaxlib": "0.10.2"})
-    with pytest.raises(ImportError, match=r"needs jax 0\.1 and jaxlib 0\.10\.2.*pip install"):
+def test_without_jax_it_is_an_error(monkeypatch):
+    installed(monkeypatch, jax="0.10.2")  # its other half is missing
+    with pytest.raises(ImportError, match=r"found jax 0\.10\.2, jaxlib None.*pip install"):
         topology_of(runtime="jax")

@@ -6,7 +6,8 @@ from support.jax_estimators import on
 from support.legacy_models import train_input_fn
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.topology import resolution
+from tpu_estimator_compat.runtime import jax_installation
+from tpu_estimator_compat.topology import jax_devices, resolution
 
 
 def topology_of(mode="train", tpu_semantics=True, **config):
@@ -41,3 +42,41 @@ def test_tensorflow_for_tpus_is_refused(monkeypatch):
     monkeypatch.setattr("tpu_estimator_compat.environment.has_xla_for_cpu", lambda: False)
     with pytest.raises(RuntimeError, match=r'runtime="jax" compiles with XLA for the CPU, which'):
         topology_of(runtime="jax")
+
+
+class Gpu:
+    """Stands in for hardware: what JAX tells of a GPU."""
+
+    platform, process_index = "gpu", 0
+
+
+@pytest.fixture
+def machine_with_a_gpu(monkeypatch):
+    """JAX and TensorFlow see a GPU that is not there; gives the calls that hide devices."""
+    hidden = []
+    monkeypatch.setattr(jax_installation, "devices", lambda cpus, *, tpu_chips: (Gpu(),))
+    monkeypatch.setattr("tensorflow.config.get_visible_devices", lambda kind: [f"{kind}:0"])
+    monkeypatch.setattr("tensorflow.config.set_visible_devices", lambda *call: hidden.append(call))
+    return hidden
+
+
+def test_gpus_are_left_to_jax(machine_with_a_gpu, caplog):
+    tf.logging.set_verbosity(tf.logging.INFO)
+    assert topology_of(runtime="jax").platform == "gpu"
+    assert machine_with_a_gpu == [([], "GPU")]
+    assert "TensorFlow leaves 1 GPU(s) to JAX" in caplog.text
+
+
+@pytest.mark.usefixtures("machine_with_a_gpu")
+def test_gpus_that_tensorflow_uses_already_are_told_of(monkeypatch, caplog):
+    def refuse(*call):
+        raise RuntimeError("Visible devices cannot be modified after being initialized")
+
+    monkeypatch.setattr("tensorflow.config.set_visible_devices", refuse)
+    assert topology_of(runtime="jax").platform == "gpu"
+    assert "holds memory of 1 GPU(s) that JAX needs as well" in caplog.text
+    assert "tf.config.set_visible_devices([], 'GPU')" in caplog.text
+
+
+def test_logical_cpus_are_counted_without_starting_on_one():
+    assert jax_devices._logical_cpus() == len(tf.config.list_logical_devices("CPU"))

@@ -115,6 +115,9 @@ class DeviceShare:
         return [parts.get(key(t)) for t in self.step.feeds]  # all else is whole on each
 
     @property
-    def input_bytes(self) -> int:
-        """Bytes of a replica's input in one step."""
-        return sum(t.shape.num_elements() * t.dtype.size for t in self.step.feeds)
+    def bytes_of_step(self) -> int | None:
+        """Bytes of a replica's input and results in one step; None where a shape is not known."""
+        kept = [*self.step.feeds, *self.step.program.fetches]
+        if not all(t.shape.is_fully_defined() for t in kept):
+            return None
+        return sum(t.shape.num_elements() * t.dtype.size for t in kept)

@@ -122,9 +122,9 @@ class JaxRunner:
         if self._topology.platform == "cpu" and self._step.has_convolution:
             return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
-            self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, steps)
+            self._most = DEFAULTS.steps_of_dispatch(self._step.bytes_of_step, steps)
         elif steps > self._most:  # loops in seconds begin with short ones: compile once more
-            self._most = DEFAULTS.steps_of_dispatch(self._step.share_bytes, None)
+            self._most = DEFAULTS.steps_of_dispatch(self._step.bytes_of_step, None)
         return self._most
 
     def _next(self, iterator: Iterator, steps: int, step: JaxStep) -> Chunk:

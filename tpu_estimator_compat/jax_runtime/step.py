@@ -188,9 +188,9 @@ class JaxStep:
         return any("Conv" in op.type for op in sources.with_functions(self._step.ops))
 
     @property
-    def share_bytes(self) -> int:
-        """Bytes of a replica's input element."""
-        return self._share.input_bytes
+    def bytes_of_step(self) -> int | None:
+        """See `DeviceShare.bytes_of_step`."""
+        return self._share.bytes_of_step
 
     @property
     def has_host_share(self) -> bool:

@@ -30,8 +30,8 @@ from tpu_estimator_compat.runtime import jax_installation
 if TYPE_CHECKING:
     from tpu_estimator_compat.lowering.step_module import Dispatch
 
-VERSIONS = {**jax_installation.VERSIONS, "libtpu": "0.0.51"}
-"""What the extra `preflight` installs: the JAX of the runtime, and the TPU's compiler."""
+LIBTPU = "0.0.51"
+"""The release of the TPU's compiler that the extra `preflight` installs."""
 
 Progress = Callable[[str, float], None]
 
@@ -80,10 +80,11 @@ def compile(
             f"{topology.name} has {topology.devices} device(s), {dispatch.cores} for each replica; "
             f"got {replicas} replicas."
         )
-    if missing := _missing():
+    versions = _versions()
+    if missing := _missing(versions):
         return Compiled(error=Error.MISSING, message=missing)
     directory = pathlib.Path(cache_dir) if cache_dir else compile_cache.default_directory()
-    key = compile_cache.key(dispatch, topology.name, replicas, VERSIONS)
+    key = compile_cache.key(dispatch, topology.name, replicas, versions)
     result = compile_cache.load(directory, key)
     if result is None:
         result = _compile(dispatch, topology, replicas, time_limit, progress)
@@ -91,20 +92,25 @@ def compile(
     return result
 
 
-def _missing() -> str:
-    """What has to be installed; empty if everything is there. Imports nothing."""
+def _versions() -> dict[str, str]:
+    """The installed releases of the packages that compile; empty for none. Imports nothing."""
     found = {}
-    for package in VERSIONS:
+    for package in ("jax", "jaxlib", "libtpu"):
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             found[package] = ""
-    if found == VERSIONS:
+    return found
+
+
+def _missing(versions: dict[str, str]) -> str:
+    """What has to be installed; empty if everything is there."""
+    if all(versions.values()) and versions["libtpu"] == LIBTPU:
         return ""
-    needed = ", ".join(f"{package}=={version}" for package, version in VERSIONS.items())
-    there = ", ".join(f"{p} {v}" if v else f"no {p}" for p, v in found.items())
+    there = ", ".join(f"{p} {v}" if v else f"no {p}" for p, v in versions.items())
     return (
-        f"Compiling for a TPU needs {needed}; found {there}. Install them with "
+        f"Compiling for a TPU needs jax {jax_installation.OLDEST} to {jax_installation.NEWEST} and "
+        f"libtpu=={LIBTPU}; found {there}. Install them with "
         "`pip install 'tpu_estimator_compat[preflight]'`. No TPU is needed."
     )
 
@@ -206,7 +212,7 @@ def _read(directory: pathlib.Path, dispatch: Dispatch, code: int) -> Compiled:
     """The result that the worker has left."""
     try:
         answer = json.loads((directory / "answer").read_text())
-        compiler = f"libtpu {VERSIONS['libtpu']}, {answer['compiler']}"
+        compiler = f"libtpu {LIBTPU}, {answer['compiler']}"
         if "not_expressed" in answer:
             return _not_expressed(str(answer["not_expressed"]), compiler)
         if "refused" in answer:

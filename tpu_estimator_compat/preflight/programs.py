@@ -99,7 +99,7 @@ class Programs:
         share, mode = step.share, self._subject.mode
         # Predictions are handed out batch by batch.
         loop = 1 if mode == ModeKeys.PREDICT else self._subject.loop
-        steps = DEFAULTS.steps_of_dispatch(share.input_bytes, loop)
+        steps = DEFAULTS.steps_of_dispatch(share.bytes_of_step, loop)
         cores = self._subject.cores_per_replica
         return Dispatch(lower(share.step), steps, share.stops_on, cores, share.partition)
 

@@ -349,7 +349,7 @@ class GraphSession(tf_session.SessionInterface):
         return op.name
 
     def is_step_of_hooks(self, tensor: tf.Tensor) -> bool:
-        """Whether TF's hooks fetch the step by it: a branch guards it, for a step read too early."""
+        """Whether TF's hooks fetch the step by it: a branch guards against a read too early."""
         return any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY))
 
     def global_step_variable(self) -> tf.Variable | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
+import logging
 import os
 import pathlib
+import re
 from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
 from tpu_estimator_compat.runtime import cache_files
 
-VERSIONS = {"jax": "0.10.2", "jaxlib": "0.10.2"}
-"""What this package is tried with, and what its extra `jax` installs."""
+OLDEST, NEWEST = "0.10.2", "0.12.0.1"
+"""The releases of JAX that this package was tried with: the ends of the range of extra `jax`."""
 
 _CPU_FLAG = "xla_force_host_platform_device_count"
 _INSTALL = "pip install 'tpu_estimator_compat[jax]'"
@@ -25,21 +28,39 @@ def is_installed() -> bool:
 
 
 def check() -> None:
-    """Refuses what was not tried.
+    """Says what is wrong with the installed JAX, before it is imported.
+
+    A release that was not tried gets a warning, once in a process: interfaces that this package
+    takes from JAX may have moved there, or not.
 
     Raises:
-      ImportError: there is no JAX, or another one.
+      ImportError: there is no JAX.
     """
-    found = {name: _version(name) for name in VERSIONS}
-    if found == VERSIONS:
-        return
-    needed = " and ".join(f"{name} {version}" for name, version in VERSIONS.items())
-    there = ", ".join(f"{n} {v}" if v else f"no {n}" for n, v in found.items())
-    raise ImportError(
-        f'runtime="jax" needs {needed}, whose interfaces it was tried with; found {there}. '
-        f"Install them with `{_INSTALL}`; on a TPU VM or with CUDA, migration_guide/jax.md has "
-        "the line."
-    )
+    if not is_installed():
+        raise ImportError(
+            f'runtime="jax" needs JAX {OLDEST} to {NEWEST}; found jax {_version("jax")}, jaxlib '
+            f"{_version('jaxlib')}. Install it with `{_INSTALL}`; on a TPU VM or with CUDA, "
+            "migration_guide/jax.md has the line."
+        )
+    _warn_of_untried(str(_version("jax")))
+
+
+@functools.cache
+def _warn_of_untried(version: str) -> None:
+    if not _numbers(OLDEST) <= _numbers(version) <= _numbers(NEWEST):
+        logging.getLogger("tensorflow").warning(
+            "JAX %s was not tried with this package: %s to %s were. Some of the interfaces that it "
+            "uses are not stable. `python -m tpu_estimator_compat doctor` says whether they work; "
+            "`%s` installs a release that was tried.",
+            version,
+            OLDEST,
+            NEWEST,
+            _INSTALL,
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:4]))
 
 
 def _version(package: str) -> str | None:

@@ -63,7 +63,8 @@ class Tuning:
       first_calls: so many times as long as the first call such steps are made, before a loop is
         worth that: in one they took 0.92 of the time, as one step begins while another ends.
       dispatch_steps: steps that the JAX runtime hands to the devices at once.
-      dispatch_bytes: bytes of input that a replica holds for them.
+      dispatch_bytes: bytes of their input and results that a replica holds. The results of one
+        dispatch wait for the host while the devices run the next.
       clock: tells the seconds since some moment.
     """
 
@@ -90,7 +91,7 @@ class Tuning:
     many_ops: int = 1000
     first_calls: float = 10.0
     dispatch_steps: int = 64
-    dispatch_bytes: int = 64 * 2**20
+    dispatch_bytes: int = 16 * 2**20
     clock: Callable[[], float] = time.perf_counter
 
     def queue_capacity(self, size: int) -> int | None:
@@ -98,13 +99,16 @@ class Tuning:
         capacity = min(self.queue_calls, self.queue_bytes // max(1, size))
         return capacity if capacity > 1 else None
 
-    def steps_of_dispatch(self, size: int, loop: int | None) -> int:
+    def steps_of_dispatch(self, size: int | None, loop: int | None) -> int:
         """How many steps the JAX runtime makes in one dispatch, on devices that are quick in loops.
 
         Args:
-          size: bytes of a replica's input in one step.
+          size: bytes of a replica's input and results in one step; None where that is not known: a
+            dispatch then makes one step.
           loop: steps between two turns of the host; None where that is not known.
         """
+        if size is None:
+            return 1
         steps = min(self.dispatch_steps, self.dispatch_bytes // max(1, size))
         return max(1, steps if loop is None else min(steps, loop))
 

@@ -28,7 +28,7 @@ def join(config: RunConfig) -> RunConfig:
       `config`; in processes that no TF_CONFIG names, a copy that knows which of them is the chief.
 
     Raises:
-      ImportError: JAX is not installed, or not as it was tried.
+      ImportError: JAX is not installed.
       ValueError: the cluster has parameter servers.
       RuntimeError: JAX was used before, or not all processes have come in time.
     """

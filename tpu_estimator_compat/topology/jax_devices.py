@@ -11,7 +11,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.runtime import eager, jax_installation
+from tpu_estimator_compat.runtime import jax_installation
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import tpu_system
 from tpu_estimator_compat.topology.replicas import Topology
@@ -98,7 +98,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
       mode: a `ModeKeys` value, for the log.
 
     Raises:
-      ImportError: JAX is not installed, or not as it was tried.
+      ImportError: JAX is not installed.
       RuntimeError: it is tensorflow-tpu that is installed, which has no XLA for the CPU.
       ValueError: the configuration names a strategy of TensorFlow, or more replicas than there are.
     """
@@ -109,9 +109,9 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
                 "JAX's devices. Drop one of the two."
             )
     environment.require_xla_for_cpu('runtime="jax"')
-    with eager.eager_mode():
-        cpus = len(tf.config.list_logical_devices("CPU"))
-    devices = jax_installation.devices(cpus, tpu_chips=tpu_system.attached_chips())
+    devices = jax_installation.devices(_logical_cpus(), tpu_chips=tpu_system.attached_chips())
+    if devices[0].platform == "gpu":
+        _hide_gpus()
     hosts = list(dict.fromkeys(device.process_index for device in devices))
     if mode != ModeKeys.TRAIN and len(hosts) > 1:  # every process does all of it
         devices, hosts = jax_installation.local(devices), [0]
@@ -154,3 +154,27 @@ def _check_hosts(devices: Sequence[Any], hosts: list[int], replicas: int, cores:
             f"The processes have {counts} devices, and {cores} share a replica. Every process "
             "needs the same number of devices, a multiple of TPUConfig.num_cores_per_replica."
         )
+
+
+def _logical_cpus() -> int:
+    """How many logical CPUs TensorFlow has, or will have; it starts on no device for that."""
+    cpus = tf.config.list_physical_devices("CPU")
+    return sum(len(tf.config.get_logical_device_configuration(cpu) or [cpu]) for cpu in cpus)
+
+
+def _hide_gpus() -> None:
+    """Has TensorFlow leave the GPUs to JAX: each of the two would take most of their memory."""
+    gpus = tf.config.get_visible_devices("GPU")
+    if not gpus:
+        return
+    try:
+        tf.config.set_visible_devices([], "GPU")
+    except RuntimeError:  # a device cannot be hidden once it is in use
+        logging.warning(
+            "TensorFlow was in use before the estimator was asked for steps, and holds memory of "
+            "%d GPU(s) that JAX needs as well. Call tf.config.set_visible_devices([], 'GPU') at "
+            "the beginning of the script.",
+            len(gpus),
+        )
+    else:
+        logging.info("TensorFlow leaves %d GPU(s) to JAX, and uses the CPU.", len(gpus))
