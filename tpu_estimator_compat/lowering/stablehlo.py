@@ -98,7 +98,8 @@ def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -
         try:
             concrete = function.get_concrete_function()
             ir = function.experimental_get_compiler_ir(*specs)
-            code = bytes(ir(stage="stablehlo_serialized", platform_name="CPU"))
+            # As text: the bytes of a release of MLIR are read by its neighbours alone.
+            code = ir(stage="stablehlo", platform_name="CPU").encode()
         except (ValueError, tf.errors.OpError) as error:
             raise LoweringError(str(error)) from None
         names = {id(variable.handle): name for name, variable in variables.items()}
