@@ -28,6 +28,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "migration_guide" / "install.md"
 CLONE = ("LICENSE", "README.md", "pyproject.toml", "setup.cfg", "tpu_estimator_compat")
 NAMES = ("tensorflow-2.21", "tensorflow-2.20", "tensorflow-2.19", "tensorflow-tpu")
+BASE = getattr(sys, "_base_executable", sys.executable)
+"""This Python, outside its virtual environment."""
 
 WITHOUT_A_CHIP = {
     # Elsewhere than on a TPU VM, libtpu would ask for the machine's description for minutes.
@@ -85,7 +87,7 @@ class Installation:
 def installation(name: str) -> Installation:
     """The environment of a line; makes it if need be. Skips where it cannot, fails under CI."""
     try:
-        return find_or_make(name)
+        return find_or_make(name, lines()[name])
     except Unavailable as error:
         reason = f"the line for {name} cannot be executed: {error}"
     if os.environ.get("CI"):
@@ -93,20 +95,39 @@ def installation(name: str) -> Installation:
     pytest.skip(reason)
 
 
-def find_or_make(name: str) -> Installation:
-    """What `installation` gives.
+def newest_jax() -> Installation:
+    """The environment with the newest JAX of the extra `jax`; skips where its Python is missing."""
+    python = shutil.which("python3.12")
+    done = python and subprocess.run(
+        [python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True
+    )
+    if not done or done.stdout.strip() != "(3, 12)":
+        pytest.skip("JAX of later than 0.10.2 needs Python 3.12, and no python3.12 is on PATH.")
+    line = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[jax]'"
+    return find_or_make("jax-newest", line, str(python))
+
+
+def find_or_make(name: str, line: str, python: str = BASE) -> Installation:
+    """The environment that a line makes, of that name.
+
+    Args:
+      name: part of the folder's name.
+      line: of a shell; its `python3` is `python`.
+      python: an interpreter.
 
     Raises:
       Unavailable: the line failed; the message has the end of what it said.
     """
     version = "".join(map(str, sys.version_info[:2]))
     home = cache_files.root() / f"install-{name}-py{version}"
-    wanted = "\n".join([lines()[name], *requirements("options", "install_requires"), *tools()])
+    asked = [*requirements("options", "install_requires"), *tools()]
+    asked += requirements("options.extras_require", "jax") if "[jax]" in line else []
+    wanted = "\n".join([line, *asked])
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
         if not marker.exists() or marker.read_text() != wanted:
             shutil.rmtree(home, ignore_errors=True)
-            make(lines()[name], home)
+            make(line, home, python)
             marker.write_text(wanted)
     return Installation(name, home / ".venv")
 
@@ -124,17 +145,16 @@ def tools() -> list[str]:
     return ["pytest>=8", *requirements("options.extras_require", "examples")]
 
 
-def make(line: str, home: pathlib.Path) -> None:
+def make(line: str, home: pathlib.Path, python: str) -> None:
     """Executes a line in a folder with the files of a clone, then installs the tools."""
     home.mkdir(parents=True)
     for name in CLONE:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, home / name)
     with tempfile.TemporaryDirectory() as folder:
-        # The lines say python3: that is this Python. No link, which the environment would link to.
+        # The lines say python3: that is `python`. No link, which the environment would link to.
         python3 = pathlib.Path(folder, "python3")
-        base = getattr(sys, "_base_executable", sys.executable)
-        python3.write_text(f'#!/bin/sh\nexec {shlex.quote(base)} "$@"\n')
+        python3.write_text(f'#!/bin/sh\nexec {shlex.quote(python)} "$@"\n')
         python3.chmod(0o755)
         env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
         env.pop("PYTHONPATH", None)

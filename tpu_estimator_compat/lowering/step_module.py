@@ -44,8 +44,8 @@ class StepModule:
     """One replica's step.
 
     Attributes:
-      code: a StableHLO module, as text or bytecode. Its arguments are the feeds, then the variables; its
-        results are the fetches, then new values of variables that the step writes, which its
+      code: a StableHLO module, text or bytecode. Its arguments are the feeds, then the variables;
+        its results are the fetches, then new values of variables that the step writes, which its
         attribute `mhlo.input_output_alias` ties to arguments.
       feeds: what a replica is fed in a step.
       variables: in the order of the arguments, by name; `RANDOM_STATE` is among them where the step
