@@ -12,6 +12,7 @@ from support.jax_estimators import RUNTIMES, on, variables
 from support.legacy_models import adam, examples, finite_input_fn, logits_of, train_input_fn
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.jax_runtime import step
 
 
 def steps_done(estimator):
@@ -183,3 +184,29 @@ def test_steps_before_an_error_of_the_input_are_made(tmp_path):
     with pytest.raises(tf.errors.InvalidArgumentError, match="broken"):
         estimator.train(input_fn, max_steps=20)
     assert len(seen) == 7
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(1, {8}), (2**17, {3}), (2**20, {1})])
+def test_results_bound_a_dispatch_as_input_does(tmp_path, monkeypatch, columns, expected):
+    """A replica has 8 rows: 32 bytes, 4 MiB and 32 MiB for the metrics of a step, of 16 MiB."""
+    made = []
+
+    def noted(module, mesh, most, *arguments, **kwargs):
+        made.append(most)
+        return real(module, mesh, most, *arguments, **kwargs)
+
+    def model_fn(features, labels, mode, params):
+        logits = logits_of(features)[:, :1]
+        wide = tf.tile(logits, [1, columns])
+        metrics = (lambda wide: {"mean": tf.metrics.mean(wide)}, [wide])
+        loss = tf.reduce_mean(logits)
+        train_op = adam(loss, params) if mode == tpu.ModeKeys.TRAIN else None
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, eval_metrics=metrics)
+
+    estimator = on("jax", 2, tmp_path, model_fn)
+    estimator.train(train_input_fn, steps=1)
+    real = step.StepFunction
+    monkeypatch.setattr(step, "StepFunction", noted)
+    results = estimator.evaluate(train_input_fn, steps=8)
+    assert results["mean"] == pytest.approx(results["loss"], rel=1e-4)
+    assert set(made) == expected

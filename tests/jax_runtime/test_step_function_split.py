@@ -12,6 +12,7 @@ from tensorflow.python.tpu.ops import tpu_ops
 import tpu_estimator_compat as tpu
 import tpu_estimator_compat.v1 as tf
 from tpu_estimator_compat.jax_runtime import runner
+from tpu_estimator_compat.preflight.report import Verdict
 
 TOLERANCE = 1e-5
 
@@ -268,3 +269,48 @@ def test_dimensions_that_cannot_be_split_evenly_stay_whole(tmp_path, caplog):
 def test_more_devices_than_there_are(tmp_path):
     with pytest.raises(ValueError, match=r"2 replica\(s\) of 8 device\(s\) each, and JAX has 8"):
         make(tmp_path, 8).train(input_fn, max_steps=1)
+
+
+def summing_model_fn(features, labels, mode, params):
+    hidden = tf.layers.dense(features, UNITS, activation=tf.nn.relu)
+    prediction = tf.layers.dense(tf.layers.dense(hidden, UNITS), 1)
+    loss = tf.reduce_mean((prediction - labels) ** 2)
+    optimizer = tpu.CrossShardOptimizer(tf.train.MomentumOptimizer(0.001, 0.9))
+    train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+PAIRS = [(replicas, cores) for replicas in (1, 2, 4, 8) for cores in (1, 2, 4, 8)]
+PAIRS = [pair for pair in PAIRS if pair[0] * pair[1] <= 8]
+TOPOLOGIES = {1: "v5e:1x1", 2: "v5e:1x2", 4: "v5e:2x2", 8: "v5e:2x4"}
+
+
+def marked(pair):
+    """One replica of several devices always, some pairs in `.ci/run`, all in `.ci/full`."""
+    if pair == (1, 2):
+        return pytest.param(*pair)
+    often = pair in [(2, 2), (1, 4), (2, 4)]
+    return pytest.param(*pair, marks=pytest.mark.slow if often else pytest.mark.full)
+
+
+@pytest.mark.parametrize(("replicas", "cores"), [marked(pair) for pair in PAIRS])
+def test_what_preflight_says_compiles_runs(tmp_path, monkeypatch, replicas, cores):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = [
+        make(
+            tmp_path / str(n),
+            cores if n else 1,
+            replicas=replicas if n else 1,
+            loop=2,
+            model=summing_model_fn,
+            partition=[[min(cores, 8), 1], [cores, 1]] if n and replicas == 1 < cores else None,
+        )
+        for n in range(2)
+    ]
+    [report] = made[1].preflight(input_fn, TOPOLOGIES[replicas * cores]).reports
+    assert (report.verdict, report.replicas) == (Verdict.FITS, replicas)
+    kernels = []
+    for estimator in made:
+        estimator.train(input_fn, max_steps=4)
+        kernels.append(estimator.get_variable_value("dense_1/kernel"))
+    np.testing.assert_allclose(*kernels, atol=TOLERANCE * np.abs(kernels[0]).max())
