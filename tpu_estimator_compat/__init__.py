@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_environment.check()  # before TensorFlow is imported: with some libtpu, that ends the process
+if not _environment.is_for_doctor():  # which reports what is refused here
+    _environment.check()  # before TensorFlow is imported: with some libtpu, that ends the process
 
 __all__ = [
     "BatchConfig",

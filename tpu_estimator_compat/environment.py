@@ -8,7 +8,7 @@ import re
 import sys
 
 # Each of these brings the module `tensorflow`, and pip lets them overwrite each other's files.
-_DISTRIBUTIONS = ("tensorflow", "tensorflow-tpu", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
+DISTRIBUTIONS = ("tensorflow", "tensorflow-tpu", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
 
 LIBTPU = "0.0.24"
 """The libtpu that this package is tried with beside tensorflow-tpu 2.20.0."""
@@ -48,6 +48,15 @@ def cache_limit() -> int:
     return int(gigabytes * 1e9)
 
 
+def is_for_doctor() -> bool:
+    """Whether this process was started for the command `doctor`; known before it is imported."""
+    program, *words = sys.argv
+    # While Python looks for what -m names, the program's name is "-m".
+    by_name = program == "-m" and "tpu_estimator_compat" in sys.orig_argv
+    by_script = os.path.basename(program) == "tpu-estimator-compat"
+    return (by_name or by_script) and words[:1] == ["doctor"]
+
+
 def check() -> None:
     """Refuses installations of TensorFlow that cannot work. It imports nothing of TensorFlow.
 
@@ -56,7 +65,7 @@ def check() -> None:
         protobuf with which it cannot write a graph; or tensorflow-tpu beside a libtpu with which
         importing it aborts the process. The message has the commands that help.
     """
-    found = {name: dist for name in _DISTRIBUTIONS if (dist := _distribution(name))}
+    found = {name: dist for name in DISTRIBUTIONS if (dist := _distribution(name))}
     if len(found) > 1:
         found = {name: dist for name, dist in found.items() if _owns_tensorflow(dist)}
     if len(found) > 1:

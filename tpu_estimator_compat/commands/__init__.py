@@ -4,6 +4,14 @@ A module has `NAME`, `add_arguments(parser)` and `run(arguments)`, which returns
 The first line of its docstring is its help.
 """
 
-from tpu_estimator_compat.commands import compare, map_weights, migrate, preflight, run, scan
+from tpu_estimator_compat.commands import (
+    compare,
+    doctor,
+    map_weights,
+    migrate,
+    preflight,
+    run,
+    scan,
+)
 
-COMMANDS = (run, scan, migrate, map_weights, preflight, compare)
+COMMANDS = (run, scan, migrate, map_weights, preflight, compare, doctor)

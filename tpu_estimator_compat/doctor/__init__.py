@@ -1,0 +1,1 @@
+"""Whether an installation can be trusted: small checks, in processes of their own."""

@@ -1,0 +1,169 @@
+"""The devices that TensorFlow and JAX see, and which runtime is taken here."""
+
+from __future__ import annotations
+
+import collections
+import glob
+from collections.abc import Mapping
+from typing import Any
+
+from tpu_estimator_compat.doctor import probing
+from tpu_estimator_compat.doctor.findings import Finding, Status
+from tpu_estimator_compat.runtime import jax_installation
+
+CHECK = "devices"
+NAMES = {"tensorflow": "TensorFlow", "jax": "JAX"}
+
+
+def observe(runtime: str) -> dict[str, Any]:
+    """What devices a runtime sees; runs in a process of its own.
+
+    Args:
+      runtime: "tensorflow" or "jax".
+
+    Returns:
+      `chips` and `gpus`, how many TPU chips and NVIDIA GPUs are attached; `platform`, where steps
+      run; and `devices`, each with `platform`, `kind`, and bytes of memory `used` and `limit`, None
+      where they are not told.
+
+    Raises:
+      RuntimeError: a device computes nothing, or something wrong.
+    """
+    from tpu_estimator_compat.topology import tpu_system
+
+    chips = tpu_system.attached_chips()
+    found = _of_jax(chips) if runtime == "jax" else _of_tensorflow()
+    gpus = len(glob.glob("/proc/driver/nvidia/gpus/*"))
+    return {"chips": chips, "gpus": gpus, "platform": platform(runtime), "devices": found}
+
+
+def platform(runtime: str) -> str:
+    """ "cpu", "gpu", "tpu" or what else JAX calls it: where this process's steps run."""
+    if runtime == "jax":
+        import jax
+
+        return str(jax.devices()[0].platform)
+    import tensorflow as tf
+
+    kinds = (kind for kind in ("TPU", "GPU") if tf.config.get_visible_devices(kind))
+    return next(kinds, "CPU").lower()
+
+
+def _of_tensorflow() -> list[dict[str, Any]]:
+    import tensorflow as tf
+
+    found: list[dict[str, Any]] = []
+    for device in tf.config.list_physical_devices():
+        kind, name = device.device_type, device.name.removeprefix("/physical_device:")
+        if kind not in ("CPU", "GPU", "TPU"):
+            continue  # such as TPU_SYSTEM and XLA_CPU, which are no more devices
+        used = None
+        if kind != "TPU":  # a TPU has to be connected to, which the training does
+            with tf.device(name):
+                _check_sum(name, float(tf.constant(1.0) + 1.0))
+        if kind == "GPU":
+            used = tf.config.experimental.get_memory_info(name)["current"]
+        details = tf.config.experimental.get_device_details(device) if kind == "GPU" else {}
+        kind_name = details.get("device_name", kind)
+        found.append({"platform": kind.lower(), "kind": kind_name, "used": used, "limit": None})
+    return found
+
+
+def _of_jax(chips: int) -> list[dict[str, Any]]:
+    found = []
+    for device in jax_installation.local(jax_installation.devices(1, tpu_chips=chips)):
+        import jax
+
+        _check_sum(str(device), float(jax.device_put(1.0, device) + 1.0))
+        memory = device.memory_stats() or {}
+        used, limit = memory.get("bytes_in_use"), memory.get("bytes_limit")
+        kind = device.device_kind
+        found.append({"platform": device.platform, "kind": kind, "used": used, "limit": limit})
+    return found
+
+
+def _check_sum(device: str, found: float) -> None:
+    if found != 2.0:
+        raise RuntimeError(f"{device} says that 1 + 1 is {found}.")
+
+
+def judge(runtime: str, outcome: probing.Outcome) -> Finding:
+    """What a runtime sees; a device that another process has is a failure."""
+    name = NAMES[runtime]
+    if outcome.answer is None:
+        return Finding(CHECK, Status.FAILURE, f"{name}: {outcome.error}", outcome.advice)
+    groups = collections.Counter(
+        (device["platform"], device["kind"], _memory(device))
+        for device in outcome.answer["devices"]
+    )
+    told = ", ".join(f"{n} x {p} ({kind}), {memory}" for (p, kind, memory), n in groups.items())
+    if probing.is_held(outcome):
+        text = f"{name} sees {told}; another process has a device: {probing.tail(outcome.log)}"
+        return Finding(CHECK, Status.FAILURE, text, probing.advice_for(outcome.log))
+    return Finding(CHECK, Status.OK, f"{name} sees {told}")
+
+
+def _memory(device: Mapping[str, Any]) -> str:
+    used, limit = device["used"], device["limit"]
+    if used is None:
+        return "memory not told"
+    of = "" if limit is None else f" of {limit / 1e9:.1f}"
+    return f"{used / 1e9:.1f}{of} GB in use"
+
+
+def judge_attached(answers: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Compares what is attached to the machine with what the runtimes see.
+
+    Args:
+      answers: what `observe` returned, by runtime.
+    """
+    version = jax_installation.VERSIONS["jax"]
+    tpu_line = f"pip install 'jax[tpu]=={version}'"
+    gpu_line = f"pip install 'jax[cuda12]=={version}', or pip install 'tensorflow[and-cuda]'"
+    kinds = [("chips", "tpu", "TPU chip(s)", tpu_line), ("gpus", "gpu", "NVIDIA GPU(s)", gpu_line)]
+    findings = []
+    for key, platform_name, words, line in kinds:
+        count = max((answer[key] for answer in answers.values()), default=0)
+        without = [NAMES[r] for r, a in answers.items() if a["platform"] != platform_name]
+        # The ordinary TensorFlow leaves a TPU to JAX.
+        if count and platform_name == "tpu" and len(without) < len(answers):
+            without = [name for name in without if name == "JAX"]
+        if count and without:
+            status = Status.FAILURE if len(without) == len(answers) else Status.WARNING
+            text = f"{count} {words} attached that {' and '.join(without)} does not use"
+            findings.append(Finding(CHECK, status, text, line))
+    return findings
+
+
+def observe_runtime() -> dict[str, Any]:
+    """What `runtime="auto"` takes, and what that goes by; runs in a process of its own."""
+    from tpu_estimator_compat import environment, topology
+    from tpu_estimator_compat.config import TPURunConfig
+    from tpu_estimator_compat.spec import ModeKeys
+    from tpu_estimator_compat.topology import tpu_system
+    from tpu_estimator_compat.topology.jax_devices import JaxTopology
+
+    config = topology.join_cluster(TPURunConfig(runtime=environment.AUTO), tpu_semantics=True)
+    found = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
+    return {
+        "taken": environment.JAX if isinstance(found, JaxTopology) else environment.TENSORFLOW,
+        "replicas": found.num_replicas,
+        "default": TPURunConfig().runtime,
+        "chips": tpu_system.attached_chips(),
+        "tensorflow": tpu_system.is_seen(config, ModeKeys.TRAIN),
+        "jax": jax_installation.is_installed(),
+    }
+
+
+def judge_runtime(answer: Mapping[str, Any]) -> Finding:
+    """What steps run on where a script does not say."""
+    taken, default = answer["taken"], answer["default"]
+    text = (
+        f'"auto" takes {taken}, {answer["replicas"]} replica(s): {answer["chips"]} TPU chip(s) '
+        f"attached, TensorFlow sees {'a' if answer['tensorflow'] else 'no'} TPU, JAX is "
+        f"{'' if answer['jax'] else 'not '}installed. A script that names none takes {default}"
+    )
+    if taken == "jax" and default == "tensorflow":
+        advice = 'Give RunConfig(runtime="auto"), or set TPU_ESTIMATOR_COMPAT_RUNTIME=auto.'
+        return Finding("runtime", Status.WARNING, f"{text}, which leaves the TPU alone", advice)
+    return Finding("runtime", Status.OK, text)

@@ -1,0 +1,52 @@
+"""What a check has found, and what all findings together say."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+
+
+class Status(enum.StrEnum):
+    """What a finding means for the user."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILURE = "failure"
+    NOT_MADE = "not made"
+    FIGURE = "figure"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+      check: name of the check, such as "versions".
+      status: what the finding means.
+      text: what was found.
+      advice: what to do; empty where nothing is to be done.
+    """
+
+    check: str
+    status: Status
+    text: str
+    advice: str = ""
+
+
+def exit_status(findings: Sequence[Finding]) -> int:
+    """1 where a check failed, 0 otherwise."""
+    return int(any(finding.status is Status.FAILURE for finding in findings))
+
+
+def verdict(findings: Sequence[Finding]) -> str:
+    """One sentence about all findings."""
+    counts = {status: sum(f.status is status for f in findings) for status in Status}
+    told = ", ".join(
+        f"{counts[status]} {status}"
+        for status in (Status.OK, Status.WARNING, Status.FAILURE, Status.NOT_MADE)
+        if counts[status]
+    )
+    if counts[Status.FAILURE]:
+        return f"Doctor: do not trust this installation yet: {told}."
+    return f"Doctor: no check failed: {told}."

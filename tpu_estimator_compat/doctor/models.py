@@ -1,0 +1,211 @@
+"""Small model_fns whose first steps are the same on every device, up to rounding.
+
+Variables begin with the same numbers everywhere, and losses are kept in a variable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat import layers as tf_layers
+from tpu_estimator_compat.config import TPUConfig, TPURunConfig
+from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
+from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
+
+layers: Any = tf_layers  # its names are found when they are asked for
+
+STEPS = 3
+"""How many steps are compared."""
+
+BATCH = 16
+DROPOUT_RATE = 0.25
+SUMMANDS = 8
+FEATURES = 64
+_CLASSES, _WIDTH = 4, 16
+
+
+class Values(tf.train.SessionRunHook):
+    """Takes the values of all variables before the first step and after the last.
+
+    Attributes:
+      first: values by name, before the first step.
+      last: after the last step.
+      times: seconds of `time.perf_counter` at the end of each loop.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[str, Any] = {}
+        self.last: dict[str, Any] = {}
+        self.times: list[float] = []
+
+    def begin(self) -> None:
+        """See `SessionRunHook`."""
+        self._variables = {v.op.name: v for v in tf.global_variables()}
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """See `SessionRunHook`."""
+        del coord
+        self.first = session.run(self._variables)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """See `SessionRunHook`."""
+        self.times.append(time.perf_counter())
+
+    def end(self, session: Any) -> None:
+        """See `SessionRunHook`."""
+        self.last = session.run(self._variables)
+
+
+def train(
+    model_fn: Callable[..., Any],
+    model_dir: str | None,
+    params: dict[str, Any],
+    *,
+    runtime: str,
+    use_tpu: bool = True,
+    steps: int = STEPS,
+    loop: int = STEPS,
+    seed: int = 1,
+) -> Values:
+    """Trains on one replica.
+
+    Args:
+      model_fn: one of this module's.
+      model_dir: where checkpoints go; None for a temporary folder.
+      params: of the model_fn.
+      runtime: what runs the steps, as `RunConfig` has it.
+      use_tpu: whether the rules of TPU execution hold.
+      steps: the global step at which training ends.
+      loop: steps of one dispatch.
+      seed: of random numbers.
+
+    Returns:
+      What the hook has seen.
+    """
+    config = TPURunConfig(
+        TPUConfig(iterations_per_loop=loop, num_shards=1 if use_tpu else None),
+        runtime=runtime,
+        tf_random_seed=seed,
+        save_summary_steps=None,
+        log_step_count_steps=None,
+    )
+    values = Values()
+    estimator = TPUEstimator(
+        model_fn, model_dir, config, params, use_tpu, BATCH, eval_on_tpu=use_tpu
+    )
+    estimator.train(_input_fn, max_steps=steps, hooks=[values])
+    return values
+
+
+def _input_fn(params: Any) -> tf.data.Dataset:
+    del params
+    random = np.random.RandomState(0)
+    x = random.uniform(-1.0, 1.0, [STEPS * BATCH, FEATURES]).astype(np.float32)
+    labels = random.randint(0, _CLASSES, [STEPS * BATCH]).astype(np.int32)
+    return (
+        tf.data.Dataset.from_tensor_slices((x, labels)).batch(BATCH, drop_remainder=True).repeat()
+    )
+
+
+def _initial(shape: Sequence[int], dtype: Any = None, partition_info: Any = None) -> Any:
+    """The same numbers for the same shape: random numbers of runtimes differ."""
+    del partition_info
+    limit = np.sqrt(6.0 / sum(map(int, shape)))
+    random = np.random.RandomState(sum(map(int, shape)))
+    return tf.constant(random.uniform(-limit, limit, [int(n) for n in shape]), dtype or tf.float32)
+
+
+def _mlp(features: Any, rate: float) -> Any:
+    hidden = layers.dense(features, 32, tf.tanh)
+    hidden = layers.dropout(layers.dense(hidden, 32, tf.tanh), rate, training=True)
+    return layers.dense(hidden, _CLASSES)
+
+
+def _convnet(features: Any, rate: float) -> Any:
+    images = tf.reshape(features, [-1, 8, 8, 1])
+    images = layers.conv2d(images, 8, 3, padding="same", activation=tf.tanh)
+    images = layers.average_pooling2d(images, 2, 2)
+    images = layers.conv2d(images, 8, 3, padding="same", activation=tf.tanh)
+    return layers.dense(layers.dropout(layers.flatten(images), rate, training=True), _CLASSES)
+
+
+def _encoder(features: Any, rate: float) -> Any:
+    tokens = layers.dense(tf.reshape(features, [-1, 8, 8]), _WIDTH)
+    tokens += tf.get_variable("positions", [8, _WIDTH])
+    query, key, value = tf.split(layers.dense(tokens, 3 * _WIDTH), 3, axis=-1)
+    scores = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) / _WIDTH**0.5)
+    attended = layers.dense(tf.matmul(scores, value), _WIDTH)
+    tokens = _normalized(tokens + layers.dropout(attended, rate, training=True))
+    hidden = layers.dense(layers.dense(tokens, 32, _gelu), _WIDTH)
+    tokens = _normalized(tokens + layers.dropout(hidden, rate, training=True))
+    return layers.dense(tf.reduce_mean(tokens, axis=1), _CLASSES)
+
+
+def _gelu(x: Any) -> Any:
+    return 0.5 * x * (1.0 + tf.erf(x / 2.0**0.5))
+
+
+def _normalized(x: Any) -> Any:
+    mean, variance = tf.nn.moments(x, axes=[-1], keepdims=True)
+    return (x - mean) * tf.math.rsqrt(variance + 1e-6)
+
+
+NETWORKS = {"mlp": _mlp, "convnet": _convnet, "encoder": _encoder}
+
+
+def network(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
+    """A classifier: `params["network"]` of `NETWORKS`, with dropout of `params["rate"]`."""
+    _only_training(mode)
+    with tf.variable_scope(params["network"], initializer=_initial):
+        logits = NETWORKS[params["network"]](features, params["rate"])
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    optimizer = tf.tpu.CrossShardOptimizer(tf.train.MomentumOptimizer(0.05, 0.9))
+    with tf.control_dependencies([_kept("losses", loss)]):
+        train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    return TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
+    """Dropout alone: keeps the share of zeros, and a number that tells which they were."""
+    del labels, params
+    _only_training(mode)
+    zeros = tf.equal(layers.dropout(tf.ones_like(features), DROPOUT_RATE, training=True), 0.0)
+    # Sums of integers below 2**24, so exact in whatever order they are added up.
+    places = tf.reshape(tf.range(1.0, BATCH * FEATURES + 1), [BATCH, FEATURES])
+    zeros = tf.cast(zeros, tf.float32)
+    kept = [_kept("places", tf.reduce_sum(zeros * places)), _kept("zeros", tf.reduce_sum(zeros))]
+    loss = tf.reduce_mean(zeros)
+    with tf.control_dependencies(kept):
+        return TPUEstimatorSpec(mode, loss=loss, train_op=_next_step())
+
+
+def summed(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
+    """Keeps the sum over all replicas of what each is fed."""
+    del labels, params
+    _only_training(mode)
+    total = tf.tpu.cross_replica_sum(tf.reduce_sum(features, axis=0))
+    kept = tf.get_variable("total", [SUMMANDS], trainable=False, initializer=tf.zeros_initializer())
+    loss = tf.reduce_mean(total)
+    with tf.control_dependencies([kept.assign(total)]):
+        return TPUEstimatorSpec(mode, loss=loss, train_op=_next_step())
+
+
+def _only_training(mode: str) -> None:
+    if mode != ModeKeys.TRAIN:
+        raise AssertionError(f"This model_fn is for training, not for {mode!r}.")
+
+
+def _next_step() -> Any:
+    return tf.assign_add(tf.train.get_global_step(), 1)
+
+
+def _kept(name: str, value: Any) -> Any:
+    """Keeps a step's value in a variable, which has a place for each of the first steps."""
+    kept = tf.get_variable(name, [STEPS], trainable=False, initializer=tf.zeros_initializer())
+    step = tf.cast(tf.train.get_global_step(), tf.int32)
+    return kept.assign(tf.where(tf.equal(tf.range(STEPS), step), tf.fill([STEPS], value), kept))
