@@ -12,6 +12,16 @@ from tpu_estimator_compat.doctor.findings import Finding, Status
 from tpu_estimator_compat.runtime import jax_installation
 
 CHECK = "devices"
+_JAX = jax_installation.VERSIONS["jax"]
+_ATTACHED = (
+    ("chips", "tpu", "TPU chip(s)", f"pip install 'jax[tpu]=={_JAX}'"),
+    (
+        "gpus",
+        "gpu",
+        "NVIDIA GPU(s)",
+        f"pip install 'jax[cuda12]=={_JAX}', or pip install 'tensorflow[and-cuda]'",
+    ),
+)
 NAMES = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 
@@ -111,27 +121,29 @@ def _memory(device: Mapping[str, Any]) -> str:
     return f"{used / 1e9:.1f}{of} GB in use"
 
 
-def judge_attached(answers: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
-    """Compares what is attached to the machine with what the runtimes see.
+def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[Finding]:
+    """Compares what is attached to the machine with what the runtimes that started use.
 
     Args:
-      answers: what `observe` returned, by runtime.
+      outcomes: of `observe`, by runtime.
     """
-    version = jax_installation.VERSIONS["jax"]
-    tpu_line = f"pip install 'jax[tpu]=={version}'"
-    gpu_line = f"pip install 'jax[cuda12]=={version}', or pip install 'tensorflow[and-cuda]'"
-    kinds = [("chips", "tpu", "TPU chip(s)", tpu_line), ("gpus", "gpu", "NVIDIA GPU(s)", gpu_line)]
+    started = {r: o for r, o in outcomes.items() if o.answer is not None}
     findings = []
-    for key, platform_name, words, line in kinds:
-        count = max((answer[key] for answer in answers.values()), default=0)
-        without = [NAMES[r] for r, a in answers.items() if a["platform"] != platform_name]
-        # The ordinary TensorFlow leaves a TPU to JAX.
-        if count and platform_name == "tpu" and len(without) < len(answers):
-            without = [name for name in without if name == "JAX"]
-        if count and without:
-            status = Status.FAILURE if len(without) == len(answers) else Status.WARNING
-            text = f"{count} {words} attached that {' and '.join(without)} does not use"
-            findings.append(Finding(CHECK, status, text, line))
+    for key, kind, words, line in _ATTACHED:
+        count = max((outcome.answer[key] for outcome in started.values()), default=0)
+        without = [r for r, outcome in started.items() if outcome.answer["platform"] != kind]
+        status = Status.FAILURE if len(without) == len(started) else Status.WARNING
+        if kind == "tpu" and status is Status.WARNING:
+            without = [
+                runtime for runtime in without if runtime != "tensorflow"
+            ]  # leaves it to JAX
+        if not count or not without or any(map(probing.is_held, started.values())):
+            continue
+        names = " and ".join(NAMES[runtime] for runtime in without)
+        text = f"{count} {words} attached, not used by {names}."
+        if "jax" in without:
+            text += f" JAX: {probing.tail(started['jax'].log)}"
+        findings.append(Finding(CHECK, status, text, f"Install what drives them: {line}"))
     return findings
 
 

@@ -46,37 +46,36 @@ class Examination:
           OSError: processes or temporary files cannot be made.
         """
         runtimes = ["tensorflow"]
-        if not environment.has_xla_for_cpu():
-            text = 'No step on JAX: runtime="jax" is refused beside tensorflow-tpu'
-            yield Finding(training.CHECK, Status.NOT_MADE, text)
-        elif jax_installation.is_installed():
+        if jax_installation.is_installed() and environment.has_xla_for_cpu():
             runtimes.append("jax")
-        outcomes = {r: self._run("devices", {"runtime": r}, _ALONE) for r in runtimes}
+        outcomes = {r: self._run(devices.observe, {"runtime": r}, _ALONE) for r in runtimes}
         answers = {r: o.answer for r, o in outcomes.items() if o.answer is not None}
         self._platforms = {runtime: answer["platform"] for runtime, answer in answers.items()}
         yield from versions.check(max((a["chips"] for a in answers.values()), default=None))
         yield from (devices.judge(*item) for item in outcomes.items())
-        yield from devices.judge_attached(answers)
-        for runtime in runtimes:
-            if runtime not in answers:
-                text = f"No step on {devices.NAMES[runtime]}: its devices failed, see above"
+        yield from devices.judge_attached(outcomes)
+        for runtime, name in devices.NAMES.items():
+            if runtime not in runtimes:
+                yield _without_jax()
+            elif runtime not in answers:
+                text = f"No step on {name}: its devices failed, see above"
                 yield Finding(training.CHECK, Status.NOT_MADE, text)
         if "tensorflow" in answers:  # which the others need, too
             yield from self._with_tensorflow()
         yield from caches.check()
 
     def _with_tensorflow(self) -> Iterator[Finding]:
-        outcome = self._run("runtime", {}, _ALONE)
+        outcome = self._run(devices.observe_runtime, {}, _ALONE)
         yield _failure("runtime", '"auto"', outcome) or devices.judge_runtime(outcome.answer)
         yield from self._training()
         yield from self._sums()
         yield from checkpoints.check(
-            self._model_dir, lambda arguments: self._run("checkpoint", arguments, _ALONE)
+            self._model_dir, lambda arguments: self._run(checkpoints.observe, arguments, _ALONE)
         )
 
     def _training(self) -> Iterator[Finding]:
         arguments = {"runtime": "tensorflow", "reference": True}
-        reference = self._run("training", arguments, _ALONE)
+        reference = self._run(training.observe, arguments, _ALONE)
         failure = _failure(training.CHECK, "TensorFlow on the CPU, use_tpu=False", reference)
         if failure:
             yield failure
@@ -91,7 +90,7 @@ class Examination:
         for runtime, platform, variables in sides:
             side = f"{devices.NAMES[runtime]} on {platform}"
             arguments = {"runtime": runtime, "reference": False}
-            outcome = self._run("training", arguments, {**_ALONE, **variables})
+            outcome = self._run(training.observe, arguments, {**_ALONE, **variables})
             failure = _failure(training.CHECK, side, outcome)
             yield from (
                 [failure] if failure else training.judge(side, outcome.answer, reference.answer)
@@ -107,15 +106,26 @@ class Examination:
             for runtime, platform in self._platforms.items():
                 side = f"{devices.NAMES[runtime]} on {platform}{words}"
                 arguments = {"runtime": runtime, "seconds": _WAITING * self._time_limit}
-                outcome = self._run("sums", arguments, variables)
+                outcome = self._run(sums.observe, arguments, variables)
                 yield _failure(sums.CHECK, side, outcome) or sums.judge(side, outcome.answer)
 
     def _run(
-        self, name: str, arguments: Mapping[str, Any], variables: Mapping[str, str | None]
+        self,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        variables: Mapping[str, str | None],
     ) -> probing.Outcome:
-        told = " ".join(str(value) for value in arguments.values() if isinstance(value, str))
-        self._progress(f"{name} {told}".strip())
-        return probing.run(name, arguments, self._time_limit, variables)
+        concern = function.__module__.rpartition(".")[2]
+        self._progress(f"{concern} {arguments.get('runtime', '')}".strip())
+        return probing.run(function, arguments, self._time_limit, variables)
+
+
+def _without_jax() -> Finding:
+    if environment.has_xla_for_cpu():
+        text = "No step on JAX, which is not installed: TensorFlow's runtime only"
+        return Finding(training.CHECK, Status.NOT_MADE, text, versions.line_for_jax({}))
+    text = 'No step on JAX: runtime="jax" is refused beside tensorflow-tpu'
+    return Finding(training.CHECK, Status.NOT_MADE, text)
 
 
 def _failure(check: str, side: str, outcome: probing.Outcome) -> Finding | None:

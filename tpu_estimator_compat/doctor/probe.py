@@ -1,6 +1,7 @@
 """The child process of a probe: `python -m tpu_estimator_compat.doctor.probe REQUEST`.
 
-REQUEST is a JSON object: the probe's `name`, its `arguments`, and the path of the `answer`.
+REQUEST is a JSON object: a `module`, the name of a `function` in it, its `arguments`, and the path
+of the `answer`.
 """
 
 from __future__ import annotations
@@ -12,23 +13,13 @@ import pathlib
 import sys
 import threading
 
-PROBES = {
-    "devices": "devices:observe",
-    "runtime": "devices:observe_runtime",
-    "training": "training:observe",
-    "sums": "sums:observe",
-    "checkpoint": "checkpoints:observe",
-}
-"""Where the function of each probe is: a module of this room, and a name in it."""
-
 
 def main(request: str) -> None:
     """Answers a request, and lets the process come to its end."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
     asked = json.loads(request)
-    module, _, function = PROBES[asked["name"]].partition(":")
-    found = importlib.import_module(f"tpu_estimator_compat.doctor.{module}")
-    answer = getattr(found, function)(**asked["arguments"])
+    function = getattr(importlib.import_module(asked["module"]), asked["function"])
+    answer = function(**asked["arguments"])
     path = pathlib.Path(asked["answer"])
     path.with_suffix(".part").write_text(json.dumps(answer))
     path.with_suffix(".part").rename(path)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _MODULE = "tpu_estimator_compat.doctor.probe"
@@ -66,15 +66,15 @@ class Outcome:
 
 
 def run(
-    name: str,
+    function: Callable[..., Any],
     arguments: Mapping[str, Any],
     time_limit: float,
     variables: Mapping[str, str | None] | None = None,
 ) -> Outcome:
-    """Runs one of `probe.PROBES` in a child process.
+    """Calls a function in a child process.
 
     Args:
-      name: of the probe.
+      function: one of a module; it returns what JSON can hold.
       arguments: its keyword arguments, as JSON can hold them.
       time_limit: seconds after which the process and its children are killed.
       variables: of the environment; None as a value takes one away.
@@ -84,7 +84,12 @@ def run(
     """
     with tempfile.TemporaryDirectory(prefix="doctor_", ignore_cleanup_errors=True) as made:
         folder = pathlib.Path(made)
-        request = {"name": name, "arguments": dict(arguments), "answer": str(folder / "answer")}
+        request = {
+            "module": function.__module__,
+            "function": function.__name__,
+            "arguments": dict(arguments),
+            "answer": str(folder / "answer"),
+        }
         # What is compiled is compiled anew, and nothing is left in the user's cache.
         own = {
             "XDG_CACHE_HOME": str(folder / "cache"),

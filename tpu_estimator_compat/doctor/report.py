@@ -19,7 +19,7 @@ from tpu_estimator_compat.doctor.findings import Finding, exit_status, verdict
 _WIDTH = 100
 _BUCKET = re.compile(r"\b\w+://[^\s'\"),;]+")
 _ADDRESS = re.compile(
-    r"\b\d{1,3}(\.\d{1,3}){3}\b(?!\.)|\b[\w-]+(\.[\w-]+)*\.(internal|local|lan)\b"
+    r"\b(?!0\.)\d{1,3}(\.\d{1,3}){3}\b(?!\.)|\b[\w-]+(\.[\w-]+)*\.(internal|local|lan)\b"
 )
 _PATH = re.compile(r"(?<![\w<>:.])[/~](?:[\w.+@=-]+/)+[\w.+@=*-]*")
 

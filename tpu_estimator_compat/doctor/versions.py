@@ -72,10 +72,6 @@ def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> lis
     if _OWN not in found:
         text = f"pip knows no {_OWN}: what it asks for was not compared."
         findings.append(Finding(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
-    if "jax" not in found:
-        text = "JAX is not installed: TensorFlow's runtime only."
-        advice = f"For JAX's devices: {_line_for_jax(found)}"
-        findings.append(Finding(_CHECK, Status.NOT_MADE, text, advice))
     return findings
 
 
@@ -137,11 +133,12 @@ def _provider(name: str, found: Mapping[str, Installed]) -> Installed | None:
 
 def _advice(name: str, asked: Any, found: Mapping[str, Installed]) -> str:
     if name.startswith("jax") or name == "libtpu":
-        return _line_for_jax(found)
+        return line_for_jax(found)
     return f"pip install '{name}{asked.specifier}'"
 
 
-def _line_for_jax(found: Mapping[str, Installed]) -> str:
+def line_for_jax(found: Mapping[str, Installed]) -> str:
+    """What installs the JAX that this package is tried with, for the devices `found` is for."""
     extras = [name.split("-")[1] for name in _CUDA if name in found]
     if "libtpu" in found and "tensorflow-tpu" not in found:
         extras.append("tpu")

@@ -1,0 +1,93 @@
+"""Probes that hang or die are reported, and leave no process behind."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from tpu_estimator_compat.doctor import probing
+
+LIMIT = 60.0
+SAY = "echo 'waits for the device' >> /proc/$PPID/fd/2"
+
+
+def test_an_answer():
+    outcome = probing.run(os.path.normpath, {"path": "a//b"}, LIMIT)
+    assert (outcome.answer, outcome.error) == ("a/b", "")
+
+
+def test_an_error():
+    outcome = probing.run(os.path.normpath, {"path": 5}, LIMIT)
+    assert outcome.answer is None
+    assert outcome.error.startswith("ended with exit status 1. Its last lines: ")
+    assert "TypeError: expected str" in outcome.error
+
+
+def test_one_that_hangs_is_ended_with_its_children(tmp_path):
+    wait = f"{SAY}; echo $$ > {tmp_path}/pid; exec sleep 600"
+    began = time.monotonic()
+    outcome = probing.run(subprocess.getoutput, {"cmd": wait}, 4.0)
+    assert time.monotonic() - began < 30.0
+    assert outcome.answer is None
+    assert outcome.error == (
+        "did not end within 4 s and was killed. Its last lines: waits for the device"
+    )
+    assert "--time_limit" in outcome.advice
+    child = pathlib.Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    assert not child.exists() or child.read_text().split()[2] == "Z"
+
+
+def test_one_that_dies():
+    outcome = probing.run(os.abort, {}, LIMIT)
+    assert outcome.answer is None
+    assert outcome.error.startswith("was ended by SIGABRT. ")
+
+
+def test_one_that_fails_after_its_answer_has_failed(tmp_path):
+    """As a runtime does that crashes when the process ends."""
+    (tmp_path / "atexit_kill.py").write_text(
+        "import atexit, os\n\ndef answer():\n    atexit.register(os.abort)\n    return 1\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    namespace = {"__name__": "atexit_kill"}
+    exec((tmp_path / "atexit_kill.py").read_text(), namespace)
+    outcome = probing.run(namespace["answer"], {}, LIMIT, {"PYTHONPATH": path})
+    assert outcome.answer is None
+    assert "SIGABRT after it had its answer" in outcome.error
+
+
+def test_what_it_is_given_of_the_environment(monkeypatch):
+    """It leaves the user's caches alone, and its temporary files are deleted."""
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "/cache/of/the/user")
+    names = ["TF_CONFIG", "JAX_COMPILATION_CACHE_DIR", "JAX_PLATFORMS", "XDG_CACHE_HOME", "TMPDIR"]
+    show = " ".join(f"${{{name}-none}}" for name in names)
+    variables = {"TF_CONFIG": None, "JAX_PLATFORMS": "cpu"}
+    outcome = probing.run(subprocess.getoutput, {"cmd": f"echo {show}"}, LIMIT, variables)
+    *known, cache, temporary = outcome.answer.split()
+    assert known == ["none", "none", "cpu"]
+    assert pathlib.Path(cache).parent == pathlib.Path(temporary)
+    assert temporary.startswith(tempfile.gettempdir())
+    assert not pathlib.Path(temporary).exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "advice", "held"),
+    [
+        ("ABORTED: The TPU is already in use by process with pid 7.", "sudo lsof -w", True),
+        ("accessing libtpu multi-process lockfile. Run rm", "libtpu_lockfile", True),
+        ("CUDA_ERROR_OUT_OF_MEMORY: out of memory", "nvidia-smi", False),
+        ("File system scheme 'gs' not implemented (file: 'gs://b')", "gcs-filesystem", False),
+        ("could not join the others of", "at the same time", False),
+        ("OSError: [Errno 98] Address already in use", "", False),
+    ],
+)
+def test_known_errors(log, advice, held):
+    assert advice in probing.advice_for(log)
+    assert bool(advice) == bool(probing.advice_for(log))
+    assert probing.is_held(probing.Outcome(log=log)) == held
