@@ -38,7 +38,7 @@ def trained() -> dict[str, Any]:
 def all_well() -> dict[Any, Any]:
     """What each probe returns, by its function."""
     return {
-        devices.observe: {"chips": 0, "gpus": 0, "platform": "cpu", "devices": [CPU]},
+        devices.observe: {"chips": 0, "gpus": 0, "hosts": 1, "platform": "cpu", "devices": [CPU]},
         devices.observe_runtime: {
             "taken": "tensorflow",
             "replicas": 1,

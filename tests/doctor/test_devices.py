@@ -83,7 +83,7 @@ def test_what_probes_see_here():
     """In this process, whose CPU is split; it has no other devices."""
     found = devices.observe("tensorflow")
     assert found["devices"] == [CPU]
-    assert found["platform"] == "cpu"
+    assert (found["platform"], found["hosts"]) == ("cpu", 1)
     runtime = devices.observe_runtime()
     assert (runtime["taken"], runtime["replicas"]) == ("tensorflow", 4)
 

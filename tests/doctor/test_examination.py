@@ -78,3 +78,13 @@ def test_processes_of_a_cluster_are_asked_too(monkeypatch):
     asked = [(a["runtime"], "TF_CONFIG" in v) for f, a, v in calls if f is sums.observe]
     assert asked == [("tensorflow", True), ("jax", True), ("tensorflow", False), ("jax", False)]
     assert Status.NOT_MADE not in {f.status for f in found}
+
+
+def test_one_host_of_several_makes_no_steps_alone(monkeypatch):
+    answers = all_well()
+    answers[devices.observe] = {**answers[devices.observe], "platform": "tpu", "hosts": 4}
+    found, calls = examine(monkeypatch, answers)
+    assert [v.get("JAX_PLATFORMS") for f, _, v in calls if f is training.observe] == [None, "cpu"]
+    assert "JAX on tpu: 4 hosts have it together, and one replica cannot be had" in [
+        f.text for f in found if f.status is Status.NOT_MADE
+    ]

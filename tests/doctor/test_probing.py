@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -14,6 +16,18 @@ from tpu_estimator_compat.doctor import probing
 
 LIMIT = 60.0
 SAY = "echo 'waits for the device' >> /proc/$PPID/fd/2"
+
+
+def is_running(pid):
+    stat = pathlib.Path("/proc", str(pid), "stat")
+    return stat.exists() and stat.read_text().split()[2] != "Z"
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + LIMIT
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_an_answer():
@@ -38,8 +52,32 @@ def test_one_that_hangs_is_ended_with_its_children(tmp_path):
         "did not end within 4 s and was killed. Its last lines: waits for the device"
     )
     assert "--time_limit" in outcome.advice
-    child = pathlib.Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
-    assert not child.exists() or child.read_text().split()[2] == "Z"
+    assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+def test_one_that_cannot_be_killed(monkeypatch):
+    """As a process in a driver's call; it is the test that does not kill."""
+    left = []
+    monkeypatch.setattr(os, "killpg", lambda group, signal: left.append(group))
+    monkeypatch.setattr(probing, "_PATIENCE", 0.1)
+    outcome = probing.run(subprocess.getoutput, {"cmd": "exec sleep 600"}, 1.0)
+    monkeypatch.undo()
+    assert "It could not be killed" in outcome.error
+    assert "Restart the machine" in outcome.advice
+    os.killpg(left[0], signal.SIGKILL)
+
+
+def test_one_does_not_outlive_who_has_started_it(tmp_path):
+    pid = tmp_path / "pid"
+    code = (
+        "import subprocess; from tpu_estimator_compat.doctor import probing; "
+        f"probing.run(subprocess.getoutput, {{'cmd': 'echo $PPID > {pid}; sleep 20'}}, 60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    wait_until(lambda: pid.exists() and pid.read_text())
+    process.kill()
+    process.wait()
+    wait_until(lambda: not is_running(int(pid.read_text())))
 
 
 def test_one_that_dies():

@@ -63,6 +63,8 @@ def test_json():
         (f"{tempfile.gettempdir()}/doctor_1", "<temporary>/doctor_1"),
         (f'File "{sys.prefix}/lib/jax.py", line 3', 'File "<environment>/lib/jax.py", line 3'),
         ('File "/opt/secret/project/train.py"', 'File "<path>"'),
+        ("error:/opt/secret/x, or /secret", "error:<path>, or <path>"),
+        ("and/or 5 steps/s -> a~=2", "and/or 5 steps/s -> a~=2"),
         ("read gs://bucket/of/someone, twice", "read <address>, twice"),
         ("10.0.0.2:8470 takes no connection", "<address>:8470 takes no connection"),
         ("chief-of-all waits", "<host> waits"),

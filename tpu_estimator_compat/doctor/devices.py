@@ -22,6 +22,10 @@ _ATTACHED = (
         f"pip install 'jax[cuda12]=={_JAX}', or pip install 'tensorflow[and-cuda]'",
     ),
 )
+_ADVICE = (
+    "Install what drives them: {}. If it is installed, look at JAX_PLATFORMS and "
+    "CUDA_VISIBLE_DEVICES."
+)
 NAMES = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 
@@ -32,9 +36,9 @@ def observe(runtime: str) -> dict[str, Any]:
       runtime: "tensorflow" or "jax".
 
     Returns:
-      `chips` and `gpus`, how many TPU chips and NVIDIA GPUs are attached; `platform`, where steps
-      run; and `devices`, each with `platform`, `kind`, and bytes of memory `used` and `limit`, None
-      where they are not told.
+      `chips` and `gpus`, how many TPU chips and NVIDIA GPUs are attached; `hosts`, how many
+      processes have devices together; `platform`, where steps run; and `devices` of this process,
+      each with `platform`, `kind`, and bytes of memory `used` and `limit`, None where not told.
 
     Raises:
       RuntimeError: a device computes nothing, or something wrong.
@@ -42,9 +46,14 @@ def observe(runtime: str) -> dict[str, Any]:
     from tpu_estimator_compat.topology import tpu_system
 
     chips = tpu_system.attached_chips()
-    found = _of_jax(chips) if runtime == "jax" else _of_tensorflow()
-    gpus = len(glob.glob("/proc/driver/nvidia/gpus/*"))
-    return {"chips": chips, "gpus": gpus, "platform": platform(runtime), "devices": found}
+    hosts, found = _of_jax(chips) if runtime == "jax" else (1, _of_tensorflow())
+    return {
+        "chips": chips,
+        "gpus": len(glob.glob("/proc/driver/nvidia/gpus/*")),
+        "hosts": hosts,
+        "platform": platform(runtime),
+        "devices": found,
+    }
 
 
 def platform(runtime: str) -> str:
@@ -79,17 +88,22 @@ def _of_tensorflow() -> list[dict[str, Any]]:
     return found
 
 
-def _of_jax(chips: int) -> list[dict[str, Any]]:
+def _of_jax(chips: int) -> tuple[int, list[dict[str, Any]]]:
+    """How many processes JAX has, on a slice of several hosts, and the devices of this one."""
+    from tpu_estimator_compat import topology
+    from tpu_estimator_compat.config import TPURunConfig
+
+    topology.join_cluster(TPURunConfig(runtime="jax"), tpu_semantics=True)
+    import jax
+
     found = []
     for device in jax_installation.local(jax_installation.devices(1, tpu_chips=chips)):
-        import jax
-
         _check_sum(str(device), float(jax.device_put(1.0, device) + 1.0))
         memory = device.memory_stats() or {}
         used, limit = memory.get("bytes_in_use"), memory.get("bytes_limit")
         kind = device.device_kind
         found.append({"platform": device.platform, "kind": kind, "used": used, "limit": limit})
-    return found
+    return jax.process_count(), found
 
 
 def _check_sum(device: str, found: float) -> None:
@@ -143,7 +157,7 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[Finding]:
         text = f"{count} {words} attached, not used by {names}."
         if "jax" in without:
             text += f" JAX: {probing.tail(started['jax'].log)}"
-        findings.append(Finding(CHECK, status, text, f"Install what drives them: {line}"))
+        findings.append(Finding(CHECK, status, text, _ADVICE.format(line)))
     return findings
 
 

@@ -38,6 +38,7 @@ class Examination:
         self._time_limit = time_limit
         self._progress = progress
         self._platforms: dict[str, str] = {}
+        self._hosts: dict[str, int] = {}
 
     def findings(self) -> Iterator[Finding]:
         """Makes the checks, one after the other.
@@ -51,6 +52,7 @@ class Examination:
         outcomes = {r: self._run(devices.observe, {"runtime": r}, _ALONE) for r in runtimes}
         answers = {r: o.answer for r, o in outcomes.items() if o.answer is not None}
         self._platforms = {runtime: answer["platform"] for runtime, answer in answers.items()}
+        self._hosts = {runtime: answer["hosts"] for runtime, answer in answers.items()}
         yield from versions.check(max((a["chips"] for a in answers.values()), default=None))
         yield from (devices.judge(*item) for item in outcomes.items())
         yield from devices.judge_attached(outcomes)
@@ -89,6 +91,10 @@ class Examination:
             sides.append(("jax", "cpu", {"JAX_PLATFORMS": "cpu"}))
         for runtime, platform, variables in sides:
             side = f"{devices.NAMES[runtime]} on {platform}"
+            if (hosts := self._hosts[runtime]) > 1 and not variables:
+                text = f"{side}: {hosts} hosts have it together, and one replica cannot be had"
+                yield Finding(training.CHECK, Status.NOT_MADE, text)
+                continue
             arguments = {"runtime": runtime, "reference": False}
             outcome = self._run(training.observe, arguments, {**_ALONE, **variables})
             failure = _failure(training.CHECK, side, outcome)

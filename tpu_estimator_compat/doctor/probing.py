@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -16,6 +17,9 @@ from typing import Any
 
 _MODULE = "tpu_estimator_compat.doctor.probe"
 _LAST_LINES = 4
+_PATIENCE = 10.0  # seconds until a process that was killed has ended
+_STUCK = "It could not be killed: it waits for a driver that does not answer."
+_RESTART = "Restart the machine; if that does not help, take another one."
 _LONGEST_TAIL = 800  # characters
 
 # TensorFlow and JAX share a GPU in one process, and each would take nearly all of its memory.
@@ -109,6 +113,8 @@ def run(
                 start_new_session=True,
             )
         code = _wait(process, time_limit)
+        if process.returncode is None:
+            return Outcome(error=f"did not end within {time_limit:g} s. {_STUCK}", advice=_RESTART)
         text = (folder / "log").read_text(errors="replace")
         return _outcome(folder / "answer", code, time_limit, text)
 
@@ -122,7 +128,8 @@ def _wait(process: subprocess.Popen[bytes], time_limit: float) -> int | None:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
         if process.stdin is not None:
             process.stdin.close()
 

@@ -21,7 +21,7 @@ _BUCKET = re.compile(r"\b\w+://[^\s'\"),;]+")
 _ADDRESS = re.compile(
     r"\b(?!0\.)\d{1,3}(\.\d{1,3}){3}\b(?!\.)|\b[\w-]+(\.[\w-]+)*\.(internal|local|lan)\b"
 )
-_PATH = re.compile(r"(?<![\w<>:.])[/~](?:[\w.+@=-]+/)+[\w.+@=*-]*")
+_PATH = re.compile(r"(?<![\w<>])[/~](?!job:|device:)[\w.+@=-]+(?:/[\w.+@=*-]*)*")
 
 
 def table(findings: Sequence[Finding]) -> str:
