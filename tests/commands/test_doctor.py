@@ -16,6 +16,16 @@ from support import python_path
 
 from tpu_estimator_compat.__main__ import main
 
+CHECKS = {
+    "versions",
+    "devices",
+    "runtime",
+    "training",
+    "figures",
+    "sums",
+    "checkpoint",
+    "caches",
+}
 COMMAND = [sys.executable, "-m", "tpu_estimator_compat", "doctor"]
 
 
@@ -65,6 +75,19 @@ def test_an_installation_that_cannot_be_imported_is_told(tmp_path):
     assert [f["status"] for f in found if f["check"] == "training"] == ["not made"] * 2
 
 
+def test_the_guide_names_all_options_and_checks(capsys):
+    page = (pathlib.Path(__file__).parents[2] / "migration_guide" / "doctor.md").read_text()
+    with pytest.raises(SystemExit):
+        main(["doctor", "--help"])
+    options = set(re.findall(r"--[a-z_]+", capsys.readouterr().out)) - {
+        "--help",
+        "--model",
+        "--time",
+    }
+    assert set(re.findall(r"^\| `(--\w+)", page, re.MULTILINE)) == options
+    assert CHECKS - {"figures"} == set(re.findall(r"^- \*\*(\w+)\*\*", page, re.MULTILINE))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("jax", [True, False], ids=["jax", "without jax"])
 def test_this_machine(tmp_path, jax):
@@ -85,16 +108,7 @@ def test_this_machine(tmp_path, jax):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)["findings"]
-    assert {f["check"] for f in found} == {
-        "versions",
-        "devices",
-        "runtime",
-        "training",
-        "figures",
-        "sums",
-        "checkpoint",
-        "caches",
-    }
+    assert {f["check"] for f in found} == CHECKS
     sides = {side for f in found for side in re.findall(r"(\w+) on cpu", f["text"])}
     assert sides == ({"TensorFlow", "JAX"} if jax else {"TensorFlow"})
     assert any("JAX, which is not installed" in f["text"] for f in found) == (not jax)

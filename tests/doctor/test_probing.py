@@ -73,11 +73,15 @@ def test_one_does_not_outlive_who_has_started_it(tmp_path):
         "import subprocess; from tpu_estimator_compat.doctor import probing; "
         f"probing.run(subprocess.getoutput, {{'cmd': 'echo $PPID > {pid}; sleep 20'}}, 60)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code])
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment)
     wait_until(lambda: pid.exists() and pid.read_text())
     process.kill()
     process.wait()
     wait_until(lambda: not is_running(int(pid.read_text())))
+    assert list(folder.iterdir()) == []
 
 
 def test_one_that_dies():
