@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 
 import pytest
+from support.ports import free_ports
 
-from tpu_estimator_compat.doctor import sums
+from tpu_estimator_compat.doctor import probing, sums
 from tpu_estimator_compat.doctor.findings import Status
 
 ADD_UP = """
@@ -36,3 +38,26 @@ def test_what_replicas_add_up(forks, divisor):
     answer = json.loads(done.stdout.splitlines()[-1])
     assert (answer["replicas"], answer["hosts"]) == (4, 1)
     assert sums.judge("", answer).status is (Status.OK if divisor == 1 else Status.FAILURE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["tensorflow", "jax"])
+def test_sums_of_two_processes(runtime):
+    """As of two doctors that are started at the same time; one alone gives up."""
+    addresses = [f"localhost:{port}" for port in free_ports(2)]
+    cluster = {"chief": addresses[:1], "worker": addresses[1:]}
+    given = {"runtime": runtime, "seconds": 60}
+
+    def observe(task):
+        variables = {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+        return probing.run(sums.observe, given, 120.0, variables)
+
+    tasks = [{"type": "chief", "index": 0}, {"type": "worker", "index": 0}]
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        for outcome in threads.map(observe, tasks):
+            assert sums.judge("", outcome.answer).status is Status.OK, outcome.error
+            assert (outcome.answer["replicas"], outcome.answer["hosts"]) == (2, 2)
+    given["seconds"] = 3
+    alone = observe(tasks[0])
+    assert alone.answer is None
+    assert "Start doctor on all processes of TF_CONFIG at the same time" in alone.advice

@@ -106,3 +106,21 @@ def test_the_tpus_build_has_no_xla_for_the_cpu(install):
 def test_others_have_it(install):
     install(tensorflow="2.20.0")
     environment.require_xla_for_cpu("preflight")
+
+
+@pytest.mark.parametrize(
+    ("argv", "orig_argv", "expected"),
+    [
+        (["-m", "doctor"], ["python", "-m", "tpu_estimator_compat", "doctor"], True),
+        (["/bin/tpu-estimator-compat", "doctor"], ["python", "x", "doctor"], True),
+        (["-m", "run", "doctor"], ["python", "-m", "tpu_estimator_compat", "run", "doctor"], False),
+        (["-m", "doctor"], ["python", "-m", "another", "doctor"], False),
+        (["train.py", "doctor"], ["python", "train.py", "doctor"], False),
+        (["-m"], ["python", "-m", "tpu_estimator_compat"], False),
+    ],
+)
+def test_only_the_command_doctor_is_let_in(monkeypatch, argv, orig_argv, expected):
+    """It reports what the import refuses."""
+    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(sys, "orig_argv", orig_argv)
+    assert environment.is_for_doctor() is expected

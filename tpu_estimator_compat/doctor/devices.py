@@ -64,8 +64,13 @@ def platform(runtime: str) -> str:
         return str(jax.devices()[0].platform)
     import tensorflow as tf
 
-    kinds = (kind for kind in ("TPU", "GPU") if tf.config.get_visible_devices(kind))
-    return next(kinds, "CPU").lower()
+    from tpu_estimator_compat.config import TPURunConfig
+    from tpu_estimator_compat.spec import ModeKeys
+    from tpu_estimator_compat.topology import tpu_system
+
+    if tpu_system.is_seen(TPURunConfig(), ModeKeys.TRAIN):
+        return "tpu"
+    return "gpu" if tf.config.list_physical_devices("GPU") else "cpu"
 
 
 def _of_tensorflow() -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ layers: Any = tf_layers  # its names are found when they are asked for
 STEPS = 3
 """How many steps are compared."""
 
-BATCH = 16
+BATCH = 64
 DROPOUT_RATE = 0.25
 SUMMANDS = 8
 FEATURES = 64
@@ -68,11 +68,12 @@ def train(
     *,
     runtime: str,
     use_tpu: bool = True,
+    shards: int | None = None,
     steps: int = STEPS,
     loop: int = STEPS,
     seed: int = 1,
 ) -> Values:
-    """Trains on one replica.
+    """Trains one of this module's model_fns.
 
     Args:
       model_fn: one of this module's.
@@ -80,6 +81,7 @@ def train(
       params: of the model_fn.
       runtime: what runs the steps, as `RunConfig` has it.
       use_tpu: whether the rules of TPU execution hold.
+      shards: how many replicas to take; None for all.
       steps: the global step at which training ends.
       loop: steps of one dispatch.
       seed: of random numbers.
@@ -88,7 +90,7 @@ def train(
       What the hook has seen.
     """
     config = TPURunConfig(
-        TPUConfig(iterations_per_loop=loop, num_shards=1 if use_tpu else None),
+        TPUConfig(iterations_per_loop=loop, num_shards=shards),
         runtime=runtime,
         tf_random_seed=seed,
         save_summary_steps=None,
@@ -165,7 +167,7 @@ def network(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
         logits = NETWORKS[params["network"]](features, params["rate"])
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     optimizer = tf.tpu.CrossShardOptimizer(tf.train.MomentumOptimizer(0.05, 0.9))
-    with tf.control_dependencies([_kept("losses", loss)]):
+    with tf.control_dependencies([_kept("losses", _summed(loss) / _summed(1.0))]):
         train_op = optimizer.minimize(loss, tf.train.get_global_step())
     return TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -176,9 +178,10 @@ def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
     _only_training(mode)
     zeros = tf.equal(layers.dropout(tf.ones_like(features), DROPOUT_RATE, training=True), 0.0)
     # Sums of integers below 2**24, so exact in whatever order they are added up.
-    places = tf.reshape(tf.range(1.0, BATCH * FEATURES + 1), [BATCH, FEATURES])
+    places = tf.reshape(tf.range(1.0, zeros.shape.num_elements() + 1), zeros.shape)
     zeros = tf.cast(zeros, tf.float32)
-    kept = [_kept("places", tf.reduce_sum(zeros * places)), _kept("zeros", tf.reduce_sum(zeros))]
+    values = {"places": tf.reduce_sum(zeros * places), "zeros": tf.reduce_sum(zeros)}
+    kept = [_kept(name, _summed(value)) for name, value in values.items()]
     loss = tf.reduce_mean(zeros)
     with tf.control_dependencies(kept):
         return TPUEstimatorSpec(mode, loss=loss, train_op=_next_step())
@@ -188,11 +191,15 @@ def summed(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSp
     """Keeps the sum over all replicas of what each is fed."""
     del labels, params
     _only_training(mode)
-    total = tf.tpu.cross_replica_sum(tf.reduce_sum(features, axis=0))
+    total = _summed(tf.reduce_sum(features, axis=0))
     kept = tf.get_variable("total", [SUMMANDS], trainable=False, initializer=tf.zeros_initializer())
     loss = tf.reduce_mean(total)
     with tf.control_dependencies([kept.assign(total)]):
         return TPUEstimatorSpec(mode, loss=loss, train_op=_next_step())
+
+
+def _summed(value: Any) -> Any:
+    return tf.tpu.cross_replica_sum(tf.convert_to_tensor(value))
 
 
 def _only_training(mode: str) -> None:
