@@ -21,8 +21,8 @@ TENSORFLOW, JAX, AUTO = RUNTIMES = ("tensorflow", "jax", "auto")
 
 
 def runtime() -> str:
-    """The runtime that `RUNTIME_VARIABLE` names; TensorFlow where it is not set."""
-    return os.environ.get(RUNTIME_VARIABLE) or TENSORFLOW
+    """The runtime that `RUNTIME_VARIABLE` names; "auto" where it is not set."""
+    return os.environ.get(RUNTIME_VARIABLE) or AUTO
 
 
 CACHE_VARIABLE = "TPU_ESTIMATOR_COMPAT_CACHE_GB"

@@ -42,7 +42,7 @@ def all_well() -> dict[Any, Any]:
         devices.observe_runtime: {
             "taken": "tensorflow",
             "replicas": 1,
-            "default": "tensorflow",
+            "asked": "auto",
             "chips": 0,
             "tensorflow": False,
             "jax": True,

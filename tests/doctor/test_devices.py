@@ -52,7 +52,7 @@ def test_a_tpu_that_nobody_uses():
     assert status is Status.FAILURE
     assert text.startswith("4 TPU chip(s) attached, not used by TensorFlow and JAX.")
     assert "Unable to initialize backend" in text
-    assert "pip install 'jax[tpu]==0.10.2'" in advice
+    assert "pip install 'jax[tpu]>=0.10.2,<=0.12.0.1'" in advice
     [(status, _, _)] = attached(tensorflow=sees(chips=4))
     assert status is Status.FAILURE
 
@@ -74,9 +74,11 @@ def test_a_gpu_that_one_uses():
 def test_the_runtime():
     answer = all_well()[devices.observe_runtime]
     assert devices.judge_runtime(answer).status is Status.OK
-    finding = devices.judge_runtime({**answer, "taken": "jax", "chips": 4, "replicas": 4})
+    by_jax = {**answer, "taken": "jax", "chips": 4, "replicas": 4}
+    assert devices.judge_runtime(by_jax).status is Status.OK
+    finding = devices.judge_runtime({**by_jax, "asked": "tensorflow"})
     assert finding.status is Status.WARNING
-    assert 'runtime="auto"' in finding.advice
+    assert "TPU_ESTIMATOR_COMPAT_RUNTIME=tensorflow leaves the TPU alone" in finding.text
 
 
 def test_what_probes_see_here():

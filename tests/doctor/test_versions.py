@@ -60,6 +60,9 @@ def wrong(found, python="3.11.7", chips=0):
     return [(f.text, f.advice) for f in found[1:]]
 
 
+JAX_LINE = "'jax>=0.10.2,<=0.12.0.1'"
+
+
 @pytest.mark.parametrize(
     "others",
     [
@@ -80,8 +83,8 @@ def test_sets_that_go_together(others):
         ("keras", "3.12.0", "asks for keras<3.16,>=3.15; found 3.12", "'keras<3.16,>=3.15'"),
         ("tf-keras", "2.18.0", "asks for tf-keras<2.22", "'tf-keras<2.22,>=2.19'"),
         ("numpy", "1.24.0", "tensorflow 2.21.0 asks for numpy>=1.26.0", "'numpy>=1.26.0'"),
-        ("jax", "0.9.0", "asks for jax==0.10.2; found 0.9.0", "'jax==0.10.2' 'jaxlib==0.10.2'"),
-        ("jaxlib", "0.10.1", "asks for jaxlib==0.10.2", "'jax==0.10.2' 'jaxlib==0.10.2'"),
+        ("jax", "0.9.0", "asks for jax<0.13,>=0.10.2; found 0.9.0", JAX_LINE),
+        ("jaxlib", "0.10.1", "asks for jaxlib<0.13,>=0.10.2", JAX_LINE),
     ],
 )
 def test_one_that_does_not_fit(name, version, text, line):
@@ -95,9 +98,9 @@ def test_one_that_does_not_fit(name, version, text, line):
 def test_jax_of_a_tpu_or_of_cuda_is_mended_with_its_extra():
     [(told, advice)] = wrong({**GOOD, **JAX, "libtpu": Installed("0.0.51")}, chips=4)
     assert told == "jax 0.10.2 asks for libtpu==0.0.42.*; found 0.0.51."
-    assert advice == "pip install 'jax[tpu]==0.10.2' 'jaxlib==0.10.2'"
+    assert advice == "pip install 'jax[tpu]>=0.10.2,<=0.12.0.1'"
     [(_, advice)] = wrong({**GOOD, **JAX, "jax-cuda12-plugin": Installed("0.10.1")})
-    assert advice == "pip install 'jax[cuda12]==0.10.2' 'jaxlib==0.10.2'"
+    assert advice == "pip install 'jax[cuda12]>=0.10.2,<=0.12.0.1'"
 
 
 def test_a_package_that_is_missing():

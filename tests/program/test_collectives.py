@@ -207,7 +207,7 @@ def test_what_xla_is_given(replicas, case, graph):
     for op in (y.op, *(g.op for g in tf.gradients(y, x))):
         node = tf.NodeDef()
         node.CopyFrom(op.node_def)
-        rewrites(graph)[op.type](node)
+        rewrites(graph, 2)[op.type](node)
         lowering = BY_TYPE[op.type].lowering
         if isinstance(lowering, StableHloOp):
             assert node.op == "XlaCustomCallV2"

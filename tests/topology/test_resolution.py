@@ -1,6 +1,10 @@
 """Which runtime runs a mode."""
 
+import subprocess
+import sys
+
 import pytest
+import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
@@ -14,9 +18,9 @@ def topology_of(mode="train", tpu_semantics=True, **config):
     return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
 
 
-def test_the_default_is_tensorflow(monkeypatch):
+def test_the_default_is_auto(monkeypatch):
     monkeypatch.delenv(RUNTIME_VARIABLE, raising=False)
-    assert tpu.RunConfig().runtime == "tensorflow"
+    assert tpu.RunConfig().runtime == "auto"
     assert not isinstance(topology_of(), jax_devices.JaxTopology)
 
 
@@ -30,12 +34,30 @@ def test_auto_is_tensorflow_without_a_tpu():
     assert not isinstance(topology_of(runtime="auto"), jax_devices.JaxTopology)
 
 
-def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch):
+def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch, caplog):
     monkeypatch.setattr(resolution, "has_tpu", lambda: True)
+    tf.logging.set_verbosity(tf.logging.INFO)
     assert isinstance(topology_of(runtime="auto"), jax_devices.JaxTopology)
+    told = f"takes JAX for train: TensorFlow {tf.VERSION} sees no TPU, and JAX sees one."
+    assert told in caplog.text
     monkeypatch.setenv("TPU_NAME", "somewhere")  # TensorFlow is told of one
     with pytest.raises(RuntimeError):
         topology_of(runtime="auto")
+
+
+WITHOUT_A_CHIP = """
+import sys
+import tpu_estimator_compat as tpu
+from tpu_estimator_compat import topology
+config = topology.join_cluster(tpu.RunConfig(), tpu_semantics=True)
+topology.resolve(config, "train", tpu_semantics=True)
+print([name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")])
+"""
+
+
+def test_jax_is_not_imported_to_find_no_chip():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_A_CHIP], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr[-2000:]
 
 
 def test_it_says_so_where_it_has_no_effect(tmp_path, caplog):

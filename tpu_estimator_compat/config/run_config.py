@@ -69,7 +69,7 @@ class RunConfig(RunConfigProperties):
       runtime: not in the original. What runs the steps where `use_tpu=True`: "tensorflow", "jax"
         (its devices: TPUs, GPUs or CPUs), or "auto", which is JAX where that has a TPU and
         TensorFlow has none. None is the environment variable TPU_ESTIMATOR_COMPAT_RUNTIME, and
-        "tensorflow" where that is not set.
+        "auto" where that is not set.
       save_input_state: not in the original. Whether the input's position is saved beside every
         checkpoint, so that training goes on from it after a restart.
 

@@ -68,9 +68,12 @@ def _write_to(folder: pathlib.Path) -> None:
 
 
 def _is_damaged(path: pathlib.Path) -> bool:
-    """Whether a file is empty, or is a result of preflight's that cannot be read."""
-    if path.parent == cache_files.directory("preflight") and path.suffix == ".json":
-        return compile_cache.load(path.parent, path.stem) is None
+    """Whether a file of this package has other content than was written; of others, whether none.
+
+    JAX's entries have a checksum that JAX looks at.
+    """
+    if path.suffix in (".json", ".module"):
+        return not cache_files.is_whole(path)
     return path.exists() and not _size(path)
 
 

@@ -12,14 +12,14 @@ from tpu_estimator_compat.doctor.findings import Finding, Status
 from tpu_estimator_compat.runtime import jax_installation
 
 CHECK = "devices"
-_JAX = jax_installation.VERSIONS["jax"]
+_JAX = f">={jax_installation.OLDEST},<={jax_installation.NEWEST}"
 _ATTACHED = (
-    ("chips", "tpu", "TPU chip(s)", f"pip install 'jax[tpu]=={_JAX}'"),
+    ("chips", "tpu", "TPU chip(s)", f"pip install 'jax[tpu]{_JAX}'"),
     (
         "gpus",
         "gpu",
         "NVIDIA GPU(s)",
-        f"pip install 'jax[cuda12]=={_JAX}', or pip install 'tensorflow[and-cuda]'",
+        f"pip install 'jax[cuda12]{_JAX}', or pip install 'tensorflow[and-cuda]'",
     ),
 )
 _ADVICE = (
@@ -179,7 +179,7 @@ def observe_runtime() -> dict[str, Any]:
     return {
         "taken": environment.JAX if isinstance(found, JaxTopology) else environment.TENSORFLOW,
         "replicas": found.num_replicas,
-        "default": TPURunConfig().runtime,
+        "asked": TPURunConfig().runtime,
         "chips": tpu_system.attached_chips(),
         "tensorflow": tpu_system.is_seen(config, ModeKeys.TRAIN),
         "jax": jax_installation.is_installed(),
@@ -188,13 +188,13 @@ def observe_runtime() -> dict[str, Any]:
 
 def judge_runtime(answer: Mapping[str, Any]) -> Finding:
     """What steps run on where a script does not say."""
-    taken, default = answer["taken"], answer["default"]
+    taken, asked = answer["taken"], answer["asked"]
     text = (
         f'"auto" takes {taken}, {answer["replicas"]} replica(s): {answer["chips"]} TPU chip(s) '
         f"attached, TensorFlow sees {'a' if answer['tensorflow'] else 'no'} TPU, JAX is "
-        f"{'' if answer['jax'] else 'not '}installed. A script that names none takes {default}"
+        f"{'' if answer['jax'] else 'not '}installed"
     )
-    if taken == "jax" and default == "tensorflow":
-        advice = 'Give RunConfig(runtime="auto"), or set TPU_ESTIMATOR_COMPAT_RUNTIME=auto.'
-        return Finding("runtime", Status.WARNING, f"{text}, which leaves the TPU alone", advice)
+    if taken == "jax" and asked == "tensorflow":
+        text += ". TPU_ESTIMATOR_COMPAT_RUNTIME=tensorflow leaves the TPU alone"
+        return Finding("runtime", Status.WARNING, text, "Unset that variable.")
     return Finding("runtime", Status.OK, text)

@@ -143,5 +143,4 @@ def line_for_jax(found: Mapping[str, Installed]) -> str:
     if "libtpu" in found and "tensorflow-tpu" not in found:
         extras.append("tpu")
     kind = f"[{','.join(extras)}]" if extras else ""
-    version, library = (jax_installation.VERSIONS[name] for name in ("jax", "jaxlib"))
-    return f"pip install 'jax{kind}=={version}' 'jaxlib=={library}'"
+    return f"pip install 'jax{kind}>={jax_installation.OLDEST},<={jax_installation.NEWEST}'"

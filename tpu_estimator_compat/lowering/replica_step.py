@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.lowering import xla_collectives
+from tpu_estimator_compat.lowering import sparse_updates, xla_collectives
 from tpu_estimator_compat.program import graph_ops, step_cut
 from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.program.graph_ops import key
@@ -69,6 +69,7 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
         parts = step_cut.cut(plan)
         sent = [t for _, t in plan.host_placeholders.values() if not plan.lookups.give(t)]
         share = parts.of_replicas([*parts.own, *sent])
+    collectives = xla_collectives.rewrites(plan.graph, replicas)
     program = ReplicaProgram(
         plan.graph,
         share.feeds,
@@ -76,7 +77,7 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
         share.targets,
         replicas=replicas,
         native_collectives=True,
-        rewrites=xla_collectives.rewrites(plan.graph, replicas),
+        rewrites={**collectives, **sparse_updates.rewrites(plan.graph)},
         reads_first=True,
     )
     return ReplicaStep(plan, program)

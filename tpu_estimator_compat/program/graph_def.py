@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import op_def_registry
 
 GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
@@ -22,15 +20,9 @@ Rewrites = Mapping[str, Callable[[NodeDef], None]]
 
 _SEED_STRIDE = 1_000_003  # seeds of ops that were made one after the other differ by a few
 _SMALL_CONSTANT = 1024  # bytes; what TF1 made again and again are shapes, axes and scalars
-_WITHOUT_STATE = frozenset(
-    {"Assert", "Print", "PrintV2", "Timestamp"}
-    | {"Case", "If", "StatefulPartitionedCall", "While"}  # the nodes in their functions are asked
-    | {"Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints"}
-    | {"MatchingFiles", "ReadFile", "WriteFile"}
-)
-"""Types of ops with effects, or with values that change, but no state of their own."""
-
 _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
+_OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx")}
+"""Names of outputs, of types that are replaced by some whose one output, or list, is `output`."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
 _OF_CONSTANTS = frozenset({"dtype", "value", "_output_shapes", "_class"})
 
@@ -279,17 +271,14 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
     suffix = "_".join(["", *sorted(rewrites)]) + mark
     renamed = {name: name + suffix for name in changed}
     for function in functions.values():
-        ids = {
-            f"{node.name}:id:0": f"{node.name}:output:0"
-            for node in function.node_def
-            if node.op == "XlaReplicaId"
-        }
+        before = {node.name: node.op for node in function.node_def if node.op in _OUTPUTS}
         _rewrite(function.node_def, rewrites)
+        outputs = _renamed_outputs(function.node_def, before)
         for name, output in function.ret.items():
-            function.ret[name] = ids.get(output, output)
+            function.ret[name] = outputs.get(output, output)
         for node in function.node_def:
-            if ids:
-                set_inputs(node, [ids.get(name, name) for name in node.input])
+            if outputs:
+                set_inputs(node, [outputs.get(name, name) for name in node.input])
             _rename_functions(node, renamed)
         if function.signature.name in changed:
             function.signature.name += suffix
@@ -297,44 +286,20 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
         _rename_functions(node, renamed)
 
 
+def _renamed_outputs(nodes: Iterable[NodeDef], before: Mapping[str, str]) -> dict[str, str]:
+    """New names of outputs, as functions name them, of nodes that were another type `before`."""
+    return {
+        f"{node.name}:{output}:0": f"{node.name}:output:{index}"
+        for node in nodes
+        if node.name in before and node.op != before[node.name]
+        for index, output in enumerate(_OUTPUTS[before[node.name]])
+    }
+
+
 def _rename_functions(node: NodeDef, names: Mapping[str, str]) -> None:
     node.op = names.get(node.op, node.op)
     for func in called_by(node):
         func.name = names.get(func.name, func.name)
-
-
-def keeps_state(graph_def: GraphDef, but: Callable[[NodeDef], bool] = lambda node: False) -> bool:
-    """Whether a kernel of `graph_def` may have a state in itself, and not in a resource.
-
-    Random ops without seeds do not count: their streams may begin anywhere.
-
-    Args:
-      graph_def: what is asked about, with its library.
-      but: of its own nodes, those that do not count.
-    """
-    nodes = [node for node in graph_def.node if not but(node)]
-    nodes += [node for function in graph_def.library.function for node in function.node_def]
-    return any(map(_keeps_state, nodes))
-
-
-def _keeps_state(node: NodeDef) -> bool:
-    if "token" in node.attr:  # a function of Python, known to the graph that it was made in
-        return True
-    if not _is_stateful(node.op) or node.op in _WITHOUT_STATE:
-        return False
-    if "seed2" in node.attr:
-        return bool(node.attr["seed"].i or node.attr["seed2"].i)
-    return True
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_stateful(kind: str) -> bool:
-    """Whether ops of a type have a state, and are not given the resource that has it."""
-    definition = op_def_registry.get(kind)
-    if definition is None:  # a call of a function: its nodes are asked
-        return False
-    given = any(argument.type == types_pb2.DT_RESOURCE for argument in definition.input_arg)
-    return definition.is_stateful and not given
 
 
 def canonical(graph_def: GraphDef) -> bytes:

@@ -20,6 +20,7 @@ from tpu_estimator_compat.program import (
     graph_def,
     graph_ops,
     importing,
+    kernel_state,
     simplify,
     stage_functions,
     stages,
@@ -185,7 +186,7 @@ class ReplicaProgram:
         if self.replicas > 1 or self.native_collectives:
             return None
         graph_defs = [self._graph_def(index) for index in range(len(self.stages))]
-        if any(graph_def.keeps_state(each, but=amended) for each in graph_defs):
+        if any(kernel_state.keeps_state(each, but=amended) for each in graph_defs):
             return None
         digest = hashlib.sha256()
         for definition in map(graph_def.canonical, graph_defs):

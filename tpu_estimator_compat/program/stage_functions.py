@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import handle_data_util
 
-from tpu_estimator_compat.program import graph_def
+from tpu_estimator_compat.program import graph_def, kernel_state
 from tpu_estimator_compat.runtime import functions
 
 FEWEST_OPS = 500
@@ -30,7 +30,7 @@ def is_shared(definition: graph_def.GraphDef, amended: Callable[[graph_def.NodeD
     """
     if len(definition.node) < FEWEST_OPS:
         return False
-    return not graph_def.keeps_state(definition, but=amended)
+    return not kernel_state.keeps_state(definition, but=amended)
 
 
 class StageFunction:

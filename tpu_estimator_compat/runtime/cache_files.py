@@ -60,15 +60,30 @@ def read(path: pathlib.Path) -> bytes | None:
     so.
     """
     try:
-        digest, separator, content = path.read_bytes().partition(b"\n")
+        content = _content(path)
     except OSError:
         return None
-    if separator and digest == _digest(content):
-        return content
-    logging.getLogger("tensorflow").warning("Deleting %s, which is damaged; making it anew.", path)
-    with contextlib.suppress(OSError):
-        path.unlink()
-    return None
+    if content is None:
+        logging.getLogger("tensorflow").warning(
+            "Deleting %s, which is damaged; making it anew.", path
+        )
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return content
+
+
+def is_whole(path: pathlib.Path) -> bool:
+    """Whether a file is as `write` made it, or is gone."""
+    try:
+        return _content(path) is not None
+    except FileNotFoundError:
+        return True
+
+
+def _content(path: pathlib.Path) -> bytes | None:
+    """None where the digest is another's."""
+    digest, _, content = path.read_bytes().partition(b"\n")
+    return content if digest == _digest(content) else None
 
 
 def _digest(content: bytes) -> bytes:

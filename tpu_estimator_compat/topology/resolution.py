@@ -1,5 +1,5 @@
-"""Chooses what runs a mode: JAX's devices, if its runtime is asked for and TPU execution is; else
-a strategy of TensorFlow. Most explicit first:
+"""Chooses what runs a mode: JAX's devices, if TPU execution is asked for, and their runtime is, or
+they are the only ones with a TPU; else a strategy of TensorFlow. Most explicit first:
 
 1. `RunConfig.train_distribute`, `eval_distribute`;
 2. a TPU, if TPU execution is asked for: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
@@ -107,7 +107,14 @@ def _is_for_jax(config: RunConfig, mode: str) -> bool:
     if config.runtime != AUTO:
         return config.runtime == JAX
     given = config.train_distribute or config.eval_distribute
-    return not given and not tpu_system.is_seen(config, mode) and has_tpu()
+    if given or tpu_system.is_seen(config, mode) or not has_tpu():
+        return False
+    logging.info(
+        'runtime="auto" takes JAX for %s: TensorFlow %s sees no TPU, and JAX sees one.',
+        mode,
+        tf.__version__,
+    )
+    return True
 
 
 def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribute.Strategy | None:

@@ -94,8 +94,8 @@ def _warn_of_unused_chips() -> None:
         logging.warning(
             "This machine has %d TPU chip(s), but TensorFlow %s sees none, so they are not used. "
             "TensorFlow for TPUs is a package of its own, tensorflow-tpu, and only one process can "
-            'have the chips: see migration_guide/distribution.md. RunConfig(runtime="jax") runs '
-            "on them with JAX: see migration_guide/jax.md.",
+            "have the chips: see migration_guide/distribution.md. Where JAX for TPUs is installed, "
+            "they are used without it: see migration_guide/jax.md.",
             chips,
             tf.__version__,
         )

@@ -164,7 +164,8 @@ def compile(expansion: Expansion) -> None:
     used = {t.name for op in program.get_operations() if op.name not in names for t in op.inputs}
     fetches = [t for op in inside for t in op.outputs if t.name in used and t.dtype != tf.resource]
     effects = [op.name for op in inside if not op.outputs or op.op_def.is_stateful]
-    pruned = graph_def.subgraph_def(program, inside, rewrites=xla_collectives.rewrites(program))
+    rewrites = xla_collectives.rewrites(program, cluster.replicas)
+    pruned = graph_def.subgraph_def(program, inside, rewrites=rewrites)
     for node in pruned.node:
         node.attr.pop("_tpu_replicate", None)
     register_functions(pruned)
