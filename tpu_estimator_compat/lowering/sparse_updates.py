@@ -44,7 +44,7 @@ def _is_distinct(ids: tf.Tensor) -> bool:
     """Whether no id comes twice, for which TensorFlow would update a row twice."""
     while ids.op.type == "Identity":
         ids = ids.op.inputs[0]
-    return ids.op.type == _UNIQUE and ids.value_index == 0
+    return bool(ids.op.type == _UNIQUE and ids.value_index == 0)
 
 
 def _is_of_updates(op: tf.Operation) -> bool:
