@@ -1,7 +1,8 @@
 """`tf.estimator.inputs`: input functions over arrays and data frames, made of `tf.data`.
 
 Batches are those of the original, also where they run over the end of an epoch. The order of
-shuffled examples is another one, as it was from run to run of the original.
+shuffled examples is another one, as it was from run to run of the original. There is no queue, and
+no summary of how full it is.
 """
 
 from __future__ import annotations

@@ -207,6 +207,27 @@ def seeds_after_an_iterator(model_dir, record):
     _initial_values(model_dir, record, input_fn)
 
 
+def seeds_after_arrays(model_dir, record):
+    inputs = tf.estimator.inputs
+    x = {"x": np.arange(20, dtype=np.float32), "a": np.arange(20, dtype=np.float32)}
+    given = inputs.numpy_input_fn(x, x["x"], 4, num_epochs=None, shuffle=False)
+    _initial_values(model_dir, record, lambda: given()[0]["x"])
+
+
+def seeds_after_shuffled_arrays(model_dir, record):
+    x = np.arange(20, dtype=np.float32)
+    given = tf.estimator.inputs.numpy_input_fn(x, None, 4, num_epochs=2, shuffle=True)
+    _initial_values(model_dir, record, given)
+
+
+def seeds_after_a_queue(model_dir, record):
+    def input_fn():
+        x = tf.train.slice_input_producer([tf.range(20.0)], shuffle=False)[0]
+        return tf.train.batch([x], 4)
+
+    _initial_values(model_dir, record, input_fn)
+
+
 def shuffles_by_the_graphs_seed(model_dir, record):
     def input_fn():
         tf.random.uniform([])
