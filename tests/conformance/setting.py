@@ -75,6 +75,7 @@ def scenarios(
         importlib.import_module("tpu_estimator_compat").install(["scenarios"])
     else:
         assert importlib.import_module("tensorflow").estimator.Estimator
+        importlib.import_module("support.sides.races").order_summaries()
 
     def of(name: str) -> Callable[..., Any]:
         path, given = names()[name]

@@ -103,7 +103,7 @@ def newest_jax() -> Installation:
     )
     if not done or done.stdout.strip() != "(3, 12)":
         pytest.skip("JAX of later than 0.10.2 needs Python 3.12, and no python3.12 is on PATH.")
-    line = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[jax]'"
+    line = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[preflight]'"
     return find_or_make("jax-newest", line, str(python))
 
 
@@ -121,7 +121,8 @@ def find_or_make(name: str, line: str, python: str = BASE) -> Installation:
     version = "".join(map(str, sys.version_info[:2]))
     home = cache_files.root() / f"install-{name}-py{version}"
     asked = [*requirements("options", "install_requires"), *tools()]
-    asked += requirements("options.extras_require", "jax") if "[jax]" in line else []
+    for extra in ("jax", "preflight") if "[preflight]" in line else ():  # the one is in the other
+        asked += requirements("options.extras_require", extra)
     wanted = "\n".join([line, *asked])
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
