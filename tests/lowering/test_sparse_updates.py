@@ -152,14 +152,20 @@ def test_ids_that_are_not_distinct_are_refused(tmp_path):
         trained("jax", tmp_path, model_fn)
 
 
-def test_distinct_ids_that_serve_something_else_keep_their_number(tmp_path):
+@pytest.mark.parametrize("places", [tf.int32, tf.int64])
+def test_distinct_ids_that_serve_something_else_keep_their_number(tmp_path, places):
+    """Their number is asked for; or places have a type that no optimizer asks for."""
+
     def model_fn(features, labels, mode, params):
         loss = loss_of("table", features, labels)
         table = tf.trainable_variables()[0]
-        ids, _ = tf.unique(tf.reshape(features, [-1]))
-        update = tf.raw_ops.ResourceScatterAdd(
-            resource=table.handle, indices=ids, updates=tf.ones([tf.size(ids), WIDTH])
-        )
+        flat = tf.reshape(features, [-1])
+        ids, segments = tf.unique(flat, places)
+        rows = tf.ones([tf.size(ids), WIDTH])
+        if places == tf.int64:
+            ones = tf.ones([flat.shape[0], WIDTH])
+            rows = tf.math.unsorted_segment_sum(ones, segments, tf.shape(ids)[0])
+        update = tf.raw_ops.ResourceScatterAdd(resource=table.handle, indices=ids, updates=rows)
         return spec(mode, loss, update)
 
     with pytest.raises(NotImplementedError, match="number of results depends on the data"):

@@ -68,9 +68,9 @@ def _write_to(folder: pathlib.Path) -> None:
 
 
 def _is_damaged(path: pathlib.Path) -> bool:
-    """Whether a file of this package has other content than was written; of others, whether none.
+    """Whether a file of this package has other content than was written, or one of JAX's has none.
 
-    JAX's entries have a checksum that JAX looks at.
+    JAX's own have a checksum inside, and a warning of JAX's where it does not fit.
     """
     if path.suffix in (".json", ".module"):
         return not cache_files.is_whole(path)

@@ -37,7 +37,8 @@ def is_lowered(op: tf.Operation) -> bool:
     """Whether `rewrites` replaces an op: a sparse update, or what finds its distinct ids."""
     if op.type in _UPDATES:
         return _is_distinct(op.inputs[_inputs(op.type).index("indices")])
-    return op.type == _UNIQUE and _is_of_updates(op)
+    # Places are of 32 bits in `_distinct`, as TensorFlow's optimizers have them.
+    return op.type == _UNIQUE and op.outputs[1].dtype == tf.int32 and _is_of_updates(op)
 
 
 def _is_distinct(ids: tf.Tensor) -> bool:
