@@ -12,7 +12,7 @@ from tpu_estimator_compat.doctor.findings import Finding, Status
 from tpu_estimator_compat.runtime import jax_installation
 
 CHECK = "devices"
-_JAX = f">={jax_installation.OLDEST},<={jax_installation.NEWEST}"
+_JAX = jax_installation.RANGE
 _ATTACHED = (
     ("chips", "tpu", "TPU chip(s)", f"pip install 'jax[tpu]{_JAX}'"),
     (

@@ -143,4 +143,4 @@ def line_for_jax(found: Mapping[str, Installed]) -> str:
     if "libtpu" in found and "tensorflow-tpu" not in found:
         extras.append("tpu")
     kind = f"[{','.join(extras)}]" if extras else ""
-    return f"pip install 'jax{kind}>={jax_installation.OLDEST},<={jax_installation.NEWEST}'"
+    return f"pip install 'jax{kind}{jax_installation.RANGE}'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sysconfig
@@ -109,7 +110,12 @@ class Sources:
     """
 
     def __init__(self, graph: tf.Graph):
-        self._graphs = list(_graphs(graph))
+        self._graph = graph
+
+    @functools.cached_property
+    def _graphs(self) -> list[tf.Graph]:
+        """The graph and those of its functions; most steps have nothing that asks for them."""
+        return list(_graphs(self._graph))
 
     def find(self, name: str) -> tf.Operation | None:
         """The operation that a compiler means by `name`, or None.

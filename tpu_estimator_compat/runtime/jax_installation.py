@@ -18,6 +18,9 @@ from tpu_estimator_compat.runtime import cache_files
 OLDEST, NEWEST = "0.10.2", "0.12.0.1"
 """The releases of JAX that this package was tried with: the ends of the range of extra `jax`."""
 
+RANGE = f">={OLDEST},<={NEWEST}"
+"""The same as pip has it."""
+
 _CPU_FLAG = "xla_force_host_platform_device_count"
 _INSTALL = "pip install 'tpu_estimator_compat[jax]'"
 
