@@ -17,30 +17,28 @@ import numpy as np
 
 
 def check_steps(value: Any, name: str) -> None:
-    """Refuses a number of steps that is neither None nor a positive whole number.
+    """Refuses a number of steps that is neither None nor a positive number.
 
-    Floats without a fraction (`1e5`) and infinity, for no end, are as good as ints.
+    Scripts written for Python 2 divide numbers of steps. A number with a fraction is a limit as
+    good as another: the first step beyond the limit is the last one. Infinity is no limit.
 
     Raises:
-      TypeError: it has a fraction, or is no number.
-      ValueError: it is zero or negative.
+      TypeError: the value is no number.
+      ValueError: the value is zero, negative, or NaN.
     """
     if value is None:
         return
-    if not _is_whole(value):
-        raise TypeError(
-            f"{name} must be int, got {type(value)}: {value!r}. Give a whole number, such as "
-            "int(...) of a quotient."
-        )
-    if value <= 0:
+    if not _is_count(value):
+        raise TypeError(f"{name} must be a number, got {type(value)}: {value!r}")
+    if not value > 0:
         raise ValueError(f"Must specify {name} > 0, given: {value}")
 
 
-def _is_whole(value: Any) -> bool:
+def _is_count(value: Any) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, float | np.floating):
-        return float(value).is_integer() or value == float("inf")
+        return True
     try:
         operator.index(value)  # NumPy's integers and scalar tensors have one, too
     except TypeError:

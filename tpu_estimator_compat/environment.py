@@ -25,6 +25,14 @@ def runtime() -> str:
     return os.environ.get(RUNTIME_VARIABLE) or AUTO
 
 
+EXECUTOR_VARIABLE = "TPU_ESTIMATOR_COMPAT_EXECUTOR"
+
+
+def allows_single_threaded_executor() -> bool:
+    """Whether small steps may run on TensorFlow's single-threaded executor."""
+    return os.environ.get(EXECUTOR_VARIABLE) != "default"
+
+
 CACHE_VARIABLE = "TPU_ESTIMATOR_COMPAT_CACHE_GB"
 _CACHE_GB = 2.0
 

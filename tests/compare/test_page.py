@@ -26,7 +26,7 @@ from tpu_estimator_compat.compare.report import (
     Tolerance,
     Verdict,
 )
-from tpu_estimator_compat.lowering.findings import Source
+from tpu_estimator_compat.program.source_line import Source
 
 STEPS = (1, 2, 3)
 

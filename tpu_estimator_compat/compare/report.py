@@ -10,7 +10,7 @@ import enum
 import math
 
 from tpu_estimator_compat import json_form
-from tpu_estimator_compat.lowering.findings import Source
+from tpu_estimator_compat.program.source_line import Source
 
 VERSION = 1
 """Of the JSON: another number where a key went or changed its meaning; new keys may come."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
@@ -110,6 +112,11 @@ class Pacer:
     def _steps_of(self, loop: IterationsPerLoopCounter) -> int:
         return loop.value if loop.unit == "count" else self._tuner.steps_within(loop.value)
 
-    def _in_steps(self, global_steps: int) -> int:
-        """Steps of the loop that raise the global step by no more than `global_steps`."""
-        return global_steps // self._step_increment
+    def _in_steps(self, global_steps: float) -> int:
+        """Steps of the loop that raise the global step by no more than `global_steps`.
+
+        A limit with a fraction is reached by the first step beyond the limit.
+        """
+        if math.isinf(global_steps):
+            return sys.maxsize
+        return math.ceil(global_steps) // self._step_increment

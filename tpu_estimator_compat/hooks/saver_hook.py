@@ -95,7 +95,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
     def _save(self, session: StepSession, step: int) -> bool:
         self.wait()
-        session.runner.finish_host_calls()  # a restart does not make the steps before it again
+        session.finish_host_calls()  # a restart does not make the steps before it again
         logging.info("Calling checkpoint listeners before saving checkpoint %d...", step)
         for listener in self._listeners:
             listener.before_save(session, step)

@@ -37,11 +37,11 @@ class Demand:
     """When a hook next needs control.
 
     Attributes:
-      steps: after this many steps; None for no such limit.
+      steps: after this many steps, any fraction rounded up; None for no such limit.
       seconds: after this much time; None for no such limit.
     """
 
-    steps: int | None = None
+    steps: float | None = None
     seconds: float | None = None
 
 

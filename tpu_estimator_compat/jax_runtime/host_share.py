@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.lowering import sources, sparse_updates, xla_collectives
+from tpu_estimator_compat.lowering import sparse_updates, xla_collectives
 from tpu_estimator_compat.lowering.scan import supported_ops
-from tpu_estimator_compat.program import collectives, graph_ops
+from tpu_estimator_compat.program import collectives, graph_ops, sources
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import HostFunction
 from tpu_estimator_compat.program.step_cut import Share, StepCut

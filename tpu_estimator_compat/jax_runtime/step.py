@@ -20,13 +20,14 @@ from tpu_estimator_compat.jax_runtime.step_function import (
     StepFunction,
 )
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
-from tpu_estimator_compat.lowering import module_cache, sources
+from tpu_estimator_compat.lowering import module_cache
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.refusals import refusals
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.scan import scan
 from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
 from tpu_estimator_compat.lowering.step_module import StepModule
+from tpu_estimator_compat.program import sources
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import HostFunction
 from tpu_estimator_compat.program.step_plan import StepPlan

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 
+from tpu_estimator_compat.program.source_line import Source
+
 
 class Severity(enum.Enum):
     """How sure a finding is."""
@@ -28,26 +30,6 @@ class Kind(enum.Enum):
     NOT_CONSTANT = "not a constant"
     COMPILER = "compiler"
     MEMORY = "memory"
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """A line of the user's code.
-
-    Attributes:
-      file: path of the file.
-      line: 1-based line number.
-      function: name of the function that the line is in.
-      code: the line's text without indentation; empty where the file cannot be read.
-    """
-
-    file: str
-    line: int
-    function: str = ""
-    code: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tpu_estimator_compat.lowering import sources, sparse_updates, xla_collectives
+from tpu_estimator_compat.lowering import sparse_updates, xla_collectives
 from tpu_estimator_compat.lowering.advice import advice
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
-from tpu_estimator_compat.program import collectives, graph_def, graph_ops
+from tpu_estimator_compat.program import collectives, graph_def, graph_ops, sources
 from tpu_estimator_compat.runtime import eager
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})

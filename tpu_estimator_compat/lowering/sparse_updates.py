@@ -18,9 +18,9 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 
-from tpu_estimator_compat.lowering.sources import Sources
 from tpu_estimator_compat.lowering.sparse_formulas import FORMULAS
 from tpu_estimator_compat.program.graph_def import NodeDef, Rewrites
+from tpu_estimator_compat.program.sources import Sources
 from tpu_estimator_compat.runtime import eager, functions
 
 _PREFIX, _UNIQUE = "ResourceSparseApply", "Unique"

@@ -123,7 +123,7 @@ def _loop(plan: StepPlan, creator, hooks: Sequence[Hook], pacer: Pacer) -> np.ge
                 session = monitored._tf_sess()
                 pacer.after_run(session.steps_last_run, session.global_step())
             if creator.session is not None:
-                creator.session.runner.finish_host_calls()
+                creator.session.finish_host_calls()
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."

@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.step_module import Dispatch
 from tpu_estimator_compat.preflight import compiler, sizes, topologies
@@ -20,6 +19,7 @@ from tpu_estimator_compat.preflight.report import Depth, Memory, Report, Verdict
 from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.preflight.topologies import TpuTopology
+from tpu_estimator_compat.program import sources
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 

@@ -6,7 +6,8 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from tpu_estimator_compat.lowering.findings import Finding, Severity, Source
+from tpu_estimator_compat.lowering.findings import Finding, Severity
+from tpu_estimator_compat.program.source_line import Source
 
 
 class Depth(enum.IntEnum):

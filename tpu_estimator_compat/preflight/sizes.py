@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Collectives, Layer
+from tpu_estimator_compat.program import sources
 from tpu_estimator_compat.program.collectives import OP_TYPES, SUMS
 
 _MOST_LAYERS = 24

@@ -21,6 +21,7 @@ from tensorflow.python.util import compat
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.fetches import FetchHandlers
 from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.op_errors import with_lines
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
@@ -260,7 +261,7 @@ class GraphSession(tf_session.SessionInterface):
             raise RuntimeError("Attempted to use a closed Session.")
         feeds = self._feeds(feed_dict or {})
         fetched = self._handlers(fetches, {t.ref(): v for t, v in feeds}, self)
-        with eager.eager_mode():  # once for all that a run does
+        with eager.eager_mode(), with_lines(self._graph):  # once for all that a run does
             values = self._evaluate(fetched.tensors, fetched.targets, feeds)
         return fetched.results(values)
 

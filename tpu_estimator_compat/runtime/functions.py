@@ -12,7 +12,15 @@ import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 from tensorflow.python.eager import context
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.runtime.traces import TRACES, Contents, Traced
+from tpu_estimator_compat.runtime.tuning import SINGLE_THREADED
+
+_NAMELESS = (
+    "\n\nTensorFlow's single-threaded executor, which runs small steps, does not name the "
+    f"operation that failed. Set {environment.EXECUTOR_VARIABLE}=default in the environment and "
+    "run again: then the error names the operation, and the line that made the operation."
+)
 
 
 def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
@@ -127,7 +135,12 @@ class PerExecutor:
         """What the function returns, run by `executor`."""
         self.trace(executor)
         with call_options(executor=executor, branches=self._branches):
-            return self._made[executor](*arguments)
+            try:
+                return self._made[executor](*arguments)
+            except tf.errors.OpError as error:
+                if executor == SINGLE_THREADED and "{{node" not in error.message:
+                    error._message += _NAMELESS
+                raise
 
     def trace(self, executor: str) -> None:
         """Makes the function for `executor`, unless it is made."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.loop.result import LoopResult
@@ -102,7 +103,7 @@ class ReplicaRunner:
                 self.program,
                 self.plan.loss.dtype,
                 stop_on_nan=self.plan.stop_on_nan,
-                may_choose=self.program.is_flat,
+                may_choose=self._may_run_on_one_thread(self.program),
                 branches=self.program.has_branches,
                 next_element=self._next_element,
                 interrupted=self._interrupted,
@@ -157,8 +158,11 @@ class ReplicaRunner:
         contents = contents and contents.within("run once")
         if fed:
             return functions.IteratorFunction(step, contents)
-        may_choose = program.is_flat
+        may_choose = self._may_run_on_one_thread(program)
         return FetchingStep(step, self._tuning, may_choose=may_choose, contents=contents)
+
+    def _may_run_on_one_thread(self, program: StepProgram) -> bool:
+        return program.is_flat and environment.allows_single_threaded_executor()
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
         """A function of an input element, as the strategy distributes it, to the plan's fetches."""
@@ -179,7 +183,8 @@ class ReplicaRunner:
             program = self.program  # made for the same fetches, where a session predicts
             if list(map(key, program.fetches)) != list(map(key, fetches)):
                 program = self._program(self.plan.of(fetches, []))
-            tuner = CollectTuner(self._tuning, program.is_flat, program.size)
+            on_one_thread = self._may_run_on_one_thread(program)
+            tuner = CollectTuner(self._tuning, on_one_thread, program.size)
             outputs = [(t.dtype, t.shape.rank) for t in fetches]
             self._collect = CollectLoop(program, outputs, tuner, program.contents)
         return self._collect(iterator, most)

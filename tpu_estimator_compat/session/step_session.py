@@ -20,6 +20,7 @@ from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.op_errors import with_lines
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, as_numpy
 from tpu_estimator_compat.runtime.aside import Aside, StillBlockedError
 from tpu_estimator_compat.session.cadence import Cadence
@@ -155,7 +156,8 @@ class StepSession(GraphSession):
         # A hook that gets control around every step reads what variables were before it, as TF1's
         # reads without dependencies did.
         read = self._before_step(asked)
-        within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in read]
+        apart = read.keys() | asked.variables.keys()
+        within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in apart]
         self.input_stands_at = self._noted_step = None
         found = self._waiting(
             lambda: self.runner.run_once(self.iterator(), within, asked.targets, feeds)
@@ -199,14 +201,18 @@ class StepSession(GraphSession):
         return dict.fromkeys(asked.variables, as_numpy(result.counter_before))
 
     def _before_step(self, asked: StepFetches) -> dict[Key, Any]:
-        """Values of those fetches that look at nothing but variables, such as a summary of one."""
-        read = self._plain_reads(asked)
-        if not (self._cadence.reads_before_last_step or self._cadence.reads_after_step):
+        """Values of those fetches that look at nothing but variables, such as a summary of one.
+
+        With loops of TPUs there are none: the original read all after a loop.
+        """
+        before = self._cadence.reads_before_last_step
+        read = self._plain_reads(asked) if before else {}
+        if not (before or self._cadence.reads_after_step):
             return read
         alone = {
             k: t
             for k, t in zip(asked.keys, asked.tensors, strict=True)
-            if k not in read and self._looks_at_variables_alone(t)
+            if k not in asked.variables and self._looks_at_variables_alone(t)
         }
         if alone:
             read.update(zip(alone, super()._evaluate(list(alone.values()), [], []), strict=True))
@@ -229,7 +235,12 @@ class StepSession(GraphSession):
         return {k: self._direct_read(t) for k, t in asked.variables.items()}
 
     def _reads_after(self, asked: StepFetches) -> dict[Key, Any]:
-        """Values of ref variables; TF's hooks fetch a copy of the step's, made before the step."""
+        """Values of variables that are read after a step: all after a loop of TPUs.
+
+        Else those of ref variables; TF's hooks fetch a copy of the step's, made before the step.
+        """
+        if not self._cadence.reads_before_last_step:
+            return self._plain_reads(asked)
         if not self._cadence.reads_after_step:
             return {}
         direct = {k: t for k, t in asked.variables.items() if not self.is_step_of_hooks(t)}
@@ -276,7 +287,13 @@ class StepSession(GraphSession):
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
         """Evaluates `fetches` for up to `most` input elements: see `Runner.collect`."""
-        return self._waiting(lambda: self.runner.collect(self.iterator(), fetches, most))
+        with with_lines(self.graph):
+            return self._waiting(lambda: self.runner.collect(self.iterator(), fetches, most))
+
+    def finish_host_calls(self) -> None:
+        """See `Runner`."""
+        with with_lines(self.graph):
+            self.runner.finish_host_calls()
 
     def _waiting(self, call: Callable[[], Result]) -> Result:
         """Makes a call that takes elements; where Python makes them, they may never come.

@@ -15,6 +15,14 @@ def evaluate_some_steps(model_dir, record):
     return models.trained(model_dir).evaluate(models.batches(), steps=3)
 
 
+def evaluate_a_number_of_steps_with_a_fraction(model_dir, record):
+    """Quotients, as in Python 2, below and above twenty steps."""
+    estimator = models.estimator(model_dir)
+    estimator.train(models.batches(), steps=1)
+    record(estimator.evaluate(models.batches(), steps=5 / 2))
+    return estimator.evaluate(models.batches(40), steps=51 / 2)
+
+
 def evaluate_a_hundred_steps(model_dir, record):
     """A long evaluation logs about ten times."""
     return models.trained(model_dir).evaluate(models.batches(), steps=25)

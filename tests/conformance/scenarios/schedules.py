@@ -31,6 +31,13 @@ def train_and_evaluate_again(model_dir, record):
     return [first, tf.estimator.train_and_evaluate(estimator, train_spec, _eval_spec())]
 
 
+def train_and_evaluate_with_fractions(model_dir, record):
+    """Quotients, as in Python 2, for max_steps and steps."""
+    estimator = models.estimator(model_dir, save_checkpoints_steps=2)
+    train_spec = tf.estimator.TrainSpec(models.batches(), max_steps=7 / 2)
+    return tf.estimator.train_and_evaluate(estimator, train_spec, _eval_spec(steps=3 / 2))
+
+
 def train_and_evaluate_without_max_steps(model_dir, record):
     """max_steps=None: until the data ends."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)

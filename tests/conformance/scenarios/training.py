@@ -21,6 +21,23 @@ def max_steps_are_a_total(model_dir, record):
     return estimator.get_variable_value("global_step")
 
 
+def numbers_of_steps_with_a_fraction(model_dir, record):
+    """Quotients, as in Python 2: training ends with the first step beyond the number."""
+    estimator = models.estimator(
+        model_dir,
+        save_checkpoints_steps=10 / 4,
+        save_summary_steps=3 / 2,
+        log_step_count_steps=5 / 2,
+    )
+    estimator.train(models.batches(), steps=7 / 2)
+    record(estimator.get_variable_value("global_step"))
+    estimator.train(models.batches(), max_steps=41 / 5)
+    record(estimator.get_variable_value("global_step"))
+    estimator.train(models.batches(), max_steps=9.0)
+    estimator.train(models.batches(3), steps=float("inf"))
+    return estimator.get_variable_value("global_step")
+
+
 def train_returns_the_estimator(model_dir, record):
     """`train` returns self, for chaining."""
     estimator = models.estimator(model_dir)

@@ -12,19 +12,21 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.lowering.findings import Source
 from tpu_estimator_compat.program import graph_def, graph_ops
+from tpu_estimator_compat.program.source_line import Source
 
 _LIBRARIES = ("tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "tpu_estimator_compat")
 """Packages whose lines are no user's; others below site-packages may be legacy code."""
+
+
+_THIS_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def _folders() -> tuple[str, ...]:
     packages = {os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__))))}
     packages |= {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     found = [os.path.join(p, name) + os.sep for p in packages for name in _LIBRARIES]
-    found.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep)
-    return tuple(found)
+    return (*found, _THIS_PACKAGE)
 
 
 _NOT_THE_USERS = _folders()
@@ -41,7 +43,7 @@ def is_users(filename: str) -> bool:
 
 def of_frames(frames: Iterable[Any]) -> Source | None:
     """The innermost line of the user's among `frames`, outermost first."""
-    of_user = [frame for frame in frames if is_users(frame.filename)]
+    of_user = _users(frames)
     if not of_user:
         return None
     frame = of_user[-1]
@@ -56,9 +58,29 @@ def of_error(error: BaseException) -> Source | None:
 
 def of_operation(op: tf.Operation) -> Source | None:
     """The user's line that made `op`; for a gradient, the line whose gradient it is."""
+    return of_frames(_stack(op))
+
+
+def stack_text(op: tf.Operation) -> str:
+    """The user's lines among those that made `op`, as in a traceback, outermost first.
+
+    Lines above the first of this package are left out: tracebacks of errors have those.
+    """
+    frames = list(_stack(op))
+    ours = [i for i, frame in enumerate(frames) if frame.filename.startswith(_THIS_PACKAGE)]
+    users = _users(frames[ours[0] if ours else 0 :])
+    lines = dict.fromkeys((f.filename, f.lineno, f.name) for f in users)
+    return "".join(traceback.format_list([traceback.FrameSummary(*line) for line in lines]))
+
+
+def _users(frames: Iterable[Any]) -> list[Any]:
+    return [frame for frame in frames if is_users(frame.filename)]
+
+
+def _stack(op: tf.Operation) -> Any:
     while op._original_op is not None:
         op = op._original_op
-    return of_frames(op.traceback)
+    return op.traceback
 
 
 def function_graph(graph: tf.Graph, name: str) -> tf.Graph | None:

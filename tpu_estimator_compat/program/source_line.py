@@ -1,0 +1,25 @@
+"""A line of the user's code, as findings and reports name it; needs no TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A line of the user's code.
+
+    Attributes:
+      file: path of the file.
+      line: 1-based line number.
+      function: name of the function that the line is in.
+      code: the line's text without indentation; empty where the file cannot be read.
+    """
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
