@@ -23,11 +23,16 @@ def made(strategy):
     return of
 
 
+@pytest.mark.parametrize("fetched", [False, True])
 @pytest.mark.parametrize(("before", "total"), [(True, 11), (False, 111)])
-def test_all_steps_of_a_run_count(made, before, total):
-    """Variables are read before the last of them, or after all, but their number is the same."""
+def test_all_steps_of_a_run_count(made, before, total, fetched):
+    """Variables are read before the last of them, or after all, but their number is the same.
+
+    It does not depend on whether a hook fetches what only a step has.
+    """
     steps, session = made(Cadence(steps=3, reads_before_last_step=before))
-    loss, read, *_ = session.run([steps.loss, steps.total, *steps.plan.targets])
+    within = [steps.doubled] if fetched else []
+    loss, read, *_ = session.run([steps.loss, steps.total, *within, *steps.plan.targets])
     assert (loss, read) == (100, total)
     assert (session.steps_last_run, session.global_step()) == (3, 3)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from absl import flags
 
-from tpu_estimator_compat.legacy import bytecode, locating
+from tpu_estimator_compat.legacy import bytecode, locating, log_lines
 from tpu_estimator_compat.legacy.behavior import Behavior
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
@@ -67,7 +67,7 @@ def run(
         python_path=PythonPath(),
         judge=chosen.judge,
     )
-    with _one_at_a_time, _owning(folder, imports), chosen:
+    with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once():
         script = locating.module(name) if module else locating.file(name)
         with open(script.path, "rb") as file:
             found = bytecode.compiled(file.read(), script.path, numpy=numpy_legacy)
