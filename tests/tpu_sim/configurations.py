@@ -85,9 +85,19 @@ CONFIGURATIONS = {
     ),
 }
 
+_ON_FEWER = tuple(name for name in SCENARIOS if name not in ON_FOUR)
+ON_JAX_IN_FULL = {
+    "one device": Configuration((1, 1, 1, 1), scenarios=_ON_FEWER),
+    "two devices": Configuration((1, 1, 1, 2), scenarios=_ON_FEWER),
+}
+"""What fewer of JAX's devices run besides, in the full run."""
+
 ON_JAX = {
+    **ON_JAX_IN_FULL,
     # The last of all scenarios is the last of a process.
-    name: CONFIGURATIONS[name]
-    for name in ("eight cores a replica", "two cores a replica", "four cores")
+    **{
+        name: CONFIGURATIONS[name]
+        for name in ("eight cores a replica", "two cores a replica", "four cores")
+    },
 }
 """What as many of JAX's devices run as the TPU has cores, all in one process."""

@@ -12,7 +12,7 @@ from support.sides import running
 
 from tpu_estimator_compat.environment import has_xla_for_cpu
 
-from .configurations import CONFIGURATIONS, ON_JAX
+from .configurations import CONFIGURATIONS, ON_JAX, ON_JAX_IN_FULL
 
 Run = Callable[[str], pathlib.Path]
 
@@ -55,7 +55,8 @@ def cpus(asked: set[str], run_once: Callable[..., pathlib.Path]) -> Callable[[in
     """`cpus(replicas)`: of logical CPUs, all that configurations with so many replicas run."""
 
     def of(replicas: int) -> pathlib.Path:
-        same = [c.scenarios for c in CONFIGURATIONS.values() if c.replicas == replicas]
+        all_of = [*CONFIGURATIONS.values(), *ON_JAX_IN_FULL.values()]
+        same = [c.scenarios for c in all_of if c.replicas == replicas]
         names = [
             each for each in dict.fromkeys(s for every in same for s in every) if each in asked
         ]

@@ -13,7 +13,7 @@ from support.sides.comparing import Tolerance, Tolerances, assert_none, differen
 
 from tpu_estimator_compat.environment import has_xla_for_cpu
 
-from .configurations import CONFIGURATIONS, ON_JAX
+from .configurations import CONFIGURATIONS, ON_JAX, ON_JAX_IN_FULL
 from .model import MOVES_TO_HOST
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,11 @@ JAX_TOLERANCES = within(1e-5)  # XLA fuses what TensorFlow computes op by op
 BFLOAT16_TOLERANCES = within(2 * 2**-8)
 
 CASES = [(name, scenario) for name, each in CONFIGURATIONS.items() for scenario in each.scenarios]
-JAX_CASES = [(name, scenario) for name, each in ON_JAX.items() for scenario in each.scenarios]
+JAX_CASES = [
+    pytest.param(name, scenario, marks=[pytest.mark.full] if name in ON_JAX_IN_FULL else [])
+    for name, each in ON_JAX.items()
+    for scenario in each.scenarios
+]
 
 COMPARED = ("calls", "files", "events", "checkpoints")
 
