@@ -302,8 +302,8 @@ class ModelFnModel(keras.Model):
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
 
-        SIGTERM ends it as it ends `Estimator.train`: after the step at hand, with a checkpoint. A
-        NaN loss ends it, too, after its step, and no checkpoint is written.
+        SIGTERM and Ctrl-C end it as they end `Estimator.train`: after the step at hand, with a
+        checkpoint. A NaN loss ends it, too, after its step, and no checkpoint is written.
 
         Args:
           *args: as for `keras.Model.fit`; the data gives features, or (features, labels).
@@ -321,7 +321,7 @@ class ModelFnModel(keras.Model):
         self._live.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:
-            with self._counted() as counter, self._live.ending_early(lambda: preemption.signalled):
+            with self._counted() as counter, self._live.ending_early(preemption.interrupted):
                 own = [counter, PreemptionCallback(preemption)]
                 history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
             self._live.flush()

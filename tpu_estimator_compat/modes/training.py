@@ -88,7 +88,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
                 hooks,
                 request.loop,
                 reads_after_step=run.reads_after_step,
-                interrupted=lambda: preemption.signalled,
+                interrupted=preemption.interrupted,
             )
             creator = StepSessionCreator(
                 lambda: _new_session(run, plan, feed, cadence, hooks),
