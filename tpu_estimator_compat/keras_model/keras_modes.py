@@ -18,6 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.modes import first_values
 from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store
 from tpu_estimator_compat.modes.plans import ModelStep, model_step
 from tpu_estimator_compat.modes.training import (
@@ -195,6 +196,8 @@ class KerasModes:
 
             path = restore_newest(restore, path, self._config.model_dir)
         elif new:
+            if built.run.mode != ModeKeys.TRAIN and len(new) == len(variables):
+                first_values.warn(built.run, built.scaffold)
             session.run([v.initializer for v in new])
             if built.scaffold.init_fn and len(new) == len(variables):
                 built.scaffold.init_fn(session)

@@ -22,6 +22,7 @@ from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, as_numpy
 from tpu_estimator_compat.runtime.aside import Aside, StillBlockedError
+from tpu_estimator_compat.runtime.workers import State
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.session.step_fetches import StepFetches
@@ -43,6 +44,7 @@ class StepSession(GraphSession):
     Attributes:
       runner: the same.
       steps_last_run: how many steps the last `run` of the plan's targets made.
+      steps_made: how many steps all runs of them made.
       input_stands_at: the checkpoint whose input position this session's input was moved to, until
         a step takes an element.
     """
@@ -50,7 +52,7 @@ class StepSession(GraphSession):
     def __init__(self, runner: Runner, deployed: DeployedInput, cadence: Cadence):
         self.runner, self._plan = runner, runner.plan
         super().__init__(self._plan.graph, runner.store)
-        self.steps_last_run = 0
+        self.steps_last_run = self.steps_made = 0
         self.input_stands_at: str | None = None
         self._cadence = cadence
         self._input = deployed
@@ -119,6 +121,12 @@ class StepSession(GraphSession):
             self._note(super().global_step())
         return int(self._noted_step)
 
+    @property
+    def data_ended(self) -> bool:
+        """Whether steps ended with their data, and not because another machine stopped."""
+        states = getattr(self.runner, "states", None)
+        return self._exhausted and (states is None or State.OUT_OF_DATA in states)
+
     def _note(self, step: Any) -> None:
         """Takes note of the global step; None where it is not known."""
         self._noted_step = step
@@ -135,6 +143,7 @@ class StepSession(GraphSession):
         made = self._run_loop(steps - 1).steps if asked.makes_steps and steps > 1 else 0
         values = self._run_once(asked)
         self.steps_last_run = made + 1 if asked.makes_steps else self.steps_last_run
+        self.steps_made += asked.makes_steps
         return values
 
     def _run_fed(
@@ -146,6 +155,7 @@ class StepSession(GraphSession):
         for _ in range(self._cadence.steps if asked.makes_steps else 1):
             values = self._run_once(asked, feeds)
             self.steps_last_run += 1
+            self.steps_made += asked.makes_steps
         return values
 
     def _run_once(
@@ -157,12 +167,19 @@ class StepSession(GraphSession):
         read = self._before_step(asked)
         within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in read]
         self.input_stands_at = self._noted_step = None
-        found = self._waiting(
-            lambda: self.runner.run_once(self.iterator(), within, asked.targets, feeds)
-        )
+        found = self._waiting(lambda: self._step(within, asked.targets, feeds))
         read.update(zip(map(key, within), found, strict=True))
         read.update(self._reads_after(asked))
         return [read[k] for k in asked.keys]
+
+    def _step(
+        self, fetches: Fetches, targets: Targets, feeds: Sequence[tuple[tf.Tensor, np.ndarray]]
+    ) -> list[Any]:
+        try:
+            return self.runner.run_once(self.iterator(), fetches, targets, feeds)
+        except tf.errors.OutOfRangeError:
+            self._exhausted = True
+            raise
 
     def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
         """Runs steps; reads variables before the last of them, or after a loop of TPUs."""
@@ -301,6 +318,7 @@ class StepSession(GraphSession):
             if not result.steps:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         self.steps_last_run = result.steps
+        self.steps_made += result.steps
         self._note(result.counter)
         if not self._cadence.host_calls_may_lag:
             self.runner.finish_host_calls()
