@@ -163,6 +163,15 @@ class KerasModes:
         self._modes[mode] = built
         return built
 
+    def renew(self, mode: str) -> None:
+        """Makes the steps of `mode` anew, whose graph has changed."""
+        built = self._modes[mode]
+        built.runner.finish_host_calls()
+        built.runner.close()
+        with built.run.in_graph():
+            runner = self._runner(built.run, built.step.plan)
+        self._modes[mode] = dataclasses.replace(built, runner=runner)
+
     def _runner(self, run: CapturedMode, plan: StepPlan) -> ElementRunner:
         def interrupted() -> bool:
             return self._interrupted()

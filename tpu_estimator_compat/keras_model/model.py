@@ -18,7 +18,12 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.arguments import as_list
 from tpu_estimator_compat.config import RunConfig, check_positive_integer
 from tpu_estimator_compat.hooks.preemption import Preemption, PreemptionCallback
-from tpu_estimator_compat.keras_model import keras_modes, variable_table
+from tpu_estimator_compat.keras_model import (
+    keras_modes,
+    optimizer_view,
+    variable_table,
+    weights_files,
+)
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
@@ -71,6 +76,8 @@ class ModelFnModel(keras.Model):
         self._loss = keras.metrics.Mean(name="loss")
         self._eval_metrics: dict[str, GraphMetric] = {}
         self._adopted: set[str] = set()
+        self._fits = False
+        self._optimizer_view = optimizer_view.view(self._live)
         self._nan_step: int | None = None  # of the last `fit`
         self.built = True
         self.compile(steps_per_execution=steps_per_execution)
@@ -103,8 +110,29 @@ class ModelFnModel(keras.Model):
         """The mean loss, and every metric of the model_fn once it has been evaluated."""
         return [self._loss, *self._eval_metrics.values()]
 
+    @property
+    def optimizer(self) -> optimizer_view.UnknownRate:
+        """model_fn's optimizer: its `learning_rate`, and the global step as `iterations`.
+
+        A rate that is assigned replaces that of model_fn from the next step on, in this model. No
+        checkpoint has it.
+        """
+        if not isinstance(self._optimizer_view, optimizer_view.OneRate):
+            self._optimizer_view = optimizer_view.view(self._live)
+        return self._optimizer_view
+
+    @optimizer.setter
+    def optimizer(self, none: None) -> None:
+        """Called by Keras' compile, which is given none."""
+
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Nothing to build: Keras would take a batch of the data for it."""
+        """Captures the training step, of which callbacks want to know, before `fit` calls them.
+
+        Keras would take a batch of the data for it.
+        """
+        if self._fits and ModeKeys.TRAIN not in self._live:
+            data = iterator._distributed_dataset
+            self._build_mode(ModeKeys.TRAIN, keras_modes.replica_spec(data, self._per_batch))
 
     def call(self, features: Any, training: bool = False) -> Any:
         """Predictions for a batch of features.
@@ -170,8 +198,7 @@ class ModelFnModel(keras.Model):
 
     def save_own_variables(self, store: Any) -> None:
         """Puts every variable in `store` by its TF1 name, with `:` for `/`; Keras calls this."""
-        for path, variable in self._variables_by_path().items():
-            store[_key(path)] = variable
+        weights_files.save(self._variables_by_path(), store)
 
     def load_own_variables(self, store: Any) -> None:
         """Takes the variables' values from `store`; Keras calls this.
@@ -180,20 +207,7 @@ class ModelFnModel(keras.Model):
           ValueError: a trainable variable is not in the file, or has another shape there, or there
             are no variables yet.
         """
-        variables = self._variables_by_path()
-        keys = set(store.keys())
-        missing = [path for path in variables if _key(path) not in keys]
-        trainable = {variable.path for variable in self.trainable_variables}
-        if lost := [path for path in missing if path in trainable]:
-            raise ValueError(
-                f"The weights file has no values for {lost}. It has "
-                f"{sorted(key.replace(':', '/') for key in keys)}."
-            )
-        if missing:
-            logging.warning("Not in the weights file, and left as they are: %s", missing)
-        for path, variable in variables.items():
-            if path not in missing:
-                variable.assign(store[_key(path)])
+        weights_files.load(self._variables_by_path(), store)
 
     def summary(
         self,
@@ -275,13 +289,15 @@ class ModelFnModel(keras.Model):
         return function
 
     @contextlib.contextmanager
-    def _counted(self) -> Iterator[RemainingSteps]:
+    def _counted(self, fits: bool = False) -> Iterator[RemainingSteps]:
         """Within, calls of many steps go by the callback that it gives."""
         before, self._remaining = self._remaining, RemainingSteps()
+        self._fits = fits
         try:
             yield self._remaining
         finally:
             self._remaining = before
+            self._fits = False
 
     def _stop_at_nan(self, step: int) -> None:
         """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and says at which step."""
@@ -321,7 +337,10 @@ class ModelFnModel(keras.Model):
         self._live.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:
-            with self._counted() as counter, self._live.ending_early(preemption.interrupted):
+            with (
+                self._counted(fits=True) as counter,
+                self._live.ending_early(preemption.interrupted),
+            ):
                 own = [counter, PreemptionCallback(preemption)]
                 history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
             self._live.flush()
@@ -374,11 +393,6 @@ _NOT_SAVED = (
     "serving_input_receiver_fn). To go on later, save_weights('name.weights.h5') keeps the "
     "variables; and fit() ends with a checkpoint in model_dir."
 )
-
-
-def _key(path: str) -> str:
-    """A variable's name in a weights file, where `/` makes groups; TF1 names have no `:`."""
-    return path.replace("/", ":")
 
 
 _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"})
