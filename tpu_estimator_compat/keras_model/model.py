@@ -18,16 +18,12 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.arguments import as_list
 from tpu_estimator_compat.config import RunConfig, check_positive_integer
 from tpu_estimator_compat.hooks.preemption import Preemption, PreemptionCallback
-from tpu_estimator_compat.keras_model import (
-    keras_modes,
-    optimizer_view,
-    variable_table,
-    weights_files,
-)
+from tpu_estimator_compat.keras_model import elements, keras_modes, optimizer_view
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
-from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps
+from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps, StepBar
+from tpu_estimator_compat.keras_model.saving import Export, SavedVariables
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
@@ -35,7 +31,7 @@ from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 
 
-class ModelFnModel(keras.Model):
+class ModelFnModel(SavedVariables):
     """A model whose steps are those of a legacy model_fn.
 
     Not made by users: `Estimator.keras_model()` returns one. Its variables are adopted from the
@@ -49,6 +45,7 @@ class ModelFnModel(keras.Model):
       warm_start: where first values come from if there is no checkpoint.
       steps_per_execution: steps of one call of the train and test functions.
       train_spec: the signature of training data, if it is known already.
+      export: writes a SavedModel.
     """
 
     def __init__(
@@ -60,10 +57,12 @@ class ModelFnModel(keras.Model):
         warm_start: WarmStartSettings | None,
         steps_per_execution: int,
         train_spec: Any,
+        export: Export,
     ):
         with topology.strategy.scope():
             super().__init__(name="model_fn_model")
         self._live = KerasModes(capture, topology, config, warm_start)
+        self._export = export
         self._alone = topology.workers is None
         self._fed_hosts = len(topology.hosts)
         self._per_batch = topology.replicas_per_element or 1
@@ -132,7 +131,7 @@ class ModelFnModel(keras.Model):
         """
         if self._fits and ModeKeys.TRAIN not in self._live:
             data = iterator._distributed_dataset
-            self._build_mode(ModeKeys.TRAIN, keras_modes.replica_spec(data, self._per_batch))
+            self._build_mode(ModeKeys.TRAIN, elements.replica_spec(data, self._per_batch))
 
     def call(self, features: Any, training: bool = False) -> Any:
         """Predictions for a batch of features.
@@ -193,90 +192,25 @@ class ModelFnModel(keras.Model):
     def make_predict_function(self, force: bool = False) -> Callable[[Sequence[Any]], Any]:
         """The function that `predict` calls for every few batches."""
         if self.predict_function is None or force:
-            self.predict_function = lambda batches: self._live.predict(batches, self._build_mode)
+            self.predict_function = self._predict_batches
         return self.predict_function
 
-    def save_own_variables(self, store: Any) -> None:
-        """Puts every variable in `store` by its TF1 name, with `:` for `/`; Keras calls this."""
-        weights_files.save(self._variables_by_path(), store)
-
-    def load_own_variables(self, store: Any) -> None:
-        """Takes the variables' values from `store`; Keras calls this.
-
-        Raises:
-          ValueError: a trainable variable is not in the file, or has another shape there, or there
-            are no variables yet.
-        """
-        weights_files.load(self._variables_by_path(), store)
-
-    def summary(
-        self,
-        line_length: int | None = None,
-        positions: Any = None,
-        print_fn: Callable[[str], Any] | None = None,
-        expand_nested: bool = False,
-        show_trainable: bool = False,
-        layer_range: Any = None,
-    ) -> None:
-        """Prints the variables by scope, with shapes and counts; there are no layers to show.
-
-        Args:
-          line_length: width; None for as wide as the names are.
-          positions: as for `keras.Model.summary`; without effect here.
-          print_fn: takes the whole text; None prints it.
-          expand_nested: without effect: every scope is shown.
-          show_trainable: whether to say of each variable if it is trained.
-          layer_range: without effect.
-        """
-        del positions, expand_nested, layer_range
-        variables = [v for v in self.variables if isinstance(v, AdoptedVariable)]
-        text = variable_table.as_text(
-            self.name, variables, width=line_length, show_trainable=show_trainable
-        )
-        (print_fn or print)(text)
-
-    def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Saves as `keras.Model.save_weights` does.
-
-        Raises:
-          ValueError: there are no variables yet.
-        """
-        self._variables_by_path()  # Keras would leave an empty file
-        super().save_weights(*args, **kwargs)
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Not supported; raises NotImplementedError, which says what to use."""
-        del args, kwargs
-        raise NotImplementedError(_NOT_SAVED.format("save()"))
-
-    def export(self, *args: Any, **kwargs: Any) -> None:
-        """Not supported; raises NotImplementedError, which says what to use."""
-        del args, kwargs
-        raise NotImplementedError(_NOT_SAVED.format("export()"))
-
-    def get_config(self) -> dict[str, Any]:
-        """Not supported; raises NotImplementedError, which says what to use."""
-        raise NotImplementedError(_NOT_SAVED.format("get_config(), which cloning and saving need,"))
-
-    def _variables_by_path(self) -> dict[str, AdoptedVariable]:
-        found = {v.path: v for v in self.variables if isinstance(v, AdoptedVariable)}
-        if not found:
-            raise ValueError(
-                "This model has no variables yet. Make it with keras_model(input_fn), or let it "
-                "see data first, by predict or fit."
-            )
-        return found
+    def _predict_batches(self, batches: Sequence[Any]) -> Any:
+        predictions = self._live.predict(batches, self._build_mode)
+        self._remaining.made(len(batches))
+        return predictions
 
     def _looping_function(self, mode: str) -> Callable[[Any], dict[str, Any]]:
         def function(iterator: Any) -> dict[str, Any]:
-            iterator = keras_modes.as_iterator(iterator)
+            iterator = elements.as_iterator(iterator)
             if mode not in self._live:
-                spec = keras_modes.replica_spec(iterator, self._per_batch)
+                spec = elements.replica_spec(iterator, self._per_batch)
                 self._build_mode(mode, spec)
             steps = self._remaining.within(self.steps_per_execution)
             runner = self._live[mode].runner
             runner.begin_loop()
             result = runner.run(iterator, steps)
+            self._remaining.made(result.steps)
             runner.finish_host_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
@@ -341,8 +275,8 @@ class ModelFnModel(keras.Model):
                 self._counted(fits=True) as counter,
                 self._live.ending_early(preemption.interrupted),
             ):
-                own = [counter, PreemptionCallback(preemption)]
-                history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
+                callbacks = _with(callbacks, counter, PreemptionCallback(preemption))
+                history = super().fit(*args, callbacks=callbacks, **kwargs)
             self._live.flush()
             if self._nan_step is not None:
                 logging.error(
@@ -365,11 +299,13 @@ class ModelFnModel(keras.Model):
         _check_data("evaluate", args, kwargs)
         self._live.follow_checkpoint()
         with self._counted() as counter:
-            results = super().evaluate(*args, callbacks=_with(callbacks, [counter]), **kwargs)
+            results = super().evaluate(*args, callbacks=_with(callbacks, counter), **kwargs)
         self._live.flush()
         return results
 
-    def predict(self, *args: Any, **kwargs: Any) -> np.ndarray | dict[str, np.ndarray]:
+    def predict(
+        self, *args: Any, callbacks: Any = None, **kwargs: Any
+    ) -> np.ndarray | dict[str, np.ndarray]:
         """Predicts as `keras.Model.predict` does.
 
         Raises:
@@ -384,23 +320,17 @@ class ModelFnModel(keras.Model):
             )
         _check_data("predict", args, kwargs)
         self._live.follow_checkpoint()
-        return super().predict(*args, **kwargs)
-
-
-_NOT_SAVED = (
-    "{} does not work for this model: it is made of a model_fn, which is code and has no "
-    "configuration. For serving, write a SavedModel with estimator.export_saved_model(directory, "
-    "serving_input_receiver_fn). To go on later, save_weights('name.weights.h5') keeps the "
-    "variables; and fit() ends with a checkpoint in model_dir."
-)
+        with self._counted() as counter:
+            return super().predict(*args, callbacks=_with(callbacks, counter), **kwargs)
 
 
 _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"})
 
 
-def _with(callbacks: Any, own: Sequence[keras.callbacks.Callback]) -> Any:
+def _with(callbacks: Any, counter: RemainingSteps, *own: keras.callbacks.Callback) -> Any:
+    """A user's callbacks, with `counter`, others of this package, and a line of progress."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
-        for callback in own:
+        for callback in (counter, *own):
             callbacks.append(callback)
         return callbacks
     if isinstance(callbacks, keras.callbacks.Callback):
@@ -412,7 +342,8 @@ def _with(callbacks: Any, own: Sequence[keras.callbacks.Callback]) -> Any:
                 f"callbacks must be keras.callbacks.Callback, given: {callback!r}. Session hooks "
                 "are for the estimator's own train, evaluate and predict."
             )
-    return [*own, *given]
+    bars = [each for each in given if isinstance(each, keras.callbacks.ProgbarLogger)]
+    return [counter, *own, *given, *([] if bars else [StepBar(counter)])]
 
 
 def _check_data(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
