@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.checkpoint import global_step_in, latest
+from tpu_estimator_compat.checkpoint import check_writable, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks, traits
 from tpu_estimator_compat.hooks.nan import LossNanHook
@@ -75,6 +75,8 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
     """
     if run.config.save_input_state:
         feed = _resumable(run, feed)
+    if run.writes_files and run.config.model_dir:
+        check_writable(run.config.model_dir)
     with run.in_graph():
         _warm_start(run, request)
         scaffold = run.spec.make_scaffold()
@@ -123,7 +125,7 @@ def _loop(
     pacer: Pacer,
 ) -> np.generic | None:
     loss, fetches = None, [*plan.targets, plan.loss]
-    with _all_written(hooks):
+    with _all_written(run, hooks):
         with monitored_session(creator, hooks) as monitored:
             first = monitored._tf_sess().global_step()
             warns = run.config.log_step_count_steps is None
@@ -155,11 +157,18 @@ def _resumable(run: CapturedMode, feed: DeployedInput) -> DeployedInput:
 
 
 @contextlib.contextmanager
-def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
+def _all_written(run: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
     """Where training fails, finishes the checkpoint that is being written."""
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        folder, text = str(run.config.model_dir), str(error)
+        told = text.startswith("Could not ") or "Training cannot write" in text
+        if isinstance(error, tf.errors.OpError) and folder in text and not told:
+            error.add_note(
+                f"Training could not use a file of model_dir {folder}. See that the disk has room, "
+                "and that this process may write there."
+            )
         for hook in hooks:
             with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
                 traits.wait(hook)
