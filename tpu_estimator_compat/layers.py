@@ -4,6 +4,28 @@ Variable names, UPDATE_OPS and defaults are those of TF1: `dense/kernel`, `conv2
 `batch_normalization/moving_mean`.
 """
 
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tf_keras.api._v1.keras.__internal__.legacy import layers as _legacy
 from tf_keras.api._v1.keras.__internal__.legacy.layers import *  # noqa: F403
 
 from tpu_estimator_compat.batch_normalization import BatchNormalization  # noqa: F401
+
+
+def _quiet(layer: Callable[..., Any]) -> Callable[..., Any]:
+    """A layer function that does not advise to leave `tf.layers`: whoever is here has, or will."""
+
+    @functools.wraps(layer)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"`tf\.layers\.\w+` is deprecated", UserWarning)
+            return layer(*args, **kwargs)
+
+    return quiet
+
+
+globals().update({n: _quiet(f) for n, f in vars(_legacy).items() if inspect.isfunction(f)})

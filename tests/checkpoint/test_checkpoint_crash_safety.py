@@ -51,6 +51,10 @@ def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(tmp_path):
     )
     assert done.returncode == 1, done.stderr[-2000:]
     assert "Could not write a checkpoint; those written before are intact" in done.stderr
+    assert "model.ckpt-8: " in done.stderr
+    assert "See that the disk has room" in done.stderr
+    traceback = done.stderr.rpartition("Traceback (most recent call last):")[2]
+    assert "tpu_estimator_compat/" not in traceback
     assert [n for n in os.listdir(tmp_path) if n.startswith(".")] == []
     estimator = make_estimator(tmp_path)
     assert estimator.latest_checkpoint().endswith("model.ckpt-4")

@@ -39,3 +39,13 @@ def test_a_checkpoint_removed_while_it_is_read(tmp_path):
         other.evaluate(train_input_fn, steps=1, checkpoint_path=path)
     estimator.train(train_input_fn, steps=4)  # 8 again, from 4
     assert other.evaluate(train_input_fn, steps=1)["global_step"] == 4
+
+
+def test_a_damaged_checkpoint_without_an_older_one_says_what_is_left_to_do(tmp_path):
+    estimator = make_estimator(tmp_path, keep_checkpoint_max=1)
+    estimator.train(train_input_fn, steps=2)
+    damage(tmp_path, 2, "cut")
+    with pytest.raises(tf.errors.DataLossError, match="no older one beside it") as caught:
+        estimator.train(train_input_fn, steps=2)
+    assert "Graph execution error" not in str(caught.value)
+    assert not hasattr(caught.value, "__notes__")

@@ -14,7 +14,7 @@ from support.legacy_models import (
     train_input_fn,
 )
 
-from tpu_estimator_compat.checkpoint import latest
+from tpu_estimator_compat.checkpoint import latest, state
 
 from .damages import KINDS, damage
 
@@ -122,3 +122,19 @@ def test_looking_for_checkpoints_warns_of_nothing(tmp_path, caplog):
         (tmp_path / "model.ckpt-3.index").write_text("")
         assert latest(str(tmp_path)) == str(tmp_path / "model.ckpt-3")
     assert "deprecated" not in caplog.text
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    state.check_writable(str(tmp_path / "new" / "deep"))
+    state.check_writable("gs://bucket/anything")
+    with pytest.raises(tf.errors.FailedPreconditionError, match="/file is not a directory"):
+        state.check_writable(str(tmp_path / "file" / "model"))
+    with pytest.raises(tf.errors.FailedPreconditionError, match="cannot write to model_dir="):
+        make_estimator(tmp_path / "file" / "model").train(train_input_fn, steps=1)
+
+
+def test_a_directory_without_permission_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # who runs tests may write anywhere
+    with pytest.raises(tf.errors.PermissionDeniedError, match="cannot write to model_dir="):
+        state.check_writable(str(tmp_path))

@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.estimator import export
+from tpu_estimator_compat.export import receivers
 
 
 @pytest.fixture
@@ -126,3 +127,15 @@ def test_supervised_receivers_of_an_input_fn():
     assert set(made.receiver_tensors) == {"x", "label"}
     with pytest.raises(ValueError, match="should return"):
         export.build_supervised_input_receiver_fn_from_input_fn(lambda: tf.zeros([1]))
+
+
+def test_a_receiver_of_features_as_they_are():
+    spec = {"x": tf.TensorSpec([None, 2]), "ids": tf.SparseTensorSpec([None, None], tf.int64)}
+    with tf.Graph().as_default():
+        receiver = receivers.receiver_of(spec)
+        assert receiver.features is receiver.receiver_tensors
+        assert {name: tf.type_spec_from_value(t) for name, t in receiver.features.items()} == spec
+        bare = receivers.receiver_of(tf.TensorSpec([None], tf.string))
+        assert list(bare.receiver_tensors.values()) == [bare.features]
+        with pytest.raises(ValueError, match="A signature has tensors by name: export_saved_model"):
+            receivers.receiver_of({"x": {"deep": tf.TensorSpec([None])}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
     logits_of,
@@ -25,6 +26,22 @@ def test_a_nan_may_end_training_without_an_error(tmp_path):
     estimator = make_estimator(tmp_path, model_fn)
     estimator.train(train_input_fn, steps=50)
     assert estimator.get_variable_value("global_step") == 5
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_the_error_notes_the_step(tmp_path, use_tpu):
+    def model_fn(features, labels, mode, params):
+        step = tf.train.get_global_step()
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        loss += tf.where(step >= 4, float("nan"), 0.0)
+        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
+        train_op = optimizer.minimize(loss, global_step=step)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with pytest.raises(tf.train.NanLossDuringTrainingError, match="NaN loss during") as caught:
+        make_estimator(tmp_path, model_fn, use_tpu=use_tpu).train(train_input_fn, steps=50)
+    [note] = caught.value.__notes__
+    assert note.startswith("The loss of step 5 is NaN.")
 
 
 def test_an_infinite_loss_ends_no_run(tmp_path):

@@ -1,4 +1,4 @@
-"""SIGTERM: training ends with a checkpoint, then whoever had the signal gets it."""
+"""SIGTERM, Ctrl-C: training ends with a checkpoint, then whoever had the signal gets it."""
 
 import os
 import signal
@@ -22,22 +22,23 @@ def short_pieces(tuned):
     tuned(longest_run=0.05, piece=0.05)
 
 
-def kill_once(steps_are_made):
-    """Sends SIGTERM to this process, from another thread, once that says that steps are made."""
+def kill_once(steps_are_made, number):
+    """Sends a signal to this process, from another thread, once that says that steps are made."""
 
     def watch():
         while not steps_are_made():
             time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 class Kill(tf.train.SessionRunHook):
-    """Sends SIGTERM to this process in the middle of a run of steps."""
+    """Sends a signal to this process in the middle of a run of steps."""
 
-    def __init__(self):
+    def __init__(self, number=signal.SIGTERM):
         self.ended = False
+        self._number = number
         self._started = False
 
     def steps_until_control(self, global_step):
@@ -47,77 +48,140 @@ class Kill(tf.train.SessionRunHook):
         if not self._started:
             self._started = True
             step = run_context.session.global_step_variable()
-            kill_once(lambda: step.numpy() > 0)
+            kill_once(lambda: step.numpy() > 0, self._number)
 
     def end(self, session):
         self.ended = True
 
 
 class KillFit(keras.callbacks.Callback):
-    """Sends SIGTERM to this process in the middle of an epoch, or of an evaluation."""
+    """Sends a signal to this process in the middle of an epoch, or of an evaluation."""
 
-    def __init__(self, when):
+    def __init__(self, when, number):
         super().__init__()
         self._when = when
+        self._number = number
         self.ended = False
 
     def on_train_begin(self, logs=None):
         if self._when == "train":
             [step] = [v for v in self.model.variables if v.path == "global_step"]
-            kill_once(lambda: step.numpy() > 0)
+            kill_once(lambda: step.numpy() > 0, self._number)
 
     def on_test_begin(self, logs=None):
         if self._when == "test":
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            threading.Timer(0.2, os.kill, (os.getpid(), self._number)).start()
 
     def on_train_end(self, logs=None):
         self.ended = True
 
 
+@pytest.fixture(autouse=True)
+def before():
+    """The signals' handlers, as in a foreground process; puts them back."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield {number: signal.getsignal(number) for number in numbers}
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+ENDS = pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)]
+)
+
+
+@ENDS
 @pytest.mark.parametrize("when", ["train", "test"])
 @pytest.mark.usefixtures("quick_disposal")
-def test_sigterm_saves_and_exits_from_fit(tmp_path, handler, when):
-    callback = KillFit(when)
+def test_a_signal_saves_and_exits_from_fit(tmp_path, before, when, number, error):
+    callback = KillFit(when, number)
     estimator = make_estimator(tmp_path, use_tpu=True, loop=STEPS)
     model = estimator.keras_model(train_input_fn)
     data = train_input_fn({"batch_size": 16}).repeat()
     more = {"steps_per_epoch": STEPS}
     if when == "test":
         more = {"steps_per_epoch": 5, "validation_data": data, "validation_steps": STEPS}
-    with pytest.raises(SystemExit) as exited:
+    with pytest.raises(error) as exited:
         model.fit(data, epochs=3, callbacks=[callback], verbose=0, **more)
-    assert exited.value.code == 143
+    assert number == signal.SIGINT or exited.value.code == 143
     assert callback.ended
-    assert signal.getsignal(signal.SIGTERM) == handler
+    assert signal.getsignal(number) == before[number]
     step = int(estimator.get_variable_value("global_step"))
     assert step == 5 if when == "test" else 0 < step < STEPS, step
     assert estimator.latest_checkpoint().endswith(f"-{step}")
 
 
-@pytest.fixture
-def handler():
-    """Puts the signal's handler back."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield before
-    signal.signal(signal.SIGTERM, before)
-
-
+@ENDS
 @pytest.mark.parametrize("use_tpu", [False, True])
-def test_sigterm_saves_and_exits(tmp_path, handler, use_tpu):
-    hook = Kill()
+def test_a_signal_saves_and_exits(tmp_path, before, caplog, use_tpu, number, error):
+    hook = Kill(number)
     # A loop of TPU semantics would otherwise run for hours.
     estimator = make_estimator(tmp_path, use_tpu=use_tpu, loop=STEPS)
-    with pytest.raises(SystemExit) as exited:
+    with pytest.raises(error) as exited:
         estimator.train(train_input_fn, hooks=[hook], max_steps=STEPS)
-    assert exited.value.code == 143
+    assert number == signal.SIGINT or exited.value.code == 143
     assert hook.ended
-    assert signal.getsignal(signal.SIGTERM) == handler
+    assert signal.getsignal(number) == before[number]
     step = int(estimator.get_variable_value("global_step"))
     assert 0 < step < STEPS
     assert estimator.latest_checkpoint().endswith(f"-{step}")
+    told = [line for line in caplog.messages if "Ctrl-C again ends it at once" in line]
+    assert len(told) == (number == signal.SIGINT)
 
 
-def test_the_handler_of_before_is_called_with_the_checkpoint_there(tmp_path, handler):
+class Press(tf.train.SessionRunHook):
+    """Presses Ctrl-C some times in one of its methods."""
+
+    def __init__(self, method, times):
+        self.calls = []
+        self._method, self._times = method, times
+
+    def _called(self, method):
+        self.calls.append(method)
+        for _ in range(self._times * (method == self._method)):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def after_create_session(self, session, coord):
+        self._called("after_create_session")
+
+    def after_run(self, run_context, run_values):
+        self._called("after_run")
+
+    def end(self, session):
+        self._called("end")
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path, before, caplog):
+    estimator = make_estimator(tmp_path)
+    press = Press("after_run", 2)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.train(train_input_fn, hooks=[press], max_steps=STEPS)
+    assert press.calls == ["after_create_session", "after_run"]
+    assert estimator.latest_checkpoint().endswith("-0")
+    assert any("steps since the last checkpoint are lost" in m for m in caplog.messages)
+    assert signal.getsignal(signal.SIGINT) == before[signal.SIGINT]
+
+
+def test_ctrl_c_before_the_first_step_ends_at_once(tmp_path, before):
+    press = Press("after_create_session", 1)
+    with pytest.raises(KeyboardInterrupt):
+        make_estimator(tmp_path).train(train_input_fn, hooks=[press], max_steps=STEPS)
+    assert press.calls == ["after_create_session"]
+    assert signal.getsignal(signal.SIGINT) == before[signal.SIGINT]
+
+
+def test_a_handler_of_the_script_keeps_ctrl_c(tmp_path):
+    seen = []
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    estimator = make_estimator(tmp_path)
+    estimator.train(train_input_fn, hooks=[Press("after_run", 1)], steps=3)
+    assert seen == [signal.SIGINT] * 3
+    assert estimator.get_variable_value("global_step") == 3
+
+
+def test_the_handler_of_before_is_called_with_the_checkpoint_there(tmp_path):
     estimator = make_estimator(tmp_path)
     seen = []
 
@@ -131,7 +195,7 @@ def test_the_handler_of_before_is_called_with_the_checkpoint_there(tmp_path, han
     assert signal.getsignal(signal.SIGTERM) == mine
 
 
-def test_a_handler_that_a_hook_sets_wins(tmp_path, handler):
+def test_a_handler_that_a_hook_sets_wins(tmp_path):
     seen = []
 
     class Own(tf.train.SessionRunHook):
@@ -153,7 +217,7 @@ def test_a_handler_that_a_hook_sets_wins(tmp_path, handler):
     assert signal.getsignal(signal.SIGTERM) == mine
 
 
-def test_an_ignored_signal_stays_ignored(tmp_path, handler):
+def test_an_ignored_signal_stays_ignored(tmp_path):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     estimator = make_estimator(tmp_path)
     os.kill(os.getpid(), signal.SIGTERM)

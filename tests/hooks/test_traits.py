@@ -13,7 +13,7 @@ from tpu_estimator_compat.hooks.early_stopping import (
     StopWithChiefHook,
 )
 from tpu_estimator_compat.hooks.nan import LossNanHook
-from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
+from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.hooks.progress_bar import ProgressBarHook
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.hooks.traits import EVERY_STEP, NEVER, Demand
@@ -50,7 +50,6 @@ KNOWN = {
     LossNanHook: (lambda d: LossNanHook("x"), None),
     ProgressBarHook: (lambda d: ProgressBarHook("x", 1, None, None), None),
     SaverHook: (lambda d: SaverHook("", save_steps=10), 7),
-    StandingStepHook: (lambda d: StandingStepHook(), None),
     StopAtCheckpointStepHook: (lambda d: StopAtCheckpointStepHook(lambda: 0, 100), 77),
     # It looks at the step before the run: at 30, when 31 are made.
     StopOnPredicateHook: (lambda d: StopOnPredicateHook(bool, None, 10), 8),
@@ -374,7 +373,7 @@ def test_a_turn_without_the_timer_is_due_at_every_step():
 
 
 @pytest.mark.parametrize("steps", [5, None])
-@pytest.mark.parametrize("base", [tf.train.SessionRunHook, StandingStepHook])
+@pytest.mark.parametrize("base", [tf.train.SessionRunHook, StopWithChiefHook])
 def test_a_hooks_own_word_counts_first(base, steps):
     hook = base()
     hook.steps_until_control = lambda global_step: steps and steps * global_step

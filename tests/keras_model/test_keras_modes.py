@@ -8,6 +8,8 @@ from support.legacy_models import examples, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 
+from .fitting import dataset
+
 
 def test_predict_and_call(estimator):
     estimator.train(train_input_fn, steps=6)
@@ -64,3 +66,12 @@ def test_predict_takes_what_is_sparse_or_ragged(tmp_path, strategy, kind):
     model = tpu.TPUEstimator(model_fn, config=config, params={}, train_batch_size=2).keras_model()
     found = model.predict(data, verbose=0)
     np.testing.assert_allclose(found["sum"], [sum(row) for row in rows])
+
+
+def test_predictions_of_data_with_and_without_labels_are_the_same(estimator):
+    model = estimator.keras_model()
+    pairs = model.predict(dataset(), verbose=0)
+    alone = model.predict(dataset().map(lambda x, y: x), verbose=0)
+    assert pairs.keys() == alone.keys()
+    for name, value in pairs.items():
+        np.testing.assert_array_equal(value, alone[name])

@@ -1,7 +1,9 @@
 """Calls of several steps end where an epoch, an evaluation or a validation does."""
 
 import itertools
+import re
 
+import keras
 import pytest
 
 from .fitting import dataset
@@ -32,3 +34,28 @@ def test_validation_has_steps_of_its_own(estimator):
         expected = model.evaluate(data, steps=steps, return_dict=True, verbose=0)
         assert history.history["val_loss"][-1] == pytest.approx(expected["loss"], rel=1e-6)
         assert history.history["val_accuracy"][-1] == pytest.approx(expected["accuracy"], rel=1e-6)
+
+
+def bar_ends(text):
+    """The numbers of steps that lines of progress show, and of how many."""
+    return re.findall(r"(\d+)/(\w+)", re.sub(r"\x1b\[[0-9;]*m", "", text))
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("known", [True, False])
+def test_the_line_of_progress_counts_the_steps_that_are_made(estimator, capsys, known):
+    """A call has three steps, the data four batches."""
+    model = estimator.keras_model()
+    data = dataset() if known else dataset().filter(lambda x, y: True)
+    total = "4" if known else "Unknown"
+    model.fit(data, verbose=1)
+    model.evaluate(data, verbose=1)
+    model.predict(data.map(lambda x, y: x), verbose=1)
+    shown = bar_ends(capsys.readouterr().out)
+    assert {of for _, of in shown} <= {total, "4"}
+    assert {int(made) for made, _ in shown} <= {1, 3, 4}
+    assert [made for made, _ in shown].count("4") >= 3
+    model.fit(data, verbose=0)
+    model.fit(data, callbacks=[keras.callbacks.ProgbarLogger()], verbose=1)
+    model.fit(data, verbose=2)
+    assert bar_ends(capsys.readouterr().out)[-1] == ("4", "4")

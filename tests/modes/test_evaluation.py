@@ -109,3 +109,21 @@ def test_evaluation_does_not_touch_the_model(tmp_path):
         train_input_fn, steps=2
     )
     np.testing.assert_array_equal(before, estimator.get_variable_value("hidden"))
+
+
+def every_4():
+    return [tf.train.LoggingTensorHook(["first_weights"], every_n_iter=4)]
+
+
+@pytest.mark.parametrize("hooks", [list, every_4])
+@pytest.mark.parametrize(("steps", "told"), [(9, True), (7, False), (5, False)])
+def test_data_that_ends_before_the_steps_is_told(tmp_path, caplog, hooks, steps, told):
+    def model_fn(features, labels, mode, params):
+        spec = make_model_fn()(features, labels, mode, params)
+        tf.identity(tf.trainable_variables()[0], name="first_weights")
+        return spec
+
+    estimator = make_estimator(tmp_path, model_fn, eval_batch_size=16)
+    estimator.evaluate(finite_input_fn(16 * 7), steps=steps, hooks=hooks())
+    found = [m for m in caplog.messages if "The data ended at step 7 of 9 of the evaluation" in m]
+    assert len(found) == told

@@ -2,6 +2,7 @@
 
 from tpu_estimator_compat.checkpoint.state import (
     check_available,
+    check_writable,
     global_step_in,
     latest,
     read_variables,
@@ -10,6 +11,7 @@ from tpu_estimator_compat.checkpoint.state import (
 
 __all__ = [
     "check_available",
+    "check_writable",
     "global_step_in",
     "latest",
     "read_variables",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import tensorflow as tf
+
+from tpu_estimator_compat.checkpoint.state import candidates
+from tpu_estimator_compat.runtime import op_errors
 
 _SHOWN = 10
 # What files that are missing, cut short or overwritten end in. Others, such as a file system that
@@ -77,7 +81,7 @@ def _unreadable(error: tf.errors.OpError, path: str) -> tf.errors.DataLossError:
     return tf.errors.DataLossError(
         error.node_def,
         error.op,
-        f"Could not read checkpoint {path}: {error.message}\n{_what_happened(path)}",
+        f"Could not read checkpoint {path}: {op_errors.words(error)}.\n{_what_happened(path)}",
     )
 
 
@@ -91,6 +95,11 @@ def _what_happened(path: str) -> str:
         return (
             "It is a directory. Pass the checkpoint in it, which tf.train.latest_checkpoint(...) "
             "names."
+        )
+    if len(candidates(os.path.dirname(path))) < 2:
+        return (
+            "It may be damaged or half written, and there is no older one beside it. Put a copy of "
+            "it there, or take another model_dir to begin anew."
         )
     return (
         "It may be damaged or half written. Name an older one in the file `checkpoint` beside it, "

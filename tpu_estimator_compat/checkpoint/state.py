@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -78,6 +79,25 @@ def check_available(model_dir: str | None) -> None:
     """Raises ValueError where `model_dir` holds no checkpoint."""
     if not latest(model_dir):
         raise ValueError(f"Could not find trained model in model_dir: {model_dir}.")
+
+
+def check_writable(model_dir: str) -> None:
+    """Raises where files cannot be written to `model_dir`, so far as that can be seen before.
+
+    Raises:
+      tf.errors.FailedPreconditionError: something on its path is no directory.
+      tf.errors.PermissionDeniedError: this process may not write there.
+    """
+    if "://" in model_dir:
+        return
+    there = os.path.abspath(model_dir)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    advice = f"Training cannot write to model_dir={model_dir!r}. Give a directory that it can make."
+    if not os.path.isdir(there):
+        raise tf.errors.FailedPreconditionError(None, None, f"{there} is not a directory. {advice}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise tf.errors.PermissionDeniedError(None, None, f"{there}: no permission. {advice}")
 
 
 def restore_newest(

@@ -311,6 +311,7 @@ class Estimator(Exporting):
             warm_start=self._warm_start_settings,
             steps_per_execution=loop.value if loop and loop.unit == "count" else 1,
             train_spec=self._train_spec,
+            export=self._export_live,
         )
 
     # Subclasses, and scripts with graphs of their own, call the original's names of these.

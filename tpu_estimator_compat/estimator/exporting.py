@@ -13,7 +13,7 @@ from tensorflow.python.util import deprecation
 from tpu_estimator_compat.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.estimator.plain_rules import PlainRules
-from tpu_estimator_compat.export import saved_model
+from tpu_estimator_compat.export import directories, receivers, saved_model
 from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 
@@ -139,6 +139,23 @@ class Exporting:
             checkpoint_path,
             strip_default_attrs,
         )
+
+    def _export_live(self, path: str, spec: Any, save: Callable[[str], str]) -> None:
+        """Writes the SavedModel of a live model at `path`.
+
+        Args:
+          path: where it goes, in place of one that is there.
+          spec: the features: a `tf.TypeSpec`, or a dict of those.
+          save: writes a checkpoint of the model to a directory; returns its path.
+        """
+        check_path(path, "filepath")
+        with directories.replacing(os.fspath(path)) as base:
+            values = f"{base}/values"
+            tf.io.gfile.makedirs(values)
+            checkpoint = save(values)
+            self.export_saved_model(
+                base, lambda: receivers.receiver_of(spec), checkpoint_path=checkpoint
+            )
 
     def _export(
         self,

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.estimator import tracebacks
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a session begins anew after these
@@ -31,15 +33,23 @@ def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
 
             @functools.wraps(method)
             def marked(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-                with _marking(self, source, times):
-                    yield from method(self, *args, **kwargs)
+                try:
+                    with _marking(self, source, times):
+                        yield from method(self, *args, **kwargs)
+                except BaseException as error:
+                    tracebacks.shorten(error)
+                    raise
 
         else:
 
             @functools.wraps(method)
             def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
-                with _marking(self, source, times):
-                    return method(self, *args, **kwargs)
+                try:
+                    with _marking(self, source, times):
+                        return method(self, *args, **kwargs)
+                except BaseException as error:
+                    tracebacks.shorten(error)
+                    raise
 
         return marked
 

@@ -60,6 +60,42 @@ def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory
         raise
 
 
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """A directory beside `path`, in which a SavedModel is exported that then becomes `path`.
+
+    Args:
+      path: where the SavedModel goes, in place of one that is there.
+
+    Yields:
+      The directory. It is removed afterwards.
+
+    Raises:
+      FileExistsError: something else than a SavedModel is there.
+      tf.errors.OpError: nothing can be written there.
+    """
+    there = tf.io.gfile.exists(path)
+    if there and not (tf.io.gfile.glob(f"{path}/saved_model.pb*") or _is_empty(path)):
+        raise FileExistsError(
+            f"Cannot export to {path!r}: something else than a SavedModel is there. Give another "
+            "path, or remove it."
+        )
+    beside = f"{path.rstrip('/')}.unfinished"
+    try:
+        yield beside
+        [exported] = tf.io.gfile.glob(f"{beside}/[0-9]*")
+        if there:
+            tf.io.gfile.rmtree(path)
+        tf.io.gfile.rename(exported, path)
+    finally:
+        with contextlib.suppress(tf.errors.OpError):
+            tf.io.gfile.rmtree(beside)
+
+
+def _is_empty(path: str) -> bool:
+    return tf.io.gfile.isdir(path) and not tf.io.gfile.listdir(path)
+
+
 def _claim(base: str | bytes) -> ExportDirectory:
     for _ in range(MAX_DIRECTORY_CREATION_ATTEMPTS):
         final = get_timestamped_export_dir(base)

@@ -14,6 +14,8 @@ from tensorflow.python.saved_model.model_utils.export_utils import (
     SINGLE_RECEIVER_DEFAULT_NAME,
 )
 
+from tpu_estimator_compat.program.capture import placeholders
+
 Tensors = Any
 """A tensor (dense, sparse or ragged), or a dict of them."""
 
@@ -208,6 +210,27 @@ def build_raw_serving_input_receiver_fn(
         return ServingInputReceiver(fed, fed)
 
     return serving_input_receiver_fn
+
+
+def receiver_of(spec: Any) -> ServingInputReceiver | TensorServingInputReceiver:
+    """A receiver of features that are fed as they are.
+
+    Args:
+      spec: their `tf.TypeSpec`, or a dict of those.
+
+    Raises:
+      ValueError: they are another structure, which a signature cannot name.
+    """
+    named = spec if isinstance(spec, dict) else {"": spec}
+    if not all(isinstance(each, tf.TypeSpec) for each in named.values()):
+        raise ValueError(
+            f"The features are {spec}. A signature has tensors by name: export_saved_model of the "
+            "estimator takes a serving_input_receiver_fn that makes such features of tensors."
+        )
+    with tf.name_scope("receiver"):
+        features = placeholders(spec).structure
+    make = ServingInputReceiver if isinstance(spec, dict) else TensorServingInputReceiver
+    return make(features, features)
 
 
 def build_parsing_serving_input_receiver_fn(

@@ -1,7 +1,22 @@
 """The estimator's own watch over the loss."""
 
+from typing import Any
+
 import tensorflow as tf
 
 
 class LossNanHook(tf.compat.v1.train.NanTensorHook):
     """Raises at a NaN in the loss, at which the inner loop ends by itself."""
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Raises; a note says at which step, and where training can go on."""
+        try:
+            super().after_run(run_context, run_values)
+        except tf.compat.v1.train.NanLossDuringTrainingError as error:
+            error.add_note(
+                f"The loss of step {run_context.session.global_step()} is NaN. A checkpoint of "
+                "that step has what came of it: go on from one before. Lower the learning rate, "
+                "clip gradients, or find the first NaN with tf.debugging.check_numerics in "
+                "model_fn."
+            )
+            raise

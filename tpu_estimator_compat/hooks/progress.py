@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.core.framework import summary_pb2
@@ -42,29 +40,3 @@ class ExamplesPerSecondHook(tf.compat.v1.train.StepCounterHook):
         if self._summary_writer is not None:
             scalar = summary_pb2.Summary.Value(tag=tag, simple_value=value)
             self._summary_writer.add_summary(summary_pb2.Summary(value=[scalar]), global_step)
-
-
-class StandingStepHook(tf.compat.v1.train.SessionRunHook):
-    """Warns, once, where steps do not raise the global step: a limit on it is never reached.
-
-    For trainings without an `ExamplesPerSecondHook`, which warns by itself.
-    """
-
-    def __init__(self) -> None:
-        self._last: int | None = None
-        self._warned = False
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        del run_values
-        step = run_context.session.global_step()
-        if step == self._last and not self._warned:
-            self._warned = True
-            logging.warning(
-                "It seems that global step (tf.train.get_global_step) has not been increased. "
-                "Current value (could be stable): %s vs previous value: %s. You could increase the "
-                "global step by passing tf.train.get_global_step() to Optimizer.apply_gradients or "
-                "Optimizer.minimize.",
-                step,
-                self._last,
-            )
-        self._last = step

@@ -24,7 +24,7 @@ from tpu_estimator_compat.hooks.early_stopping import (
     StopWithChiefHook,
 )
 from tpu_estimator_compat.hooks.nan import LossNanHook
-from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
+from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.hooks.progress_bar import ProgressBarHook
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.spec import HostCallHook
@@ -242,7 +242,6 @@ _ROWS: dict[type, HookTraits] = {
     LossNanHook: _own(_never),
     ProgressBarHook: _own(_never),
     SaverHook: _own(_timed, saves_checkpoints=True, writes_in_background=True),
-    StandingStepHook: _own(_never),
     StopAtCheckpointStepHook: _row(_last_step),
     StopOnPredicateHook: _own(_after_step),
     StopWithChiefHook: _own(_never),

@@ -18,7 +18,10 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store
+from tpu_estimator_compat.inputs import feature_keys
+from tpu_estimator_compat.keras_model import elements
+from tpu_estimator_compat.modes import first_values
+from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store, split_element
 from tpu_estimator_compat.modes.plans import ModelStep, model_step
 from tpu_estimator_compat.modes.training import (
     add_default_saver,
@@ -162,6 +165,15 @@ class KerasModes:
         self._modes[mode] = built
         return built
 
+    def renew(self, mode: str) -> None:
+        """Makes the steps of `mode` anew, whose graph has changed."""
+        built = self._modes[mode]
+        built.runner.finish_host_calls()
+        built.runner.close()
+        with built.run.in_graph():
+            runner = self._runner(built.run, built.step.plan)
+        self._modes[mode] = dataclasses.replace(built, runner=runner)
+
     def _runner(self, run: CapturedMode, plan: StepPlan) -> ElementRunner:
         def interrupted() -> bool:
             return self._interrupted()
@@ -195,6 +207,8 @@ class KerasModes:
 
             path = restore_newest(restore, path, self._config.model_dir)
         elif new:
+            if built.run.mode != ModeKeys.TRAIN and len(new) == len(variables):
+                first_values.warn(built.run, built.scaffold)
             session.run([v.initializer for v in new])
             if built.scaffold.init_fn and len(new) == len(variables):
                 built.scaffold.init_fn(session)
@@ -252,18 +266,33 @@ class KerasModes:
             )
         return self._checkpoint
 
+    def save_to(self, directory: str) -> str:
+        """Writes a checkpoint of the values of now to `directory`; returns its path."""
+        order = (ModeKeys.PREDICT, ModeKeys.TRAIN, ModeKeys.EVAL)
+        mode = next(self._modes[each] for each in order if each in self._modes)
+        with mode.run.in_graph():
+            path: str = mode.scaffold.saver.save(
+                mode.session, f"{directory}/model.ckpt", write_meta_graph=False, write_state=False
+            )
+        return path
+
+    def features_spec(self) -> Any:
+        """The features of a batch of any size: structure of `tf.TypeSpec`s."""
+        mode = next(iter(self._modes.values()))
+        return feature_keys.original(elements.any_batch(split_element(mode.element_spec)[0]))
+
     def predict(self, batches: Sequence[Any], build: Build) -> Any:
         """Predictions for a few elements, concatenated; captures PREDICT on first use."""
-        elements = [plain_element(batch) for batch in batches]
+        features = [split_element(plain_element(batch))[0] for batch in batches]
         if ModeKeys.PREDICT not in self._modes:
-            spec = tf.nest.map_structure(_spec_of, elements[0])
+            spec = tf.nest.map_structure(elements.spec_of, features[0])
             if not self._topology.compiles:
-                spec = _any_batch(spec)
+                spec = elements.any_batch(spec)
             elif self._per_batch > 1:
-                spec = _shares(spec, self._per_batch)
+                spec = elements.shares_of(spec, self._per_batch)
             build(ModeKeys.PREDICT, spec)
             self._predict_function = self._modes[ModeKeys.PREDICT].runner.element_function()
-        outputs = [self._predict_element(element) for element in elements]
+        outputs = [self._predict_element(each) for each in features]
         flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
         return self._modes[ModeKeys.PREDICT].packed(flat)
 
@@ -283,7 +312,8 @@ class KerasModes:
         with tf.device("/cpu:0"):
             whole = [tf.concat(of_all, axis=0) for of_all in parts]
             [rows] = {int(tf.shape(t)[0]) for t in whole}
-            full = [_filled(t, share, strategy) for t, share in zip(whole, shares, strict=True)]
+            shared = zip(whole, shares, strict=True)
+            full = [elements.filled(t, share, strategy) for t, share in shared]
         element = tf.nest.pack_sequence_as(element, full)
         return [output[:rows] for output in self._predict_function(element)]
 
@@ -298,79 +328,3 @@ class KerasModes:
         return tf.nest.map_structure(
             lambda t: t[: tf.shape(t)[0] // replicas], self.predict([features], build)
         )
-
-
-def as_iterator(iterator: Any) -> Any:
-    """A tf.data iterator for what Keras passes: its own, or a generator of one batch."""
-    if isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
-        return iterator
-    element = tf.nest.map_structure(tf.convert_to_tensor, plain_element(next(iterator)))
-    return iter(tf.data.Dataset.from_tensors(element))
-
-
-def replica_spec(iterator: Any, replicas: int) -> Any:
-    """What one replica is fed by a tf.data or distributed iterator.
-
-    Args:
-      iterator: gives the elements.
-      replicas: how many share an element, besides those that a distributed iterator deals it to.
-
-    Raises:
-      ValueError: they cannot share its rows.
-    """
-    spec = tf.nest.map_structure(
-        lambda s: s._value_specs[0] if hasattr(s, "_value_specs") else s, iterator.element_spec
-    )
-    return _shares(plain_element(spec), replicas)
-
-
-def _shares(spec: Any, replicas: int) -> Any:
-    def share(of_all: tf.TypeSpec) -> tf.TensorSpec:
-        if not isinstance(of_all, tf.TensorSpec):
-            raise NotImplementedError(
-                f"{replicas} replicas on JAX's devices cannot share a batch with {of_all}. Give "
-                "dense tensors to fit, evaluate and predict, train with the estimator, or set "
-                "TPUConfig(num_shards=1)."
-            )
-        rows = of_all.shape[0] if of_all.shape.rank else None
-        if rows is None:
-            return of_all  # refused where static shapes are demanded
-        if rows % replicas:
-            raise ValueError(
-                f"A batch of {rows} rows cannot be shared by {replicas} replicas. Batch by a "
-                f"multiple of {replicas}, with drop_remainder=True."
-            )
-        return tf.TensorSpec([rows // replicas, *of_all.shape[1:]], of_all.dtype)
-
-    return spec if replicas == 1 else tf.nest.map_structure(share, spec)
-
-
-def _spec_of(value: Any) -> tf.TypeSpec:
-    if isinstance(value, tf.distribute.DistributedValues):
-        value = value.values[0]
-    return tf.type_spec_from_value(value)
-
-
-def _filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> Any:
-    """`tensor` with its last row repeated, dealt to the replicas in shares of so many rows."""
-    rows = tf.minimum(tf.range(share * strategy.num_replicas_in_sync), tf.shape(tensor)[0] - 1)
-    parts = tf.split(tf.gather(tensor, rows), strategy.num_replicas_in_sync)
-    if len(parts) == 1:  # TensorFlow's own strategy cannot deal where its version 2 is disabled
-        return parts[0]
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: parts[context.replica_id_in_sync_group]
-    )
-
-
-def _any_batch(spec: Any) -> Any:
-    """The spec of batches of any number of rows; where they are sparse, of any width, too."""
-
-    def of_any(one: tf.TypeSpec) -> tf.TypeSpec:
-        if isinstance(one, tf.SparseTensorSpec):
-            return tf.SparseTensorSpec([None] * one.shape.rank, one.dtype)
-        if isinstance(one, tf.RaggedTensorSpec):
-            shape = [None, *one.shape[1:]]
-            return tf.RaggedTensorSpec(shape, one.dtype, one.ragged_rank, one.row_splits_dtype)
-        return tf.TensorSpec([None, *one.shape[1:]], one.dtype) if one.shape.rank else one
-
-    return tf.nest.map_structure(of_any, spec)

@@ -18,11 +18,13 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.arguments import as_list
 from tpu_estimator_compat.config import RunConfig, check_positive_integer
 from tpu_estimator_compat.hooks.preemption import Preemption, PreemptionCallback
-from tpu_estimator_compat.keras_model import keras_modes, variable_table
+from tpu_estimator_compat.keras_model import elements, keras_modes, optimizer_view
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
-from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps
+from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps, StepBar
+from tpu_estimator_compat.keras_model.saving import Export, SavedVariables
+from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
@@ -30,7 +32,7 @@ from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
 from tpu_estimator_compat.topology import Topology
 
 
-class ModelFnModel(keras.Model):
+class ModelFnModel(SavedVariables):
     """A model whose steps are those of a legacy model_fn.
 
     Not made by users: `Estimator.keras_model()` returns one. Its variables are adopted from the
@@ -44,6 +46,7 @@ class ModelFnModel(keras.Model):
       warm_start: where first values come from if there is no checkpoint.
       steps_per_execution: steps of one call of the train and test functions.
       train_spec: the signature of training data, if it is known already.
+      export: writes a SavedModel.
     """
 
     def __init__(
@@ -55,10 +58,12 @@ class ModelFnModel(keras.Model):
         warm_start: WarmStartSettings | None,
         steps_per_execution: int,
         train_spec: Any,
+        export: Export,
     ):
         with topology.strategy.scope():
             super().__init__(name="model_fn_model")
         self._live = KerasModes(capture, topology, config, warm_start)
+        self._export = export
         self._alone = topology.workers is None
         self._fed_hosts = len(topology.hosts)
         self._per_batch = topology.replicas_per_element or 1
@@ -71,6 +76,8 @@ class ModelFnModel(keras.Model):
         self._loss = keras.metrics.Mean(name="loss")
         self._eval_metrics: dict[str, GraphMetric] = {}
         self._adopted: set[str] = set()
+        self._fits = False
+        self._optimizer_view = optimizer_view.view(self._live)
         self._nan_step: int | None = None  # of the last `fit`
         self.built = True
         self.compile(steps_per_execution=steps_per_execution)
@@ -103,8 +110,29 @@ class ModelFnModel(keras.Model):
         """The mean loss, and every metric of the model_fn once it has been evaluated."""
         return [self._loss, *self._eval_metrics.values()]
 
+    @property
+    def optimizer(self) -> optimizer_view.UnknownRate:
+        """model_fn's optimizer: its `learning_rate`, and the global step as `iterations`.
+
+        A rate that is assigned replaces that of model_fn from the next step on, in this model. No
+        checkpoint has it.
+        """
+        if not isinstance(self._optimizer_view, optimizer_view.OneRate):
+            self._optimizer_view = optimizer_view.view(self._live)
+        return self._optimizer_view
+
+    @optimizer.setter
+    def optimizer(self, none: None) -> None:
+        """Called by Keras' compile, which is given none."""
+
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Nothing to build: Keras would take a batch of the data for it."""
+        """Captures the training step, of which callbacks want to know, before `fit` calls them.
+
+        Keras would take a batch of the data for it.
+        """
+        if self._fits and ModeKeys.TRAIN not in self._live:
+            data = iterator._distributed_dataset
+            self._build_mode(ModeKeys.TRAIN, elements.replica_spec(data, self._per_batch))
 
     def call(self, features: Any, training: bool = False) -> Any:
         """Predictions for a batch of features.
@@ -165,104 +193,26 @@ class ModelFnModel(keras.Model):
     def make_predict_function(self, force: bool = False) -> Callable[[Sequence[Any]], Any]:
         """The function that `predict` calls for every few batches."""
         if self.predict_function is None or force:
-            self.predict_function = lambda batches: self._live.predict(batches, self._build_mode)
+            self.predict_function = self._predict_batches
         return self.predict_function
 
-    def save_own_variables(self, store: Any) -> None:
-        """Puts every variable in `store` by its TF1 name, with `:` for `/`; Keras calls this."""
-        for path, variable in self._variables_by_path().items():
-            store[_key(path)] = variable
-
-    def load_own_variables(self, store: Any) -> None:
-        """Takes the variables' values from `store`; Keras calls this.
-
-        Raises:
-          ValueError: a trainable variable is not in the file, or has another shape there, or there
-            are no variables yet.
-        """
-        variables = self._variables_by_path()
-        keys = set(store.keys())
-        missing = [path for path in variables if _key(path) not in keys]
-        trainable = {variable.path for variable in self.trainable_variables}
-        if lost := [path for path in missing if path in trainable]:
-            raise ValueError(
-                f"The weights file has no values for {lost}. It has "
-                f"{sorted(key.replace(':', '/') for key in keys)}."
-            )
-        if missing:
-            logging.warning("Not in the weights file, and left as they are: %s", missing)
-        for path, variable in variables.items():
-            if path not in missing:
-                variable.assign(store[_key(path)])
-
-    def summary(
-        self,
-        line_length: int | None = None,
-        positions: Any = None,
-        print_fn: Callable[[str], Any] | None = None,
-        expand_nested: bool = False,
-        show_trainable: bool = False,
-        layer_range: Any = None,
-    ) -> None:
-        """Prints the variables by scope, with shapes and counts; there are no layers to show.
-
-        Args:
-          line_length: width; None for as wide as the names are.
-          positions: as for `keras.Model.summary`; without effect here.
-          print_fn: takes the whole text; None prints it.
-          expand_nested: without effect: every scope is shown.
-          show_trainable: whether to say of each variable if it is trained.
-          layer_range: without effect.
-        """
-        del positions, expand_nested, layer_range
-        variables = [v for v in self.variables if isinstance(v, AdoptedVariable)]
-        text = variable_table.as_text(
-            self.name, variables, width=line_length, show_trainable=show_trainable
-        )
-        (print_fn or print)(text)
-
-    def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Saves as `keras.Model.save_weights` does.
-
-        Raises:
-          ValueError: there are no variables yet.
-        """
-        self._variables_by_path()  # Keras would leave an empty file
-        super().save_weights(*args, **kwargs)
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Not supported; raises NotImplementedError, which says what to use."""
-        del args, kwargs
-        raise NotImplementedError(_NOT_SAVED.format("save()"))
-
-    def export(self, *args: Any, **kwargs: Any) -> None:
-        """Not supported; raises NotImplementedError, which says what to use."""
-        del args, kwargs
-        raise NotImplementedError(_NOT_SAVED.format("export()"))
-
-    def get_config(self) -> dict[str, Any]:
-        """Not supported; raises NotImplementedError, which says what to use."""
-        raise NotImplementedError(_NOT_SAVED.format("get_config(), which cloning and saving need,"))
-
-    def _variables_by_path(self) -> dict[str, AdoptedVariable]:
-        found = {v.path: v for v in self.variables if isinstance(v, AdoptedVariable)}
-        if not found:
-            raise ValueError(
-                "This model has no variables yet. Make it with keras_model(input_fn), or let it "
-                "see data first, by predict or fit."
-            )
-        return found
+    def _predict_batches(self, batches: Sequence[Any]) -> Any:
+        predictions = self._live.predict(batches, self._build_mode)
+        self._remaining.made(len(batches))
+        return predictions
 
     def _looping_function(self, mode: str) -> Callable[[Any], dict[str, Any]]:
         def function(iterator: Any) -> dict[str, Any]:
-            iterator = keras_modes.as_iterator(iterator)
+            iterator = elements.as_iterator(iterator)
             if mode not in self._live:
-                spec = keras_modes.replica_spec(iterator, self._per_batch)
+                spec = elements.replica_spec(iterator, self._per_batch)
                 self._build_mode(mode, spec)
             steps = self._remaining.within(self.steps_per_execution)
             runner = self._live[mode].runner
             runner.begin_loop()
-            result = runner.run(iterator, steps)
+            with sources.named_in_errors(runner.plan.graph):
+                result = runner.run(iterator, steps)
+            self._remaining.made(result.steps)
             runner.finish_host_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
@@ -275,13 +225,15 @@ class ModelFnModel(keras.Model):
         return function
 
     @contextlib.contextmanager
-    def _counted(self) -> Iterator[RemainingSteps]:
+    def _counted(self, fits: bool = False) -> Iterator[RemainingSteps]:
         """Within, calls of many steps go by the callback that it gives."""
         before, self._remaining = self._remaining, RemainingSteps()
+        self._fits = fits
         try:
             yield self._remaining
         finally:
             self._remaining = before
+            self._fits = False
 
     def _stop_at_nan(self, step: int) -> None:
         """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and says at which step."""
@@ -302,8 +254,8 @@ class ModelFnModel(keras.Model):
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
 
-        SIGTERM ends it as it ends `Estimator.train`: after the step at hand, with a checkpoint. A
-        NaN loss ends it, too, after its step, and no checkpoint is written.
+        SIGTERM and Ctrl-C end it as they end `Estimator.train`: after the step at hand, with a
+        checkpoint. A NaN loss ends it, too, after its step, and no checkpoint is written.
 
         Args:
           *args: as for `keras.Model.fit`; the data gives features, or (features, labels).
@@ -321,9 +273,12 @@ class ModelFnModel(keras.Model):
         self._live.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:
-            with self._counted() as counter, self._live.ending_early(lambda: preemption.signalled):
-                own = [counter, PreemptionCallback(preemption)]
-                history = super().fit(*args, callbacks=_with(callbacks, own), **kwargs)
+            with (
+                self._counted(fits=True) as counter,
+                self._live.ending_early(preemption.interrupted),
+            ):
+                callbacks = _with(callbacks, counter, PreemptionCallback(preemption))
+                history = super().fit(*args, callbacks=callbacks, **kwargs)
             self._live.flush()
             if self._nan_step is not None:
                 logging.error(
@@ -346,11 +301,13 @@ class ModelFnModel(keras.Model):
         _check_data("evaluate", args, kwargs)
         self._live.follow_checkpoint()
         with self._counted() as counter:
-            results = super().evaluate(*args, callbacks=_with(callbacks, [counter]), **kwargs)
+            results = super().evaluate(*args, callbacks=_with(callbacks, counter), **kwargs)
         self._live.flush()
         return results
 
-    def predict(self, *args: Any, **kwargs: Any) -> np.ndarray | dict[str, np.ndarray]:
+    def predict(
+        self, *args: Any, callbacks: Any = None, **kwargs: Any
+    ) -> np.ndarray | dict[str, np.ndarray]:
         """Predicts as `keras.Model.predict` does.
 
         Raises:
@@ -365,28 +322,17 @@ class ModelFnModel(keras.Model):
             )
         _check_data("predict", args, kwargs)
         self._live.follow_checkpoint()
-        return super().predict(*args, **kwargs)
-
-
-_NOT_SAVED = (
-    "{} does not work for this model: it is made of a model_fn, which is code and has no "
-    "configuration. For serving, write a SavedModel with estimator.export_saved_model(directory, "
-    "serving_input_receiver_fn). To go on later, save_weights('name.weights.h5') keeps the "
-    "variables; and fit() ends with a checkpoint in model_dir."
-)
-
-
-def _key(path: str) -> str:
-    """A variable's name in a weights file, where `/` makes groups; TF1 names have no `:`."""
-    return path.replace("/", ":")
+        with self._counted() as counter:
+            return super().predict(*args, callbacks=_with(callbacks, counter), **kwargs)
 
 
 _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"})
 
 
-def _with(callbacks: Any, own: Sequence[keras.callbacks.Callback]) -> Any:
+def _with(callbacks: Any, counter: RemainingSteps, *own: keras.callbacks.Callback) -> Any:
+    """A user's callbacks, with `counter`, others of this package, and a line of progress."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
-        for callback in own:
+        for callback in (counter, *own):
             callbacks.append(callback)
         return callbacks
     if isinstance(callbacks, keras.callbacks.Callback):
@@ -398,7 +344,8 @@ def _with(callbacks: Any, own: Sequence[keras.callbacks.Callback]) -> Any:
                 f"callbacks must be keras.callbacks.Callback, given: {callback!r}. Session hooks "
                 "are for the estimator's own train, evaluate and predict."
             )
-    return [*own, *given]
+    bars = [each for each in given if isinstance(each, keras.callbacks.ProgbarLogger)]
+    return [counter, *own, *given, *([] if bars else [StepBar(counter)])]
 
 
 def _check_data(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

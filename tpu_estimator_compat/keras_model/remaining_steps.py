@@ -1,4 +1,4 @@
-"""How many steps an epoch, an evaluation or a validation has left."""
+"""How many steps an epoch, an evaluation or a prediction has made, and how many are left."""
 
 from __future__ import annotations
 
@@ -8,16 +8,26 @@ import keras
 
 
 class RemainingSteps(keras.callbacks.Callback):
-    """Follows Keras' loops, so that no call of many steps overshoots."""
+    """Follows Keras' loops, so that no call of many steps overshoots.
+
+    Attributes:
+      last: the number of the last step that was made, from 0; None before that.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._left: int | None = None
+        self._first = 0
+        self.last: int | None = None
         self._of_validation: tuple[int | None] | None = None
 
     def within(self, steps: int) -> int:
         """How many of `steps` steps there are to make."""
         return steps if self._left is None else min(steps, self._left)
+
+    def made(self, steps: int) -> None:
+        """Says how many steps the call made whose beginning was the last."""
+        self.last = self._first + steps - 1
 
     def in_fit(self, steps: int | None) -> None:
         """Says how many steps validations have: the callbacks' `params` have those of training."""
@@ -33,6 +43,12 @@ class RemainingSteps(keras.callbacks.Callback):
 
     def _begin(self, steps: int | None, batch: int) -> None:
         self._left = None if steps is None else steps - batch
+        self._first = batch
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Looks at the prediction's steps."""
+        del logs
+        self._begin(self._given(), batch)
 
     def on_test_begin(self, logs: Any = None) -> None:
         """Forgets the epoch's steps."""
@@ -44,3 +60,18 @@ class RemainingSteps(keras.callbacks.Callback):
         del logs
         [steps] = self._of_validation or (self._given(),)
         self._begin(steps, batch)
+
+
+class StepBar(keras.callbacks.ProgbarLogger):
+    """Keras' line of progress, with the steps that were made: Keras counts whole calls of many.
+
+    Args:
+      counter: follows the same loops.
+    """
+
+    def __init__(self, counter: RemainingSteps) -> None:
+        super().__init__()
+        self._counter = counter
+
+    def _update_progbar(self, batch: int, logs: Any = None) -> None:
+        super()._update_progbar(batch if self._counter.last is None else self._counter.last, logs)

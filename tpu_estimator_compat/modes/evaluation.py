@@ -15,6 +15,7 @@ from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks
 from tpu_estimator_compat.hooks.evaluation_events import write_results
 from tpu_estimator_compat.inputs import DeployedInput
+from tpu_estimator_compat.modes import first_values
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.metrics import sum_over_replicas
 from tpu_estimator_compat.modes.plans import evaluation_plan
@@ -24,6 +25,7 @@ from tpu_estimator_compat.modes.training import (
 )
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.session_creator import StepSessionCreator, monitored_session
+from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -98,6 +100,8 @@ class Evaluation:
         logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         started = time.perf_counter()
         with self._run.in_graph():
+            if variables is None and not self._request.checkpoint_path:
+                first_values.warn(self._run, self.scaffold)
             scaffold = self._scaffold_with(variables)
             restored, results = self._loop(scaffold)
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
@@ -154,7 +158,19 @@ class Evaluation:
                 monitored.run(list(self._plan.targets))
                 session = monitored._tf_sess()
                 pacer.after_run(session.steps_last_run, session.global_step())
+        self._tell_of_data(creator.session)
         return creator.restored, final.values
+
+    def _tell_of_data(self, session: StepSession | None) -> None:
+        wanted = self._request.steps
+        if session and wanted and session.data_ended and session.steps_made < wanted:
+            logging.warning(
+                "The data ended at step %d of %d of the evaluation (steps=%d). The results are "
+                "those of the steps that were made.",
+                session.steps_made,
+                wanted,
+                wanted,
+            )
 
 
 class _Results(tf.compat.v1.train.SessionRunHook):

@@ -13,6 +13,7 @@ from tensorflow.python.ops import summary_ops_v2  # lists a graph's summary writ
 
 from tpu_estimator_compat.hooks import split_hooks
 from tpu_estimator_compat.inputs import DeployedInput
+from tpu_estimator_compat.modes import first_values
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import prediction_plan
 from tpu_estimator_compat.modes.training import writer_hooks
@@ -71,9 +72,12 @@ def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> 
             run.warm_start(request.warm_start)
         predictions = _wanted(run.spec.predictions, request.predict_keys)
         plan, fetches = prediction_plan(run, predictions)
+        scaffold = run.spec.make_scaffold()
+        if not request.checkpoint_path:
+            first_values.warn(run, scaffold)
         creator = StepSessionCreator(
             lambda: run.step_session(plan, feed),
-            run.spec.make_scaffold(),
+            scaffold,
             checkpoint_dir=request.fall_back_in if request.checkpoint_path else None,
             checkpoint_filename_with_path=request.checkpoint_path,
         )

@@ -16,14 +16,15 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.checkpoint import global_step_in, latest
+from tpu_estimator_compat.checkpoint import check_writable, global_step_in, latest
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks, traits
 from tpu_estimator_compat.hooks.nan import LossNanHook
 from tpu_estimator_compat.hooks.preemption import Preemption
-from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook, StandingStepHook
+from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.hooks.progress_bar import progress_bar
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
+from tpu_estimator_compat.hooks.step_limit import StepLimit
 from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import training_plan
@@ -74,6 +75,8 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
     """
     if run.config.save_input_state:
         feed = _resumable(run, feed)
+    if run.writes_files and run.config.model_dir:
+        check_writable(run.config.model_dir)
     with run.in_graph():
         _warm_start(run, request)
         scaffold = run.spec.make_scaffold()
@@ -88,7 +91,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
                 hooks,
                 request.loop,
                 reads_after_step=run.reads_after_step,
-                interrupted=lambda: preemption.signalled,
+                interrupted=preemption.interrupted,
             )
             creator = StepSessionCreator(
                 lambda: _new_session(run, plan, feed, cadence, hooks),
@@ -98,7 +101,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
                 restore_input=run.config.save_input_state,
             )
             pacer = Pacer(hooks, request.loop, cadence, run.tuning)
-            return _loop(plan, creator, [*hooks, preemption], pacer)
+            return _loop(run, request, plan, creator, [*hooks, preemption], pacer)
 
 
 def _new_session(
@@ -113,21 +116,34 @@ def _new_session(
     return run.step_session(plan, deployed, cadence)
 
 
-def _loop(plan: StepPlan, creator, hooks: Sequence[Hook], pacer: Pacer) -> np.generic | None:
+def _loop(
+    run: CapturedMode,
+    request: TrainRequest,
+    plan: StepPlan,
+    creator: StepSessionCreator,
+    hooks: Sequence[Hook],
+    pacer: Pacer,
+) -> np.generic | None:
     loss, fetches = None, [*plan.targets, plan.loss]
-    with _all_written(hooks):
+    with _all_written(run, hooks):
         with monitored_session(creator, hooks) as monitored:
+            first = monitored._tf_sess().global_step()
+            warns = run.config.log_step_count_steps is None
+            limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
             while not monitored.should_stop():
                 pacer.before_run(monitored._tf_sess().global_step())
                 loss = monitored.run(fetches)[-1]
                 session = monitored._tf_sess()
                 pacer.after_run(session.steps_last_run, session.global_step())
+                limit.after_run(session.steps_last_run, session.global_step())
             if creator.session is not None:
                 creator.session.finish_host_calls()
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
         )
+    elif creator.session and creator.session.data_ended:
+        limit.data_ended(creator.session.global_step())
     return loss
 
 
@@ -141,11 +157,18 @@ def _resumable(run: CapturedMode, feed: DeployedInput) -> DeployedInput:
 
 
 @contextlib.contextmanager
-def _all_written(hooks: Sequence[Hook]) -> Iterator[None]:
+def _all_written(run: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
     """Where training fails, finishes the checkpoint that is being written."""
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        folder, text = str(run.config.model_dir), str(error)
+        told = text.startswith("Could not ") or "Training cannot write" in text
+        if isinstance(error, tf.errors.OpError) and folder in text and not told:
+            error.add_note(
+                f"Training could not use a file of model_dir {folder}. See that the disk has room, "
+                "and that this process may write there."
+            )
         for hook in hooks:
             with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
                 traits.wait(hook)
@@ -303,8 +326,7 @@ def _log_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
 def _speed_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
     every, loop = run.config.log_step_count_steps, request.loop
     if every is None:
-        limited = request.steps is not None or request.max_steps is not None
-        return [StandingStepHook()] if limited else []
+        return []
     in_steps: dict[str, Any] = {"every_n_steps": every}
     if loop is not None and loop.unit == "seconds":
         in_steps = {"every_n_steps": None, "every_n_secs": loop.value}

@@ -154,10 +154,10 @@ def check_element(element: Structure, element_spec: Structure) -> None:
     """Raises ValueError, naming both, where `element` does not fit what was captured."""
     try:
         tf.nest.assert_same_structure(element_spec, element, expand_composites=True)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError):
         raise ValueError(
             f"The input has another structure than the one that model_fn was captured with.\n"
-            f"Captured: {element_spec}\nGiven: {element}\n{error}"
+            f"Captured: {element_spec}\nGiven: {element}"
         ) from None
     specs = tf.nest.flatten(element_spec, expand_composites=True)
     for spec, tensor in zip(specs, tf.nest.flatten(element, expand_composites=True), strict=True):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import tensorflow as tf
 
 Key = tuple[str, int]
 # Ops whose resource lives for one execution of a graph: their handle must not be kept.
 _PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
+_PLACE = "_place_in_creation_order"
 READERS = frozenset(
     {
         "ReadVariableOp",
@@ -103,4 +104,10 @@ def calls_functions(op: tf.Operation) -> bool:
 
 def in_creation_order(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
     """Sorted as the legacy code made them: a legal order of effects, made deterministic."""
-    return sorted(ops, key=lambda op: op._id)
+    return sorted(ops, key=lambda op: getattr(op, _PLACE, op._id))
+
+
+def place_first(ops: Sequence[tf.Operation]) -> None:
+    """Has `ops` count as created before all others of a graph, which may then depend on them."""
+    for place, op in enumerate(ops, start=-len(ops)):
+        setattr(op, _PLACE, place)

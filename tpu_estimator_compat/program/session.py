@@ -25,7 +25,7 @@ from tpu_estimator_compat.program.op_errors import with_lines
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.variables import VariableStore, components
-from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime import eager, functions, op_errors
 from tpu_estimator_compat.runtime.traces import Contents
 
 Names = tuple[str, ...]
@@ -160,7 +160,8 @@ def _explained(prefix: str) -> Iterator[None]:
             error.node_def,
             error.op,
             f"Could not write a checkpoint; those written before are intact. Wanted {prefix}: "
-            f"{error.message}",
+            f"{op_errors.words(error)}. See that the disk has room, and that this process may "
+            "write there; RunConfig(keep_checkpoint_max=...) keeps fewer checkpoints.",
         ) from None
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 import os
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
@@ -81,6 +83,20 @@ def _stack(op: tf.Operation) -> Any:
     while op._original_op is not None:
         op = op._original_op
     return op.traceback
+
+
+@contextlib.contextmanager
+def named_in_errors(graph: tf.Graph) -> Iterator[None]:
+    """Within, steps of `graph` are made: a note on their errors names the user's line at fault."""
+    try:
+        yield
+    except tf.errors.OutOfRangeError:  # the data has ended
+        raise
+    except tf.errors.OpError as error:
+        for name in re.findall(r"\{\{node ([^}]+)\}\}", error.message)[:1]:
+            if source := Sources(graph)[name]:
+                error.add_note(f"{name} was made at {source}, in {source.function}: {source.code}")
+        raise
 
 
 def function_graph(graph: tf.Graph, name: str) -> tf.Graph | None:

@@ -57,7 +57,8 @@ class Aside:
         try:
             return self._result(future)
         except KeyboardInterrupt:
-            _wait(future, _PATIENCE)
+            if not self._stopped():  # else it has been waited for
+                _wait(future, _PATIENCE)
             raise
         finally:
             if not future.done():

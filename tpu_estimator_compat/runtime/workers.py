@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ import tensorflow as tf
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.ops import collective_ops
 
-from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.runtime import eager, functions, op_errors
 
 # TensorFlow counts its own groups from 1.
 _REPLICAS_GROUP = 1 << 20
@@ -237,10 +238,14 @@ def isolated(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def lost(error: tf.errors.OpError, model_dir: str | None) -> MachineLostError:
     """The error to raise where an exchange broke down with `error`."""
+    words = op_errors.words(error)
+    found = re.search(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)", words)
+    which = f", task {found[2]} of {found[1]} in TF_CONFIG" if found else ""
+    saved = tf.train.latest_checkpoint(model_dir) if model_dir else None
     return MachineLostError(
-        "Another machine of the cluster failed or cannot be reached; no step can be made without "
-        "it. Start the script again on all machines: training goes on from the last checkpoint "
-        f"in {model_dir}. See the log of the machine that is named here: {error.message}"
+        f"Another machine of the cluster failed or cannot be reached{which}; no step can be made "
+        "without it. Look at its log, then start the script again on all machines: training goes "
+        f"on from {saved or f'the last checkpoint in {model_dir}'}. TensorFlow says: {words}"
     )
 
 

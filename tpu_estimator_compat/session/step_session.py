@@ -18,11 +18,13 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.checkpoint import input_state
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.result import LoopResult
+from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.program.op_errors import with_lines
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, as_numpy
 from tpu_estimator_compat.runtime.aside import Aside, StillBlockedError
+from tpu_estimator_compat.runtime.workers import State
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.session.step_fetches import StepFetches
@@ -44,6 +46,7 @@ class StepSession(GraphSession):
     Attributes:
       runner: the same.
       steps_last_run: how many steps the last `run` of the plan's targets made.
+      steps_made: how many steps all runs of them made.
       input_stands_at: the checkpoint whose input position this session's input was moved to, until
         a step takes an element.
     """
@@ -51,7 +54,7 @@ class StepSession(GraphSession):
     def __init__(self, runner: Runner, deployed: DeployedInput, cadence: Cadence):
         self.runner, self._plan = runner, runner.plan
         super().__init__(self._plan.graph, runner.store)
-        self.steps_last_run = 0
+        self.steps_last_run = self.steps_made = 0
         self.input_stands_at: str | None = None
         self._cadence = cadence
         self._input = deployed
@@ -120,6 +123,12 @@ class StepSession(GraphSession):
             self._note(super().global_step())
         return int(self._noted_step)
 
+    @property
+    def data_ended(self) -> bool:
+        """Whether steps ended with their data, and not because another machine stopped."""
+        states = getattr(self.runner, "states", None)
+        return self._exhausted and (states is None or State.OUT_OF_DATA in states)
+
     def _note(self, step: Any) -> None:
         """Takes note of the global step; None where it is not known."""
         self._noted_step = step
@@ -136,6 +145,7 @@ class StepSession(GraphSession):
         made = self._run_loop(steps - 1).steps if asked.makes_steps and steps > 1 else 0
         values = self._run_once(asked)
         self.steps_last_run = made + 1 if asked.makes_steps else self.steps_last_run
+        self.steps_made += asked.makes_steps
         return values
 
     def _run_fed(
@@ -147,6 +157,7 @@ class StepSession(GraphSession):
         for _ in range(self._cadence.steps if asked.makes_steps else 1):
             values = self._run_once(asked, feeds)
             self.steps_last_run += 1
+            self.steps_made += asked.makes_steps
         return values
 
     def _run_once(
@@ -159,12 +170,19 @@ class StepSession(GraphSession):
         apart = read.keys() | asked.variables.keys()
         within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in apart]
         self.input_stands_at = self._noted_step = None
-        found = self._waiting(
-            lambda: self.runner.run_once(self.iterator(), within, asked.targets, feeds)
-        )
+        found = self._waiting(lambda: self._step(within, asked.targets, feeds))
         read.update(zip(map(key, within), found, strict=True))
         read.update(self._reads_after(asked))
         return [read[k] for k in asked.keys]
+
+    def _step(
+        self, fetches: Fetches, targets: Targets, feeds: Sequence[tuple[tf.Tensor, np.ndarray]]
+    ) -> list[Any]:
+        try:
+            return self.runner.run_once(self.iterator(), fetches, targets, feeds)
+        except tf.errors.OutOfRangeError:
+            self._exhausted = True
+            raise
 
     def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
         """Runs steps; reads variables before the last of them, or after a loop of TPUs."""
@@ -302,13 +320,14 @@ class StepSession(GraphSession):
           tf.errors.OutOfRangeError: it is given up, since training is to stop: as at the end of the
             data, the steps that are made are saved.
         """
-        if self._aside is None:
-            return call()
-        try:
-            return self._aside(call)
-        except StillBlockedError as error:
-            logging.warning("%s Training stops without it.", error)
-            raise tf.errors.OutOfRangeError(None, None, str(error)) from None
+        with sources.named_in_errors(self.graph):
+            if self._aside is None:
+                return call()
+            try:
+                return self._aside(call)
+            except StillBlockedError as error:
+                logging.warning("%s Training stops without it.", error)
+                raise tf.errors.OutOfRangeError(None, None, str(error)) from None
 
     def _run_loop(self, steps: int) -> LoopResult:
         self.input_stands_at = None
@@ -318,6 +337,7 @@ class StepSession(GraphSession):
             if not result.steps:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         self.steps_last_run = result.steps
+        self.steps_made += result.steps
         self._note(result.counter)
         if not self._cadence.host_calls_may_lag:
             self.runner.finish_host_calls()

@@ -67,6 +67,26 @@ def no_data_at_all(model_dir, record):
     return estimator.latest_checkpoint()
 
 
+def a_global_step_that_stays(model_dir, record):
+    """A train_op that leaves the global step alone: the log says so; here, a hook ends training."""
+
+    class Stops(tf.train.SessionRunHook):
+        runs = 0
+
+        def after_run(self, run_context, run_values):
+            self.runs += 1
+            if self.runs == 4:
+                run_context.request_stop()
+
+    def model_fn(features, labels, mode):
+        loss = models.loss_of(features, labels)
+        train_op = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = models.estimator(model_dir, model_fn, log_step_count_steps=1)
+    estimator.train(models.batches(), hooks=[Stops()], max_steps=2)
+
+
 def input_fn_raises_stop_iteration(model_dir, record):
     """A generator that ends within a py_func ends training, as OutOfRange does."""
 

@@ -1,0 +1,47 @@
+"""Tracebacks of errors that a user can do something about: they end in the user's code."""
+
+from __future__ import annotations
+
+import linecache
+import types
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.lowering.sources import is_users
+from tpu_estimator_compat.runtime.workers import MachineLostError
+
+_TOLD_IN_WORDS = (
+    tf.errors.OpError,
+    tf.compat.v1.train.NanLossDuringTrainingError,
+    KeyboardInterrupt,
+    MachineLostError,
+)
+
+
+def shorten(error: BaseException) -> None:
+    """Leaves of the traceback of `error` the frames of the user's code, from here on inwards.
+
+    An error that has no such frames comes from this package. Its traceback stays whole, unless it
+    was raised for users, in words. `tf.debugging.disable_traceback_filtering()` leaves all
+    tracebacks whole.
+    """
+    if not tf.debugging.is_traceback_filtering_enabled():
+        return
+    frames: list[Any] = []
+    entry = error.__traceback__
+    while entry is not None:
+        frames.append(entry)
+        entry = entry.tb_next
+    users = [each for each in frames if is_users(each.tb_frame.f_code.co_filename)]
+    if not users and not isinstance(error, _TOLD_IN_WORDS) and not _is_raised(frames[-1]):
+        return
+    for each in reversed(users):
+        entry = types.TracebackType(entry, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    error.__traceback__ = entry
+
+
+def _is_raised(innermost: Any) -> bool:
+    """Whether an error was raised where it came from: others, such as a KeyError, are accidents."""
+    file = innermost.tb_frame.f_code.co_filename
+    return linecache.getline(file, innermost.tb_lineno).strip().startswith("raise ")

@@ -1,0 +1,65 @@
+"""The limit of a training: what keeps it from its last step, or lets it go on for ever."""
+
+from __future__ import annotations
+
+from tensorflow.compat.v1 import logging
+
+_MOST_STANDING = 500  # steps that may leave the global step alone: some add up gradients meanwhile
+
+
+class StepLimit:
+    """The last step of a training, and how far it got.
+
+    Args:
+      first: the global step before training.
+      steps: how many steps to make, or
+      max_steps: the global step to reach; None for both where there is no limit.
+      warns: whether to warn of a global step that stands still. TensorFlow's StepCounterHook, which
+        measures the speed, warns by itself.
+    """
+
+    def __init__(self, first: int, steps: int | None, max_steps: int | None, *, warns: bool):
+        self._last = max_steps if steps is None else first + steps
+        self._argument = f"max_steps={max_steps}" if steps is None else f"steps={steps}"
+        self._first = self._step = first
+        self._warns = warns
+        self._standing = 0
+
+    def after_run(self, steps: int, global_step: int) -> None:
+        """Looks at the global step after a run of `steps` steps.
+
+        Raises:
+          RuntimeError: no step has raised it, so that training has no end.
+        """
+        before, self._step = self._step, global_step
+        if self._last is None:
+            return
+        if global_step == before and self._standing and self._warns:
+            self._warns = False
+            logging.warning(
+                "It seems that global step (tf.train.get_global_step) has not been increased. "
+                "Current value (could be stable): %s vs previous value: %s. You could increase the "
+                "global step by passing tf.train.get_global_step() to Optimizer.apply_gradients or "
+                "Optimizer.minimize.",
+                global_step,
+                before,
+            )
+        self._standing += steps
+        if global_step == self._first and self._standing >= _MOST_STANDING:
+            raise RuntimeError(
+                f"train_op has made {self._standing} steps, and the global step still is "
+                f"{global_step}: with {self._argument}, training would never end. Raise the global "
+                "step in train_op: pass global_step=tf.train.get_global_step() to "
+                "optimizer.minimize(...) or optimizer.apply_gradients(...)."
+            )
+
+    def data_ended(self, global_step: int) -> None:
+        """Warns of data that ended before the last step."""
+        if self._last is not None and global_step < self._last:
+            logging.warning(
+                "The data ended at step %d of %d (%s), and so did training. Call repeat() of the "
+                "dataset for more steps.",
+                global_step,
+                self._last,
+                self._argument,
+            )

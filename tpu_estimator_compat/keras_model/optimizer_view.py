@@ -1,0 +1,117 @@
+"""model_fn's optimizer as callbacks of Keras see it: `model.optimizer`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.keras_model.keras_modes import KerasModes
+from tpu_estimator_compat.program import learning_rate
+from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.spec import ModeKeys
+
+
+class UnknownRate:
+    """The optimizer of a model whose training step has no one learning rate, or none yet.
+
+    Args:
+      modes: the model's.
+      reason: why.
+    """
+
+    name = "model_fn_optimizer"
+    built = True
+    variables = ()  # the model's own: slots have TF1 names
+
+    def __init__(self, modes: KerasModes, reason: str):
+        self._modes = modes
+        self._reason = reason
+
+    @property
+    def iterations(self) -> tf.Tensor:
+        """The global step: an int64 scalar."""
+        made = ModeKeys.TRAIN in self._modes
+        step = self._modes[ModeKeys.TRAIN].session.global_step() if made else 0
+        return tf.constant(step, tf.int64)
+
+    @property
+    def learning_rate(self) -> Any:
+        """Not known; raises ValueError with the reason."""
+        raise ValueError(f"model.optimizer has no learning_rate: {self._reason}.")
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        raise ValueError(
+            f"model.optimizer.learning_rate={value!r} cannot be set: {self._reason}. Set the rate "
+            "in model_fn, for example by a schedule of the global step."
+        )
+
+
+class OneRate(UnknownRate, keras.optimizers.Optimizer):
+    """The optimizer of a model whose training step goes by one learning rate.
+
+    Attributes:
+      iterations: the global step.
+
+    Args:
+      modes: the model's, of which TRAIN is there.
+      rates: the tensors of its graph that are the rate.
+    """
+
+    def __init__(self, modes: KerasModes, rates: list[tf.Tensor]):
+        self._lock = False  # Keras' own __init__ makes variables, of which this has none
+        self.use_ema = False
+        UnknownRate.__init__(self, modes, "")
+        self._rates = rates
+        self._variable: str | None = None
+
+    @property
+    def learning_rate(self) -> tf.Tensor:
+        """The rate of the next step, a float scalar. Assign a number to replace it from then on."""
+        mode = self._modes[ModeKeys.TRAIN]
+        if self._variable is not None:
+            return tf.constant(mode.run.store[self._variable].numpy())
+        return tf.constant(mode.session.run(self._rates[0]))
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        number = _checked(value)
+        mode = self._modes[ModeKeys.TRAIN]
+        if self._variable is None:
+            handle = learning_rate.replace(self._rates)
+            self._modes.renew(ModeKeys.TRAIN)
+            mode.run.store.prepare([handle], replicated=True)
+            self._variable = handle.name
+        mode.run.store.assign(self._variable, number)
+
+
+def view(modes: KerasModes) -> UnknownRate:
+    """The optimizer of a model."""
+    if ModeKeys.TRAIN not in modes:
+        reason = "there is no training step yet. Call fit, or keras_model(input_fn)"
+        return UnknownRate(modes, reason)
+    plan = modes[ModeKeys.TRAIN].step.plan
+    with eager.eager_mode():
+        try:
+            rates = learning_rate.find(list(plan.targets), set(plan.trainable_names()))
+        except ValueError as error:
+            return UnknownRate(modes, f"the step of model_fn has no one learning rate: {error}")
+        return OneRate(modes, rates)
+
+
+def _checked(value: Any) -> float:
+    """A rate as a number."""
+    try:
+        number = float(np.asarray(keras.ops.convert_to_numpy(value)))
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise TypeError(
+            f"model.optimizer.learning_rate must be a finite number, given: {value!r}. For a rate "
+            "that changes, use keras.callbacks.LearningRateScheduler, or a schedule in model_fn."
+        )
+    return number

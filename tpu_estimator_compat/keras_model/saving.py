@@ -1,0 +1,145 @@
+"""What a Keras model on captured variables writes and shows: weights files, exports, a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.keras_model import variable_table
+from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
+from tpu_estimator_compat.keras_model.keras_modes import KerasModes
+
+Export = Callable[[Any, Any, Callable[[str], str]], None]
+"""Writes a SavedModel: takes its path, the spec of the features, and a function that writes a
+checkpoint to a directory."""
+
+
+class SavedVariables(keras.Model):
+    """A model whose variables are those of a captured graph, by their TF1 names."""
+
+    _live: KerasModes
+    _export: Export
+
+    def save_own_variables(self, store: Any) -> None:
+        """Puts every variable in `store` by its TF1 name, with `:` for `/`; Keras calls this."""
+        for path, variable in self._variables_by_path().items():
+            store[_key(path)] = variable
+
+    def load_own_variables(self, store: Any) -> None:
+        """Takes the variables' values from `store`; Keras calls this.
+
+        Raises:
+          ValueError: a trainable variable is not in the file, or has another shape there, or there
+            are no variables yet.
+        """
+        variables = self._variables_by_path()
+        keys = set(store.keys())
+        missing = [path for path in variables if _key(path) not in keys]
+        if lost := [path for path in missing if variables[path].trainable]:
+            raise ValueError(
+                f"The weights file has no values for {lost}. It has "
+                f"{sorted(key.replace(':', '/') for key in keys)}."
+            )
+        if missing:
+            logging.warning("Not in the weights file, and left as they are: %s", missing)
+        for path, variable in variables.items():
+            if path not in missing:
+                variable.assign(store[_key(path)])
+
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Any = None,
+        print_fn: Callable[[str], Any] | None = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Any = None,
+    ) -> None:
+        """Prints the variables by scope, with shapes and counts; there are no layers to show.
+
+        Args:
+          line_length: width; None for as wide as the names are.
+          positions: as for `keras.Model.summary`; without effect here.
+          print_fn: takes the whole text; None prints it.
+          expand_nested: without effect: every scope is shown.
+          show_trainable: whether to say of each variable if it is trained.
+          layer_range: without effect.
+        """
+        del positions, expand_nested, layer_range
+        variables = [v for v in self.variables if isinstance(v, AdoptedVariable)]
+        text = variable_table.as_text(
+            self.name, variables, width=line_length, show_trainable=show_trainable
+        )
+        (print_fn or print)(text)
+
+    def save_weights(self, *args: Any, **kwargs: Any) -> None:
+        """Saves as `keras.Model.save_weights` does.
+
+        Raises:
+          ValueError: there are no variables yet.
+        """
+        self._variables_by_path()  # Keras would leave an empty file
+        super().save_weights(*args, **kwargs)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Not supported; raises NotImplementedError, which says what to use."""
+        del args, kwargs
+        raise NotImplementedError(_NOT_SAVED.format("save()"))
+
+    def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
+        """Writes a SavedModel for servers at `filepath`, with the values of now.
+
+        Its graphs and signatures are those of `Estimator.export_saved_model`, whose receiver is fed
+        the features as they are, in batches of any size.
+
+        Args:
+          filepath: where the SavedModel goes, in place of one that is there.
+          format: "tf_saved_model".
+          **kwargs: `verbose`, without effect.
+
+        Raises:
+          ValueError: another format, there are no variables yet, or features that are neither a
+            tensor nor a dict of tensors.
+          TypeError: another argument.
+          FileExistsError: something else is at `filepath`.
+        """
+        if format != "tf_saved_model":
+            raise ValueError(f"export() writes format='tf_saved_model', given: {format!r}.")
+        if more := sorted(set(kwargs) - {"verbose"}):
+            raise TypeError(
+                f"export() got {more}. The signature is that of model_fn's features; for another, "
+                "call estimator.export_saved_model(directory, serving_input_receiver_fn)."
+            )
+        self._variables_by_path()
+        self._live.follow_checkpoint()
+        self._export(filepath, self._live.features_spec(), self._live.save_to)
+        logging.info("Exported a SavedModel to %s.", filepath)
+
+    def get_config(self) -> dict[str, Any]:
+        """Not supported; raises NotImplementedError, which says what to use."""
+        raise NotImplementedError(_NOT_SAVED.format("get_config(), which cloning and saving need,"))
+
+    def _variables_by_path(self) -> dict[str, AdoptedVariable]:
+        found = {v.path: v for v in self.variables if isinstance(v, AdoptedVariable)}
+        if not found:
+            raise ValueError(
+                "This model has no variables yet. Make it with keras_model(input_fn), or let it "
+                "see data first, by predict or fit."
+            )
+        return found
+
+
+_NOT_SAVED = (
+    "{} does not work for this model: it is made of a model_fn, which is code and has no "
+    "configuration. For serving, export(path) writes a SavedModel. To go on later, "
+    "save_weights('name.weights.h5') keeps the variables; and fit() ends with a checkpoint in "
+    "model_dir."
+)
+
+
+def _key(path: str) -> str:
+    """A variable's name in a weights file, where `/` makes groups; TF1 names have no `:`."""
+    return path.replace("/", ":")

@@ -1,0 +1,18 @@
+"""Messages of TensorFlow's errors, without what names functions and nodes that no user made."""
+
+from __future__ import annotations
+
+import re
+
+import tensorflow as tf
+
+_BEFORE = re.compile(
+    r"^Graph execution error:\s+"
+    r"(Detected at node [^\n]*\n(<stack traces unavailable>\n|(\s*File [^\n]*\n\s*)+)?)?"
+)
+_AFTER = re.compile(r"\s*(\[\[\{\{node [^\]]*\]\]|\[Op:[^\]]*\])")
+
+
+def words(error: tf.errors.OpError) -> str:
+    """What `error` says of its cause, in one line where it is one."""
+    return _AFTER.sub("", _BEFORE.sub("", error.message)).strip().rstrip(".")
