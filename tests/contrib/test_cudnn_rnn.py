@@ -163,7 +163,9 @@ def test_an_estimator_trains_a_layer_and_goes_on(tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert losses[0] < 0.1
     reader = tf.train.load_checkpoint(str(tmp_path / "halves"))
-    cell = "cudnn_lstm/stack_bidirectional_rnn/cell_1/bidirectional_rnn/bw/cudnn_compatible_lstm_cell"
+    cell = (
+        "cudnn_lstm/stack_bidirectional_rnn/cell_1/bidirectional_rnn/bw/cudnn_compatible_lstm_cell"
+    )
     assert reader.get_variable_to_shape_map()[f"{cell}/kernel"] == [3 * UNITS, 4 * UNITS]
     kernel = reader.get_tensor("cudnn_lstm/opaque_kernel")
     assert reader.get_tensor("cudnn_lstm/opaque_kernel/Adam").shape == kernel.shape

@@ -102,5 +102,7 @@ def test_other_ends_are_not_told(tmp_path, caplog):
     estimator.train(finite_input_fn(16 * 5), steps=5)
     estimator.train(finite_input_fn(16 * 5))
     estimator.train(finite_input_fn(16 * 5), steps=10, hooks=[Stop()])
-    assert estimator.get_variable_value("global_step") == 11
+    estimator.train(finite_input_fn(16), max_steps=float("inf"))
+    estimator.evaluate(finite_input_fn(16), steps=float("inf"))
+    assert estimator.get_variable_value("global_step") == 12
     assert not ends_told(caplog)

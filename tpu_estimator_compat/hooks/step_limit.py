@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tensorflow.compat.v1 import logging
 
 _MOST_STANDING = 500  # steps that may leave the global step alone: some add up gradients meanwhile
@@ -19,7 +21,8 @@ class StepLimit:
     """
 
     def __init__(self, first: int, steps: int | None, max_steps: int | None, *, warns: bool):
-        self._last = max_steps if steps is None else first + steps
+        last = max_steps if steps is None else first + steps
+        self._last = None if last == math.inf else last
         self._argument = f"max_steps={max_steps}" if steps is None else f"steps={steps}"
         self._first = self._step = first
         self._warns = warns
@@ -57,7 +60,7 @@ class StepLimit:
         """Warns of data that ended before the last step."""
         if self._last is not None and global_step < self._last:
             logging.warning(
-                "The data ended at step %d of %d (%s), and so did training. Call repeat() of the "
+                "The data ended at step %d of %s (%s), and so did training. Call repeat() of the "
                 "dataset for more steps.",
                 global_step,
                 self._last,

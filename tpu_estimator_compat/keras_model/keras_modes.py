@@ -29,6 +29,7 @@ from tpu_estimator_compat.modes.training import (
 )
 from tpu_estimator_compat.program.capture import plain_element
 from tpu_estimator_compat.program.session import GraphSession
+from tpu_estimator_compat.program.sources import with_lines
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
@@ -292,7 +293,8 @@ class KerasModes:
                 spec = elements.shares_of(spec, self._per_batch)
             build(ModeKeys.PREDICT, spec)
             self._predict_function = self._modes[ModeKeys.PREDICT].runner.element_function()
-        outputs = [self._predict_element(each) for each in features]
+        with with_lines(self._modes[ModeKeys.PREDICT].run.graph):
+            outputs = [self._predict_element(each) for each in features]
         flat = [tf.concat(parts, axis=0) for parts in zip(*outputs, strict=True)]
         return self._modes[ModeKeys.PREDICT].packed(flat)
 

@@ -24,7 +24,7 @@ from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
 from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps, StepBar
 from tpu_estimator_compat.keras_model.saving import Export, SavedVariables
-from tpu_estimator_compat.lowering import sources
+from tpu_estimator_compat.program.sources import with_lines
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
@@ -210,10 +210,10 @@ class ModelFnModel(SavedVariables):
             steps = self._remaining.within(self.steps_per_execution)
             runner = self._live[mode].runner
             runner.begin_loop()
-            with sources.named_in_errors(runner.plan.graph):
+            with with_lines(runner.plan.graph):
                 result = runner.run(iterator, steps)
+                runner.finish_host_calls()  # Keras' callbacks may look at what they did
             self._remaining.made(result.steps)
-            runner.finish_host_calls()  # Keras' callbacks may look at what they did
             if not result.steps:
                 raise StopIteration
             if result.stopped_by_nan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -163,9 +164,11 @@ class Evaluation:
 
     def _tell_of_data(self, session: StepSession | None) -> None:
         wanted = self._request.steps
-        if session and wanted and session.data_ended and session.steps_made < wanted:
+        if wanted is None or wanted == math.inf:
+            return
+        if session and session.data_ended and session.steps_made < wanted:
             logging.warning(
-                "The data ended at step %d of %d of the evaluation (steps=%d). The results are "
+                "The data ended at step %d of %s of the evaluation (steps=%s). The results are "
                 "those of the steps that were made.",
                 session.steps_made,
                 wanted,

@@ -21,9 +21,9 @@ from tensorflow.python.util import compat
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.fetches import FetchHandlers
 from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.op_errors import with_lines
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
+from tpu_estimator_compat.program.sources import with_lines
 from tpu_estimator_compat.program.variables import VariableStore, components
 from tpu_estimator_compat.runtime import eager, functions, op_errors
 from tpu_estimator_compat.runtime.traces import Contents

@@ -18,11 +18,10 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.checkpoint import input_state
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.lowering import sources
 from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.op_errors import with_lines
 from tpu_estimator_compat.program.session import GraphSession, HostFunction, as_numpy
+from tpu_estimator_compat.program.sources import with_lines
 from tpu_estimator_compat.runtime.aside import Aside, StillBlockedError
 from tpu_estimator_compat.runtime.workers import State
 from tpu_estimator_compat.session.cadence import Cadence
@@ -320,14 +319,13 @@ class StepSession(GraphSession):
           tf.errors.OutOfRangeError: it is given up, since training is to stop: as at the end of the
             data, the steps that are made are saved.
         """
-        with sources.named_in_errors(self.graph):
-            if self._aside is None:
-                return call()
-            try:
-                return self._aside(call)
-            except StillBlockedError as error:
-                logging.warning("%s Training stops without it.", error)
-                raise tf.errors.OutOfRangeError(None, None, str(error)) from None
+        if self._aside is None:
+            return call()
+        try:
+            return self._aside(call)
+        except StillBlockedError as error:
+            logging.warning("%s Training stops without it.", error)
+            raise tf.errors.OutOfRangeError(None, None, str(error)) from None
 
     def _run_loop(self, steps: int) -> LoopResult:
         self.input_stands_at = None

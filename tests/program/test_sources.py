@@ -94,6 +94,17 @@ def test_training_says_which_line_made_the_operation(tmp_path, runtime, replicas
     assert any(line.endswith(f"in {caller}") for line in named) or where == "host_call"
 
 
+@pytest.mark.parametrize("where", ["step", "predict"])
+def test_keras_loops_say_it_too(tmp_path, where):
+    model = on("tensorflow", 1, tmp_path, model_fn, params={"where": where}).keras_model()
+    data = input_fn({"batch_size": 8}, where)
+    if where == "predict":
+        code, _ = last_line(raised(lambda: model.predict(data.take(2), verbose=0)))
+    else:
+        code, _ = last_line(raised(lambda: model.fit(data, steps_per_epoch=2, verbose=0)))
+    assert code.endswith("# here")
+
+
 @pytest.mark.parametrize("executor", ["default", ""])
 def test_a_prediction_of_many_batches(tmp_path, monkeypatch, executor):
     """The single-threaded executor does not name the operation; the error says what to do."""
