@@ -65,7 +65,9 @@ _HOMES = {
     "ModeKeys": "estimator",
     "WarmStartSettings": "estimator",
     "install": "legacy.notebook",
+    "load_ipython_extension": "legacy.notebook",
     "uninstall": "legacy.notebook",
+    "unload_ipython_extension": "legacy.notebook",
 }
 
 
@@ -73,7 +75,7 @@ def __getattr__(name: str) -> Any:
     """Imports what is asked for: commands such as `scan` must not wait for TensorFlow."""
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name not in __all__:
+    if name not in __all__ and name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOMES.get(name, "tpu")
     value = getattr(importlib.import_module(f"{__name__}.{home}"), name)

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from tpu_estimator_compat.commands.run import add_script_arguments, script_is_there
 from tpu_estimator_compat.compare import environment
 from tpu_estimator_compat.compare.report import Report
+from tpu_estimator_compat.legacy.notebook_cells import is_notebook
 
 NAME = "compare"
 _UNKNOWN = 2
@@ -153,6 +154,12 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
 def _of_script(arguments: argparse.Namespace) -> Report | None:
     if not script_is_there(arguments, NAME):
         return None
+    for script in (arguments.script, arguments.new_script or ""):
+        if is_notebook(script):
+            raise ValueError(
+                f"{script} is a notebook, which the original's environment cannot run. Make it a "
+                f"script: jupyter nbconvert --to script {script}"
+            )
     if arguments.checkpoint and not os.path.exists(f"{arguments.checkpoint}.index"):
         raise ValueError(
             f"--checkpoint {arguments.checkpoint}: there is no file {arguments.checkpoint}.index. "

@@ -141,7 +141,10 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
         raise
     except BaseException as error:
         _strip(error)
-        sys.excepthook(type(error), error, error.__traceback__)
+        if sys.excepthook is sys.__excepthook__:  # which does not know the lines of cells
+            traceback.print_exception(error)
+        else:
+            sys.excepthook(type(error), error, error.__traceback__)
         _hint(error, arguments)
         return 1
     return 0
@@ -233,6 +236,7 @@ _LIBRARIES = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_es
 _OURS = {
     __name__,
     "tpu_estimator_compat.legacy.imports",
+    "tpu_estimator_compat.legacy.notebook_program",
     "tpu_estimator_compat.legacy.overlay",
     "tpu_estimator_compat.legacy.script",
 }

@@ -62,6 +62,11 @@ def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
     """
     with python2.explained(source, path):
         tree = ast.parse(source, path)
+    return of_tree(tree, path, numpy=numpy)
+
+
+def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
+    """As `compiled`, of a module's syntax tree."""
     found = references(tree)
     shown = told(found), names_api(found), makes_graphs(tree, found)
     code = numpy_names.mended(tree) if numpy else tree

@@ -9,8 +9,8 @@ import warnings
 
 from tpu_estimator_compat.legacy import python2
 from tpu_estimator_compat.legacy.dialect import Dialect, evidence_of_v1
+from tpu_estimator_compat.legacy.notebook_cells import where
 from tpu_estimator_compat.legacy.references import Form, Reference, references
-from tpu_estimator_compat.scan.files import CannotRead, read
 from tpu_estimator_compat.scan.findings import Finding, Status
 from tpu_estimator_compat.scan.verdict import Verdict, verdict
 
@@ -42,16 +42,8 @@ def parse(text: str) -> Module:
     found = references(tree)
     evidence = evidence_of_v1(found)
     bare = Dialect.V2 if evidence is None else Dialect.V1
-    return Module(tree, [(r, _said(r, bare, evidence)) for r in found], bare)
-
-
-def scan_file(path: str) -> list[Finding]:
-    """The findings of a file, in the order of its lines; one that says so if it cannot be read."""
-    try:
-        source = read(path)
-    except CannotRead as error:
-        return [Finding(path, 0, 0, "", Status.UNREADABLE, str(error))]
-    return scan_text(source.text, path)
+    means_1 = "" if evidence is None else _shown(evidence, text)
+    return Module(tree, [(r, _said(r, bare, means_1)) for r in found], bare)
 
 
 def scan_text(text: str, file: str) -> list[Finding]:
@@ -86,15 +78,15 @@ def unparsable(error: Exception, text: str, file: str) -> Finding:
     return Finding(file, line, 0, "", Status.UNREADABLE, f"It is not Python 3: {error.msg}.")
 
 
-def _said(reference: Reference, bare: Dialect, evidence: Reference | None) -> Verdict | None:
+def _shown(evidence: Reference, text: str) -> str:
+    name = evidence.path.replace("tensorflow", "tf", 1)
+    return f"It means TensorFlow 1 here: {where(text, evidence.line)} uses {name}."
+
+
+def _said(reference: Reference, bare: Dialect, means_1: str) -> Verdict | None:
     is_import = reference.form is Form.IMPORT and reference.path == "tensorflow"
-    if is_import and evidence is not None:
-        return Verdict(
-            "tf",
-            Status.WORKS,
-            f"It means TensorFlow 1 here: line {evidence.line} uses "
-            f"{evidence.path.replace('tensorflow', 'tf', 1)}.",
-        )
+    if is_import and means_1:
+        return Verdict("tf", Status.WORKS, means_1)
     return verdict(reference, bare)
 
 

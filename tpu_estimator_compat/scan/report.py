@@ -54,6 +54,7 @@ def as_json(findings: Sequence[Finding], files: int) -> str:
     listed = [
         {
             "file": f.file,
+            **({"cell": f.cell} if f.cell else {}),
             "line": f.line,
             "column": f.column,
             "name": f.name,
