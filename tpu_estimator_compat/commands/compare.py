@@ -19,7 +19,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from tpu_estimator_compat.commands.run import add_script_arguments, script_is_there
+from tpu_estimator_compat.commands.run import (
+    add_script_arguments,
+    check_writable,
+    script_is_there,
+)
 from tpu_estimator_compat.compare import environment
 from tpu_estimator_compat.compare.report import Report
 from tpu_estimator_compat.legacy.notebook_cells import is_notebook
@@ -119,7 +123,7 @@ def _positive(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the report; returns 0, 1 or 2 as the module says."""
     try:
-        _check_page(arguments.html)
+        check_writable(arguments.html)
         report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
     except (environment.Unavailable, OSError, ValueError) as error:
         print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
@@ -135,20 +139,34 @@ def run(arguments: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def _check_page(path: str | None) -> None:
-    """Sees that the page can be written before the runs take their minutes."""
-    if path is not None:
-        with open(path, "a", encoding="utf-8"):
-            pass
-
-
 def _of_dirs(arguments: argparse.Namespace) -> Report:
-    from tpu_estimator_compat.compare import comparing
-
     if len(arguments.args) != 1:
         given = " ".join([arguments.script, *arguments.args])
         raise ValueError(f"--dirs takes two folders, the old and the new one; got: {given}")
+    if not arguments.rtol >= 0:
+        raise ValueError(f"--rtol must be 0 or more, got {arguments.rtol!r}.")
+    for path in (arguments.script, arguments.args[0]):
+        _check_run(path)
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.compare import comparing
+
     return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
+
+
+def _check_run(path: str) -> None:
+    """Refuses what is no model_dir, by the names of files alone; buckets are looked at later."""
+    if "://" in path:
+        return
+    if not os.path.exists(path):
+        raise ValueError(f"{path} does not exist. Give a model_dir, or an event file.")
+    names = (name for _, _, files in os.walk(path) for name in files)
+    if os.path.isdir(path) and not any(
+        ".tfevents." in name or name == "checkpoint" or name.endswith(".index") for name in names
+    ):
+        raise ValueError(
+            f"{path} has neither event files nor a checkpoint. Give the directory that was the "
+            "model_dir of a training."
+        )
 
 
 def _of_script(arguments: argparse.Namespace) -> Report | None:
@@ -167,10 +185,17 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
         )
     if arguments.new_script and not os.path.isfile(arguments.new_script):
         raise ValueError(f"--new-script {arguments.new_script}: there is no such file.")
-    from tpu_estimator_compat.compare import comparing, runs
+    if arguments.keep and os.path.exists(arguments.keep):
+        raise ValueError(
+            f"--keep {arguments.keep}: there is such a folder or file already. Name a new one, or "
+            "remove it."
+        )
+    from tpu_estimator_compat.compare import runs
 
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
     python = None if setting else _original(arguments)
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.compare import comparing
 
     script = runs.Script(
         arguments.script,

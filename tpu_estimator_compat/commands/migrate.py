@@ -12,6 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.commands import scan as scan_command
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError:
         print(
             f"{NAME} needs libcst, which is not installed. Write: "
-            "pip install 'tpu_estimator_compat[migrate]'",
+            f"{environment.pip_line('migrate')}",
             file=sys.stderr,
         )
         return 2

@@ -112,6 +112,17 @@ def script_is_there(arguments: argparse.Namespace, command: str) -> bool:
     return True
 
 
+def check_writable(path: str | None) -> None:
+    """Sees that a report can be written before the work on it takes its minutes.
+
+    Raises:
+      OSError: it cannot.
+    """
+    if path is not None:
+        with open(path, "a", encoding="utf-8"):
+            pass
+
+
 def run_script(arguments: argparse.Namespace, command: str) -> int:
     """Runs the script that `add_script_arguments` names.
 
