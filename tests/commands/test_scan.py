@@ -20,10 +20,15 @@ def test_nothing_dead(tree, capsys):
     assert capsys.readouterr().out == "1 file searched; no dead names.\n"
 
 
-def test_python_2_needs_a_person(tree, capsys):
+def test_python_2(tree, capsys):
     tree(a="import tensorflow as tf\nprint tf.contrib\n")
-    assert main(["scan", "."]) == 1
-    assert "2to3" in capsys.readouterr().out
+    assert main(["scan", "."]) == 0
+    assert "     1 python 2   Python 2: `migrate` rewrites these" in capsys.readouterr().out
+    tree(a="import tensorflow as tf\nexec 'tf.contrib'\n")
+    assert main(["scan", "."]) == 2
+    out = capsys.readouterr().out
+    assert "2to3" in out
+    assert "1 file, none of which could be searched, 1 finding in 1:" in out
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ class _Run:
         undone = len([f for f in self._left if f.status.needs_a_person])
         done = "changed" if self._write else "to change"
         print(
-            f"\n{report.counted(files, 'file')} searched, {self._changed} {done}: "
+            f"\n{report.searched(self._left, files)}, {self._changed} {done}: "
             f"{report.counted(self._mended, 'finding')} rewritten, {undone} left to a person."
         )
         if self._changed and not self._write:

@@ -7,16 +7,16 @@ understands, its magics, become calls that Python can parse; they are given back
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import io
 import json
 import re
 import tokenize
-import warnings
 from collections.abc import Iterator
 from json import decoder, scanner
 from typing import Any
+
+from tpu_estimator_compat.legacy import python2
 
 CALL = "_of_ipython"
 """The function that stands for a magic; its argument is the magic's number."""
@@ -321,9 +321,7 @@ def _goes_on(lines: list[str]) -> bool:
 
 def _parses(code: str) -> bool:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            ast.parse(code)
+        python2.mended(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

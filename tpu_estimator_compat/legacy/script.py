@@ -75,7 +75,7 @@ def run(
         script = locating.module(name) if module else locating.file(name)
         found, execute = _read(script.path, numpy_legacy)
         main = _main(script)
-        imports.prepare(main.__dict__, chosen.start(found, asked))
+        imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
         sys.argv = [script.path, *arguments]
         sys.modules["__main__"] = main
         execute(main.__dict__)

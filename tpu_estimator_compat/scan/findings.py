@@ -20,7 +20,7 @@ class Status(enum.Enum):
     @property
     def needs_a_person(self) -> bool:
         """Whether neither `run` nor `migrate` is enough."""
-        return self not in (Status.WORKS, Status.DIFFERS)
+        return self not in (Status.WORKS, Status.DIFFERS, Status.PYTHON_2)
 
 
 @dataclasses.dataclass(frozen=True, order=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
-import warnings
 
 from tpu_estimator_compat.legacy import python2
 from tpu_estimator_compat.legacy.dialect import Dialect, evidence_of_v1
@@ -20,12 +18,12 @@ class Module:
     """What is known of a module.
 
     Attributes:
-      tree: its syntax.
+      source: its text, of Python 3.
       references: its names of TensorFlow, with what is to be said of those that are dead.
       bare: what it means by `tensorflow`.
     """
 
-    tree: ast.Module
+    source: python2.Mended
     references: list[tuple[Reference, Verdict | None]]
     bare: Dialect
 
@@ -34,16 +32,14 @@ def parse(text: str) -> Module:
     """Reads a module.
 
     Raises:
-      SyntaxError: it is not Python 3.
+      SyntaxError: it is not Python 3, and no Python 2 that `migrate` rewrites.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # of "\d" and the like, which are not ours
-        tree = ast.parse(text)
-    found = references(tree)
+    source = python2.mended(text)
+    found = references(source.tree)
     evidence = evidence_of_v1(found)
     bare = Dialect.V2 if evidence is None else Dialect.V1
     means_1 = "" if evidence is None else _shown(evidence, text)
-    return Module(tree, [(r, _said(r, bare, means_1)) for r in found], bare)
+    return Module(source, [(r, _said(r, bare, means_1)) for r in found], bare)
 
 
 def scan_text(text: str, file: str) -> list[Finding]:
@@ -57,13 +53,19 @@ def scan_text(text: str, file: str) -> list[Finding]:
         module = parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         return [unparsable(error, text, file)]
-    lines = re.split(r"\r\n|\r|\n", text)  # as Python does it; splitlines knows more line endings
+    # As Python does it; splitlines knows more line endings.
+    lines = re.split(r"\r\n|\r|\n", module.source.text)
     found: dict[Finding, None] = {}  # a name that is bound twice is found once
+    for line, today in module.source.changes:
+        found[Finding(file, line, 0, "", Status.PYTHON_2, f"{today}.")] = None
     for reference, said in module.references:
         if said is not None:
             line, column = reference.line, _column(reference, lines)
             finding = Finding(file, line, column, said.name, said.status, _advice(said))
             found.setdefault(finding, None)
+    old = [f.line for f in found if f.status is Status.PYTHON_2 or f.name in python2.NAMES]
+    if old:
+        found[Finding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.OTHERWISE)] = None
     return sorted(found)
 
 
@@ -72,10 +74,8 @@ def unparsable(error: Exception, text: str, file: str) -> Finding:
     if not isinstance(error, SyntaxError):
         return Finding(file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}.")
     line = error.lineno or 0
-    advice = python2.sign(error, text)
-    if advice is not None or "print" in str(error.msg):
-        return Finding(file, line, 0, "", Status.PYTHON_2, advice or str(error.msg))
-    return Finding(file, line, 0, "", Status.UNREADABLE, f"It is not Python 3: {error.msg}.")
+    advice = python2.sign(error, text) or f"It is not Python 3: {error.msg}."
+    return Finding(file, line, 0, "", Status.UNREADABLE, advice)
 
 
 def _shown(evidence: Reference, text: str) -> str:
