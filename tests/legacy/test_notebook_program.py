@@ -108,6 +108,12 @@ def test_a_cell_that_does_not_parse(run):
     assert "This looks like Python 2" in done.stderr
 
 
+def test_colabs_choice_of_tensorflow_1_counts(run):
+    """The names alone are of both."""
+    cell = "import tensorflow as tf\nprint(tf.executing_eagerly(), hasattr(tf, 'placeholder'))"
+    assert run("%tensorflow_version 1.x", cell).stdout == "False True\n"
+
+
 def test_what_is_no_notebook(run):
     done = run(text="{}")
     assert done.returncode == 2

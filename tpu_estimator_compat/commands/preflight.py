@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.commands.progress import Progress
 from tpu_estimator_compat.commands.run import (
     add_script_arguments,
     check_writable,
@@ -137,7 +138,7 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
 def _check(
     estimator: Any, mode: str, input_fn: Callable[..., Any], arguments: argparse.Namespace
 ) -> Any:
-    progress = _Progress()
+    progress = Progress()
     try:
         return estimator.preflight(
             input_fn,
@@ -146,30 +147,10 @@ def _check(
             depth=arguments.depth,
             largest_batch=arguments.largest_batch,
             time_limit=arguments.time_limit,
-            progress=progress,
+            progress=lambda what, seconds: progress(what, f" … {seconds:.0f} s"),
         )
     finally:
         progress.clear()
-
-
-class _Progress:
-    """One line on standard error that says what is being done."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._last = ""
-
-    def __call__(self, what: str, seconds: float) -> None:
-        if self._terminal:
-            print(f"\r\033[K{what} … {seconds:.0f} s", end="", file=sys.stderr, flush=True)
-        elif what != self._last:
-            print(f"{what} …", file=sys.stderr, flush=True)
-        self._last = what
-
-    def clear(self) -> None:
-        """Takes the line away."""
-        if self._terminal and self._last:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _show(result: Any, arguments: argparse.Namespace) -> int:

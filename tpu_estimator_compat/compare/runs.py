@@ -197,7 +197,9 @@ class Runner:
         runtime = {RUNTIME_VARIABLE: setting.runtime} if setting.runtime else {}
         variables = {**_ENVIRONMENT, **os.environ, **runtime}
         failure = self._wait([*command, str(folder / "job.json")], name, folder, variables)
-        return of_run(folder, name, failure)
+        found = of_run(folder, name, failure)
+        side = dataclasses.replace(found.side, script=(script.name, *script.arguments))
+        return dataclasses.replace(found, side=side)
 
     def _wait(
         self, command: list[str], name: str, folder: pathlib.Path, variables: dict[str, str]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import linecache
 import os
 import pathlib
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tpu_estimator_compat.legacy import bytecode, numpy_names, python2
+from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.locating import NoScriptError
 from tpu_estimator_compat.legacy.notebook_cells import CALL, Magic, NotANotebook, Notebook, place
 
@@ -67,6 +69,8 @@ class Program:
         with self._errors_in_cells(text):
             tree = ast.parse(text)
             self.found = bytecode.of_tree(tree, path, numpy=numpy)
+            if any(m.text.startswith("%tensorflow_version 1") for m in self._skipped):  # Colab's
+                self.found = dataclasses.replace(self.found, dialect=Dialect.V1)
             parts = _by_cell(numpy_names.mended(tree) if numpy else tree, text)
             self._cells = [self._compiled(n, notebook.cells[n], body) for n, body in parts.items()]
 
