@@ -17,6 +17,7 @@ LINES = [
     "now = %pwd",
     "%time x = f(1)",
     "  %time x = f(1)",
+    "  x = %time f(1)",
     "tf.contrib?",
     "tf.contrib??",
     "?tf.contrib",

@@ -59,12 +59,14 @@ class _Replaced:
 
     Attributes:
       line: as it was; or, with `prefix`, empty.
-      prefix: what stood before code that was left.
+      prefix: what stood before code that was left, and after `target`.
+      target: of an assignment of that code.
       magic: what is to be done; None where nothing is.
     """
 
     line: str
     prefix: str = ""
+    target: str = ""
     magic: Magic | None = None
 
 
@@ -166,7 +168,7 @@ class Notebook:
         around = _AROUND_CODE.fullmatch(found["text"])
         if around and _parses(around[2]):
             timed = Magic(number, line, around[1].strip())
-            code = self._call(_Replaced("", around[1], timed))
+            code = self._call(_Replaced("", around[1], target, timed))
             return f"{indent}{target}{around[2]}  #{code}"
         text = command.strip().removeprefix(target).strip()
         magic = Magic(number, line, text, bool(target))
@@ -186,7 +188,8 @@ class Notebook:
         if not replaced.prefix:
             return replaced.line
         code = found["code"].lstrip()
-        return found["code"].removesuffix(code) + replaced.prefix + code
+        indent = found["code"].removesuffix(code)
+        return indent + replaced.target + replaced.prefix + code.removeprefix(replaced.target)
 
 
 def place(text: str, line: int) -> tuple[int, int]:
