@@ -65,20 +65,31 @@ _HOMES = {
     "ModeKeys": "estimator",
     "WarmStartSettings": "estimator",
     "install": "legacy.notebook",
+    "load_ipython_extension": "legacy.notebook",
     "uninstall": "legacy.notebook",
+    "unload_ipython_extension": "legacy.notebook",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Imports what is asked for: commands such as `scan` must not wait for TensorFlow."""
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name not in __all__:
+        return _imported(name)
+    if name not in __all__ and name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOMES.get(name, "tpu")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    value = getattr(_imported(home), name)
     globals()[name] = value
     return value
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if not (said := _environment.explained(error)):
+            raise
+        raise ModuleNotFoundError(said, name=error.name) from None
 
 
 def __dir__() -> list[str]:

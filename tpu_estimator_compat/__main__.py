@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
+from tpu_estimator_compat import __version__, environment
 from tpu_estimator_compat.commands import COMMANDS
 
 
@@ -19,7 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
       The exit status: 0 if all went well.
     """
-    parser = argparse.ArgumentParser(prog="python -m tpu_estimator_compat")
+    parser = _Parser(prog="python -m tpu_estimator_compat")
+    python = f"Python {sys.version.split()[0]}"
+    versions = f"tpu_estimator_compat {__version__}, {environment.tensorflow()}, {python}"
+    parser.add_argument("--version", action="version", version=versions)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         summary, _, description = (command.__doc__ or "").partition("\n")
@@ -30,9 +37,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
-    parsed = parser.parse_args(arguments)
-    return int(parsed.run(parsed))
+        subparser.set_defaults(run=command.run, parser=subparser)
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    try:
+        return int(parsed.run(parsed))
+    except ModuleNotFoundError as error:
+        if not (said := environment.explained(error)):
+            raise
+        print(f"{parser.prog}: error: {said}", file=sys.stderr)
+        return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors name the word that was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with status 2, after saying what is wrong and what is like it."""
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            wrong, known = found[1], re.findall(r"[\w.:-]+", found[2])
+        else:
+            found = re.search(r"unrecognized arguments: (--?[\w-]+)", message)
+            wrong, known = found[1] if found else "", [*self._option_string_actions]
+        if close := difflib.get_close_matches(wrong, known, 1):
+            message += f". Did you mean {close[0]}?"
+        elif wrong.startswith("-") and any(a.dest == "args" for a in self._actions):
+            message += ". Options of the script come after it."
+        super().error(message)
 
 
 if __name__ == "__main__":

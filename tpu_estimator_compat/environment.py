@@ -16,6 +16,39 @@ LIBTPU = "0.0.24"
 _LAST_LIBTPU = (0, 0, 31)
 """The newest one with which `import tensorflow` does not end the process; 0.0.32.1 does."""
 
+_JAX = ("jax>=0.10.2,<0.13", "jaxlib>=0.10.2,<0.13")
+EXTRAS = {"jax": _JAX, "migrate": ("libcst>=1.5",), "preflight": (*_JAX, "libtpu==0.0.51")}
+"""The packages of each extra, as setup.cfg has them."""
+
+_REQUIRED = {"absl", "keras", "numpy", "tensorboard", "tensorflow", "tf_keras", "tf_slim"}
+
+
+def pip_line(extra: str) -> str:
+    """What installs the packages of an extra, and nothing else.
+
+    For an extra, pip collects what this package itself asks for, too, and so puts tensorflow beside
+    tensorflow-tpu.
+    """
+    return "pip install " + " ".join(f"'{package}'" for package in EXTRAS[extra])
+
+
+def explained(error: ModuleNotFoundError) -> str:
+    """What to do where a package that this one needs is not there; empty for any other error."""
+    if (error.name or "").partition(".")[0] not in _REQUIRED:
+        return ""
+    return (
+        f"No module named {error.name!r} in the environment of {sys.executable}. Activate the "
+        "environment in which this package is installed, such as `source .venv/bin/activate`, or "
+        "install it in this one: migration_guide/install.md has the line."
+    )
+
+
+def tensorflow() -> str:
+    """The installed distribution of TensorFlow and its version, in words."""
+    found = [f"{name} {dist.version}" for name in DISTRIBUTIONS if (dist := _distribution(name))]
+    return ", ".join(found) or "no tensorflow"
+
+
 RUNTIME_VARIABLE = "TPU_ESTIMATOR_COMPAT_RUNTIME"
 TENSORFLOW, JAX, AUTO = RUNTIMES = ("tensorflow", "jax", "auto")
 

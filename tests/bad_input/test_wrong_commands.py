@@ -14,6 +14,7 @@ from tpu_estimator_compat.__main__ import main
     [
         ("", "the following arguments are required: COMMAND"),
         ("nosuch", r"invalid choice: 'nosuch'"),
+        ("scann .", r"invalid choice: 'scann' .*\. Did you mean scan\?"),
         ("run", "the following arguments are required: script"),
         ("run nosuch.py", r"run: error: there is no script 'nosuch\.py' in "),
         ("run .", r"run: error: '\.' is a directory; name the script in it"),
@@ -24,10 +25,15 @@ from tpu_estimator_compat.__main__ import main
         ("run --logical-cpus two a.py", "--logical-cpus: expected a number of devices, got 'two'"),
         ("run --logical-cpus -2 a.py", "--logical-cpus: expected a number of devices, got '-2'"),
         ("run --legacy-package", "argument --legacy-package: expected one argument"),
-        ("run --nosuch a.py", "unrecognized arguments: --nosuch"),
+        ("run --nosuch a.py", "unrecognized arguments: --nosuch. Options of the script come "),
+        ("run --behaviour v1 a.py", "arguments: --behaviour. Did you mean --behavior"),
+        ("run --behavior v11 a.py", r"invalid choice: 'v11' .*\. Did you mean v1\?"),
+        ("run -m os.nosuch", r"there is no module 'os\.nosuch' with Python source"),
+        ("run -m json.nosuch", r"there is no module 'json\.nosuch' with Python source"),
+        ("run -m __main__", r"there is no module '__main__' with Python source"),
         ("scan", "the following arguments are required: PATH"),
         ("scan nosuch.py", r"scan: There is no file or folder 'nosuch\.py'"),
-        ("scan .", r"scan: no Python files in \."),
+        ("scan .", r"scan: There are no Python files and no notebooks in '\.'"),
         ("migrate", "the following arguments are required: PATH"),
         ("migrate nosuch.py", r"migrate: There is no file or folder 'nosuch\.py'"),
         ("preflight", "the following arguments are required: script"),
@@ -36,7 +42,14 @@ from tpu_estimator_compat.__main__ import main
         ("preflight --depth deep a.py", r"argument --depth: invalid choice: 'deep'"),
         ("preflight --time-limit long a.py", "--time-limit: invalid float value: 'long'"),
         ("preflight --topology v9:9x9 there.py", "Unknown TPU generation in topology 'v9:9x9'"),
+        ("preflight --html nosuch/a.html there.py", "No such file or directory: 'nosuch/a.html'"),
         ("preflight --topology v5e there.py", "does not say how the chips are arranged"),
+        ("compare --against gpu there.py", "Expected tf, jax, jit or replicas=N, got 'gpu'"),
+        ("compare --keep places there.py", "--keep places: there is such a folder or file already"),
+        ("compare there.ipynb", "there.ipynb is a notebook, which the original's environment"),
+        ("compare --dirs places nosuch", "places has neither event files nor a checkpoint"),
+        ("compare --dirs nosuch places", r"nosuch does not exist\. Give a model_dir"),
+        ("compare --dirs --rtol -1 a b", "--rtol must be 0 or more, got -1.0"),
         ("map-weights", "the following arguments are required: checkpoint, model"),
         ("map-weights . keras_model", r"must be module:function or file\.py:function"),
         ("map-weights . keras_model:", r"must be module:function or file\.py:function"),
@@ -57,7 +70,8 @@ def test_a_wrong_command_says_what_is_wrong(words, said, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     places = tmp_path / "places"
     places.mkdir()
-    for text, name in (("", "there.py"), (_TWIN, "twin.py")):
+    (tmp_path / "checkpoint").touch()
+    for text, name in (("", "there.py"), ("", "there.ipynb"), (_TWIN, "twin.py")):
         (places / name).write_text(text)
     arguments = [f"places/{w}" if w.startswith(("there", "twin")) else w for w in words.split()]
     if words in ("scan .", "map-weights . twin.py:f"):
@@ -94,15 +108,52 @@ def _checkpoint(directory):
     return tf.train.Checkpoint(v=tf.Variable(1.0)).save(str(directory / "ckpt"))
 
 
-@pytest.mark.parametrize("words", [["run", "nosuch.py"], ["preflight", "-m", "nosuch"]])
-def test_a_missing_script_is_told_of_without_tensorflow(words, tmp_path):
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "nosuch.py"],
+        ["preflight", "-m", "json.nosuch"],
+        ["preflight", "--topology", "v9:9x9", "-m", "json.tool"],
+        ["compare", "--dirs", "nosuch", "nosuch"],
+        ["compare", "--against", "gpu", "-m", "json.tool"],
+        ["compare", "--keep", ".", "-m", "json.tool"],
+        ["map-weights", "nosuch", "json.tool:main"],
+    ],
+)
+def test_what_is_wrong_is_told_without_tensorflow(words, tmp_path):
     code = (
-        "import sys; from tpu_estimator_compat.__main__ import main; status = main(sys.argv[1:]); "
-        "print(status, 'tensorflow' in sys.modules)"
+        "import atexit, sys; from tpu_estimator_compat.__main__ import main; "
+        "atexit.register(lambda: print('tensorflow' in sys.modules)); sys.exit(main(sys.argv[1:]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.stdout == "2 False\n"
+    done = python(code, *words, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert done.stdout == "False\n"
     [line] = done.stderr.splitlines()
-    assert line.startswith(f"python -m tpu_estimator_compat {words[0]}: error: there is no ")
+    assert f"{words[0]}: " in line
+
+
+def python(code, *words, cwd):
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert re.match(r"tpu_estimator_compat \d\S+, tensorflow\S* \d\S+, Python 3\.\d+", said), said
+
+
+@pytest.mark.parametrize("lacking", ["tensorflow", "absl"])
+def test_outside_of_the_environment(lacking, tmp_path):
+    """Python says `No module named tensorflow`, and no more."""
+    (tmp_path / "a.py").write_text("")
+    without = f"import sys; sys.modules['{lacking}'] = None; import tpu_estimator_compat; "
+    run = "from tpu_estimator_compat.__main__ import main; sys.exit(main(['run', 'a.py']))"
+    done = python(without + run, cwd=tmp_path)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert f"error: No module named '{lacking}' in the environment of {sys.executable}. Act" in line
+    done = python(f"{without}tpu_estimator_compat.TPUEstimator", cwd=tmp_path)
+    assert f"ModuleNotFoundError: No module named '{lacking}' in the environment of" in done.stderr

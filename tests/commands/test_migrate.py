@@ -71,8 +71,8 @@ def test_what_is_left_to_a_person(capsys):
         "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier()\n"
         "tf.compat.v1.keras.Input(1)\n"
     )
-    pathlib.Path("b.py").write_text("import tensorflow\nprint tensorflow.contrib\n")
-    assert main(["migrate", ".", "--write"]) == 1
+    pathlib.Path("b.py").write_text("import tensorflow\nexec tensorflow.contrib\n")
+    assert main(["migrate", ".", "--write"]) == 2
     out = capsys.readouterr().out
     looked_at, by_hand = out.split("To be done by hand:\n")
     assert looked_at.split("To be looked at:\n")[1].split("  ")[:3] == [
@@ -80,13 +80,15 @@ def test_what_is_left_to_a_person(capsys):
     ]
     lines = by_hand.splitlines()
     assert lines[0].startswith(
-        "./a.py:3  tf.estimator.BoostedTreesClassifier  refused   Boosted trees"
+        "./a.py:3  tf.estimator.BoostedTreesClassifier  refused     Boosted trees"
     )
     assert lines[1].startswith(
-        "./b.py:2  -                                    python 2  This looks like"
+        "./b.py:2  -                                    unreadable  This looks like"
     )
-    assert lines[3] == "2 files searched, 1 changed: 1 finding rewritten, 2 left to a person."
-    assert main(["scan", ".", "--json"]) == 1
+    assert lines[3] == (
+        "2 files, 1 of which could be searched, 1 changed: 1 finding rewritten, 2 left to a person."
+    )
+    assert main(["scan", ".", "--json"]) == 2
     left = json.loads(capsys.readouterr().out)["findings"]
     assert [(f["file"], f["line"]) for f in left] == [("./a.py", 3), ("./b.py", 2)]
 
@@ -101,10 +103,12 @@ def test_files_that_cannot_be_read(capsys):
     ("arguments", "words"),
     [
         (["no_such.py"], "There is no file or folder 'no_such.py'"),
-        (["."], "no Python files in ."),
+        (["."], "no Python files and no notebooks in '.'."),
+        (["data.csv"], "'data.csv' is neither a Python file (*.py) nor a notebook (*.ipynb)."),
     ],
 )
 def test_nothing_to_migrate(capsys, arguments, words):
+    pathlib.Path("data.csv").write_text("x = 1\n")
     assert main(["migrate", *arguments]) == 2
     assert words in capsys.readouterr().err
 
@@ -123,6 +127,5 @@ sys.exit(main(["migrate", "a.py"]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == (
-        "migrate needs libcst, which is not installed. Write: "
-        "pip install 'tpu_estimator_compat[migrate]'\n"
+        "migrate needs libcst, which is not installed. Write: pip install 'libcst>=1.5'\n"
     )

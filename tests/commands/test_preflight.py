@@ -171,7 +171,7 @@ def test_without_the_compiler_the_report_says_how_to_get_it(script, capsys, monk
     monkeypatch.setattr(compiler, "LIBTPU", "99.0")
     assert preflight(script) == 2
     printed = " ".join(capsys.readouterr().out.split())
-    assert "pip install 'tpu_estimator_compat[preflight]'" in printed
+    assert "pip install 'jax>=0.10.2,<0.13' 'jaxlib>=0.10.2,<0.13' 'libtpu==0.0.51'" in printed
     assert "could not tell" in printed
 
 

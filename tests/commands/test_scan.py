@@ -20,27 +20,46 @@ def test_nothing_dead(tree, capsys):
     assert capsys.readouterr().out == "1 file searched; no dead names.\n"
 
 
-def test_python_2_needs_a_person(tree, capsys):
+def test_python_2(tree, capsys):
     tree(a="import tensorflow as tf\nprint tf.contrib\n")
-    assert main(["scan", "."]) == 1
-    assert "2to3" in capsys.readouterr().out
+    assert main(["scan", "."]) == 0
+    assert "     1 python 2   Python 2: `migrate` rewrites these" in capsys.readouterr().out
+    tree(a="import tensorflow as tf\nexec 'tf.contrib'\n")
+    assert main(["scan", "."]) == 2
+    out = capsys.readouterr().out
+    assert "2to3" in out
+    assert "1 file, none of which could be searched, 1 finding in 1:" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["no_such_folder"], "There is no file or folder 'no_such_folder'"),
-        (["empty"], "no Python files in empty."),
-        ([".", "--exclude", "*.py"], "no Python files that --exclude leaves in ."),
+        (["a.py", "empty"], "no Python files and no notebooks in 'empty'."),
+        ([".", "--exclude", "*.py"], "no notebooks that --exclude leaves in '.'."),
+        (["data.csv"], "'data.csv' is neither a Python file (*.py) nor a notebook (*.ipynb)."),
     ],
 )
 def test_nothing_to_search(tree, capsys, arguments, words):
     tree(a=DEAD)
     os.mkdir("empty")
+    with open("data.csv", "w") as file:
+        file.write("x = 1\n")
     assert main(["scan", *arguments]) == 2
     captured = capsys.readouterr()
     assert words in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("tool", DEAD), ("tool.txt", f"#!/bin/env python\n{DEAD}")]
+)
+def test_scripts_with_other_names_are_read(tree, capsys, name, text):
+    tree()
+    with open(name, "w") as file:
+        file.write(text)
+    assert main(["scan", name]) == 0
+    assert "2 findings in 1" in capsys.readouterr().out
 
 
 def processor_time(code):

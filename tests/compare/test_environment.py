@@ -18,7 +18,9 @@ def made(monkeypatch, tmp_path):
     """Directories that `make` was called for; nothing is installed, nothing is overridden."""
     calls: list[pathlib.Path] = []
 
-    def make(python: str, home: pathlib.Path, requirements: Sequence[str]) -> None:
+    def make(
+        python: str, home: pathlib.Path, requirements: Sequence[str], progress: object
+    ) -> None:
         assert os.access(python, os.X_OK)
         home.mkdir(parents=True, exist_ok=True)
         calls.append(home)
@@ -40,7 +42,7 @@ def test_is_made_once(made, tmp_path):
 def test_half_made_is_made_again(made, monkeypatch):
     """The marker comes last: an attempt that broke off leaves none."""
 
-    def broken(python: str, home: pathlib.Path, requirements: Sequence[str]) -> None:
+    def broken(python: str, home: pathlib.Path, *_: object) -> None:
         home.mkdir(parents=True)
         raise environment.Unavailable("no network")
 
@@ -54,7 +56,7 @@ def test_half_made_is_made_again(made, monkeypatch):
 
 def test_making_removes_what_was_there(tmp_path, monkeypatch):
     commands: list[list[str]] = []
-    monkeypatch.setattr(environment, "run", commands.append)
+    monkeypatch.setattr(environment, "run", lambda command, progress: commands.append(command))
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "left over").touch()
     environment.make(sys.executable, tmp_path / "home", ("a==1", "b==2"))
@@ -73,6 +75,12 @@ def test_bad_override_is_named(made, monkeypatch):
     monkeypatch.setenv(original.OVERRIDE, "/no/such/python")
     with pytest.raises(environment.Unavailable, match="/no/such/python"):
         original.find_or_make()
+
+
+def test_a_command_that_takes_long_is_told_of():
+    told: list[float] = []
+    environment.run([sys.executable, "-c", "import time; time.sleep(1.5); print(1)"], told.append)
+    assert [round(seconds) for seconds in told] == [0, 1]
 
 
 def test_failing_command_says_why():

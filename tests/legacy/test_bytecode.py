@@ -49,7 +49,7 @@ def imported(folder, **settings):
     finally:
         sys.meta_path.remove(imports)
     dialects = {id(names): dialect for dialect, names in imports._by_dialect.items()}
-    module.MEANING = dialects[id(module.__builtins__)]
+    module.MEANING = dialects.get(id(module.__builtins__))
     return module
 
 
@@ -154,3 +154,10 @@ def test_a_link_to_a_legacy_module_is_judged_by_what_it_links_to(folder, tmp_pat
     finally:
         sys.meta_path.remove(imports)
     assert not imports.loaded
+
+
+def test_builtins_of_python_2_are_given_again(folder, compilations):
+    write(folder, "VALUE = [*xrange(2)]\n")
+    for _ in range(2):
+        assert imported(folder).VALUE == [0, 1]
+    assert len(compilations) == 1

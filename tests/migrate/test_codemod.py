@@ -42,7 +42,7 @@ test_rewritten = each_rewritten(CASES)
         "import tensorflow.compat.v1 as tf\ntf.placeholder(tf.float32)\n",
         "from tensorflow.compat.v1 import flags\n",
         "from tensorflow.python.ops import array_ops\n",
-        "print 'Python 2'\n",
+        "exec 'Python 2'\n",
         "import tensorflow.contrib.no_such_thing as n\nn.f()\n",
     ],
 )

@@ -181,9 +181,7 @@ def not_compiled(topology: str = "v5p:2x2x1") -> Report:
     report.largest_batch, report.compiler = None, ""
     report.layers = [Layer(x.name, x.variables, x.slots) for x in report.layers]
     report.collectives = Collectives(196, 440425712)
-    report.unknown = (
-        "The TPU's compiler is not installed: pip install 'tpu_estimator_compat[preflight]'."
-    )
+    report.unknown = "The TPU's compiler is not installed: pip install 'libtpu==0.0.51'."
     return report
 
 

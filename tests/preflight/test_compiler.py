@@ -332,7 +332,9 @@ def test_missing_packages_are_named(compile_for, monkeypatch, no_worker, found, 
     assert result.error is Error.MISSING
     assert words in result.message
     assert "needs jax 0.10.2 to 0.12.0.1 and libtpu==0.0.51;" in result.message
-    assert "pip install 'tpu_estimator_compat[preflight]'" in result.message
+    assert (
+        "pip install 'jax>=0.10.2,<0.13' 'jaxlib>=0.10.2,<0.13' 'libtpu==0.0.51'`" in result.message
+    )
 
 
 def test_the_parent_imports_neither_jax_nor_tensorflow():

@@ -154,7 +154,7 @@ def test_another_release_is_warned_of_once(monkeypatch, caplog, version):
     [record] = caplog.records
     assert f"JAX {version} was not tried" in record.getMessage()
     assert "doctor" in record.getMessage()
-    assert "pip install 'tpu_estimator_compat[jax]'" in record.getMessage()
+    assert "pip install 'jax>=0.10.2,<0.13' 'jaxlib>=0.10.2,<0.13'" in record.getMessage()
 
 
 def test_the_extra_has_the_range():

@@ -202,17 +202,31 @@ def test_an_import_that_means_tensorflow_1_says_how_it_shows():
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("import os\nprint 'hello'", "`print x` is `print(x)` now"),
-        ("try:\n  f()\nexcept OSError, e:\n  pass", "`except E, e:` is `except E as e:` now"),
+        ("import os\nprint 'hello'\nexec 'x'", "`print x` is `print(x)` now"),
+        ("x = 1\ny = 0777", "`010` is `0o10`"),
         ("if x:\n\ty = 1\n        z = 2", "Tabs and spaces"),
     ],
 )
-def test_python_2(code, words):
+def test_python_2_that_cannot_be_rewritten(code, words):
     [finding] = scan_text(code, "a.py")
-    assert finding.status is Status.PYTHON_2
+    assert finding.status is Status.UNREADABLE
     assert words in finding.advice
     assert "2to3" in finding.advice
     assert finding.line > 1
+
+
+def test_python_2_hides_no_dead_name():
+    code = (
+        "import tensorflow as tf\nprint 'a', tf.contrib.tpu.TPUConfig\nx = long(3)\nd.itervalues()"
+    )
+    assert [(f.line, f.column, f.name, f.status.value) for f in scan_text(code, "a.py")] == [
+        (1, 8, "tf", "works"),
+        (2, 0, "", "python 2"),
+        (2, 0, "Python 2", "differs"),
+        (2, 12, "tf.contrib.tpu.TPUConfig", "works"),
+        (3, 5, "long", "works"),
+        (4, 1, "dict.itervalues", "python 2"),
+    ]
 
 
 def test_what_is_not_python_at_all():

@@ -19,9 +19,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from tpu_estimator_compat.commands.run import add_script_arguments, script_is_there
+from tpu_estimator_compat.commands.progress import Progress
+from tpu_estimator_compat.commands.run import (
+    add_script_arguments,
+    check_writable,
+    script_is_there,
+)
 from tpu_estimator_compat.compare import environment
 from tpu_estimator_compat.compare.report import Report
+from tpu_estimator_compat.legacy.notebook_cells import is_notebook
 
 NAME = "compare"
 _UNKNOWN = 2
@@ -118,7 +124,7 @@ def _positive(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the report; returns 0, 1 or 2 as the module says."""
     try:
-        _check_page(arguments.html)
+        check_writable(arguments.html)
         report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
     except (environment.Unavailable, OSError, ValueError) as error:
         print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
@@ -134,25 +140,48 @@ def run(arguments: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def _check_page(path: str | None) -> None:
-    """Sees that the page can be written before the runs take their minutes."""
-    if path is not None:
-        with open(path, "a", encoding="utf-8"):
-            pass
-
-
 def _of_dirs(arguments: argparse.Namespace) -> Report:
-    from tpu_estimator_compat.compare import comparing
-
     if len(arguments.args) != 1:
         given = " ".join([arguments.script, *arguments.args])
         raise ValueError(f"--dirs takes two folders, the old and the new one; got: {given}")
+    if not arguments.rtol >= 0:
+        raise ValueError(f"--rtol must be 0 or more, got {arguments.rtol!r}.")
+    for path in (arguments.script, arguments.args[0]):
+        _check_run(path)
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.compare import comparing
+
     return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
 
 
-def _of_script(arguments: argparse.Namespace) -> Report | None:
-    if not script_is_there(arguments, NAME):
-        return None
+def _check_run(path: str) -> None:
+    """Refuses what is no model_dir, by the names of files alone; buckets are looked at later."""
+    if "://" in path:
+        return
+    if not os.path.exists(path):
+        raise ValueError(f"{path} does not exist. Give a model_dir, or an event file.")
+    names = (name for _, _, files in os.walk(path) for name in files)
+    if os.path.isdir(path) and not any(
+        ".tfevents." in name or name == "checkpoint" or name.endswith(".index") for name in names
+    ):
+        raise ValueError(
+            f"{path} has neither event files nor a checkpoint. Give the directory that was the "
+            "model_dir of a training."
+        )
+
+
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    """Refuses, before anything is imported or made, what cannot be run.
+
+    Raises:
+      ValueError: says what is wrong.
+    """
+    for script in (arguments.script, arguments.new_script or ""):
+        if is_notebook(script):
+            raise ValueError(
+                f"{script} is a notebook, which the original's environment cannot run. Make it a "
+                f"script: jupyter nbconvert --to script {script}"
+            )
     if arguments.checkpoint and not os.path.exists(f"{arguments.checkpoint}.index"):
         raise ValueError(
             f"--checkpoint {arguments.checkpoint}: there is no file {arguments.checkpoint}.index. "
@@ -160,10 +189,29 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
         )
     if arguments.new_script and not os.path.isfile(arguments.new_script):
         raise ValueError(f"--new-script {arguments.new_script}: there is no such file.")
-    from tpu_estimator_compat.compare import comparing, runs
+    if arguments.against and arguments.new_script:
+        raise ValueError(
+            "--new-script is what runs here while the original runs the script; with --against, "
+            "both sides run here. Leave one of the two out."
+        )
+    if arguments.keep and os.path.exists(arguments.keep):
+        raise ValueError(
+            f"--keep {arguments.keep}: there is such a folder or file already. Name a new one, or "
+            "remove it."
+        )
+
+
+def _of_script(arguments: argparse.Namespace) -> Report | None:
+    if not script_is_there(arguments, NAME):
+        return None
+    _check_arguments(arguments)
+    from tpu_estimator_compat.compare import runs
 
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
-    python = None if setting else _original(arguments)
+    progress = Progress()
+    python = None if setting else _original(arguments, progress)
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.compare import comparing
 
     script = runs.Script(
         arguments.script,
@@ -175,7 +223,6 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
         (*runs.Script.own_folders, *arguments.own_folder),
         tuple(arguments.modern_package),
     )
-    progress = _Progress(arguments.steps)
     with _folder(arguments.keep) as folder:
         new_script = None
         if arguments.new_script:
@@ -185,26 +232,35 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
             folder,
             arguments.steps,
             arguments.time_limit,
-            progress,
+            lambda run, steps: progress(run, f": step {steps} of {arguments.steps}"),
             new_script,
             arguments.first_step,
         )
         try:
-            if setting:
-                return comparing.against(runner, setting, arguments.against, arguments.checkpoint)
-            assert python is not None
-            return comparing.with_original(runner, python, arguments.checkpoint)
+            if python is None:
+                assert setting is not None
+                report = comparing.against(runner, setting, arguments.against, arguments.checkpoint)
+            else:
+                report = comparing.with_original(runner, python, arguments.checkpoint)
         finally:
             progress.clear()
+    return report if arguments.keep else report.without_folders()
 
 
-def _original(arguments: argparse.Namespace) -> str:
+def _original(arguments: argparse.Namespace, progress: Progress) -> str:
     """The interpreter of the original's environment."""
     if arguments.original_python:
         return environment.check_interpreter(arguments.original_python, "--original-python")
-    print("The original's environment … (the first time, minutes)", file=sys.stderr)
     release = environment.RELEASES[arguments.original]
-    return environment.find_or_make(release, arguments.original_package)
+    what = "Making the original's environment, once: it takes minutes, and a gigabyte"
+
+    def tell(seconds: float) -> None:
+        progress(what, f" … {seconds:.0f} s")
+
+    try:
+        return environment.find_or_make(release, arguments.original_package, progress=tell)
+    finally:
+        progress.clear()
 
 
 @contextlib.contextmanager
@@ -219,25 +275,3 @@ def _folder(keep: str | None) -> Iterator[pathlib.Path]:
         yield pathlib.Path(made)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-
-
-class _Progress:
-    """One line on standard error that says how far which run is."""
-
-    def __init__(self, steps: int) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._steps = steps
-        self._last = ""
-
-    def __call__(self, name: str, steps: int) -> None:
-        if self._terminal:
-            line = f"{name}: step {steps} of {self._steps}"
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-        elif name != self._last:
-            print(f"{name} …", file=sys.stderr, flush=True)
-        self._last = name
-
-    def clear(self) -> None:
-        """Takes the line away."""
-        if self._terminal and self._last:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -95,6 +95,27 @@ def _check(arguments: argparse.Namespace) -> None:
     for path in (place if place.endswith(".py") else None, arguments.mapping, arguments.inputs):
         if path is not None and not pathlib.Path(path).is_file():
             raise SystemExit(f"{NAME}: there is no file {path!r} in {os.getcwd()!r}.")
+    top = place.partition(".")[0]
+    known = top.isidentifier() and importlib.util.find_spec(top) is not None
+    if not place.endswith(".py") and not known:
+        raise SystemExit(f"{NAME}: there is no module {place!r} to import.")
+    for path in (arguments.checkpoint, arguments.saved_model):
+        if path is not None and "://" not in path:
+            _check_checkpoint(path)
+
+
+def _check_checkpoint(path: str) -> None:
+    """Refuses what has no variables, by the names of files alone; buckets are looked at later."""
+    if not os.path.isdir(path) and not os.path.exists(f"{path}.index"):
+        raise SystemExit(
+            f"{NAME}: No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "
+            "model_dir, or a SavedModel's directory."
+        )
+    inside = ("checkpoint", "saved_model.pb", os.path.join("variables", "variables.index"))
+    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, x)) for x in inside):
+        raise SystemExit(
+            f"{NAME}: No checkpoint and no SavedModel in {path}. Train or export first."
+        )
 
 
 def _mapping(path: str) -> Any:

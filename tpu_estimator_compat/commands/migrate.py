@@ -12,11 +12,15 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.commands import scan as scan_command
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.migrate.codemod import Migration
+    from tpu_estimator_compat.migrate.notebooks import NotebookMigration
     from tpu_estimator_compat.scan import Finding, Source
+
+    Rewritten = Migration | NotebookMigration
 
 NAME = "migrate"
 
@@ -35,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError:
         print(
             f"{NAME} needs libcst, which is not installed. Write: "
-            "pip install 'tpu_estimator_compat[migrate]'",
+            f"{environment.pip_line('migrate')}",
             file=sys.stderr,
         )
         return 2
@@ -65,15 +69,17 @@ class _Run:
 
     def migrate(self, file: str) -> None:
         """Migrates a file, and remembers what is left to do."""
-        from tpu_estimator_compat.migrate import codemod, difference
-        from tpu_estimator_compat.scan import CannotRead, Finding, Status, read
+        from tpu_estimator_compat.legacy.notebook_cells import NotANotebook, is_notebook
+        from tpu_estimator_compat.migrate import codemod, difference, notebooks
+        from tpu_estimator_compat.scan import CannotRead, read, unreadable
 
+        rewritten = notebooks.migrate_notebook if is_notebook(file) else codemod.migrate_text
         try:
             source = read(file)
-        except CannotRead as error:
-            self._left.append(Finding(file, 0, 0, "", Status.UNREADABLE, str(error)))
+            migration = rewritten(source.text, file)
+        except (CannotRead, NotANotebook) as error:
+            self._left.append(unreadable(file, error))
             return
-        migration = codemod.migrate_text(source.text, file)
         self._left += migration.report(written=self._write)
         if migration.after == migration.before:
             return
@@ -84,15 +90,15 @@ class _Run:
         self._changed += 1
         self._mended += migration.mended
 
-    def _replace(self, file: str, source: Source, migration: Migration) -> bool:
+    def _replace(self, file: str, source: Source, migration: Rewritten) -> bool:
         from tpu_estimator_compat.migrate import writing
-        from tpu_estimator_compat.scan import Finding, Status
+        from tpu_estimator_compat.scan import unreadable
 
         try:
             writing.write(file, source, migration.after)
         except OSError as error:
-            advice = f"The file cannot be written: {error.strerror or error}"
-            self._left.append(Finding(file, 0, 0, "", Status.UNREADABLE, advice))
+            said = OSError(f"The file cannot be written: {error.strerror or error}")
+            self._left.append(unreadable(file, said))
             return False
         print(f"Rewrote {file}")
         return True
@@ -108,7 +114,7 @@ class _Run:
         undone = len([f for f in self._left if f.status.needs_a_person])
         done = "changed" if self._write else "to change"
         print(
-            f"\n{report.counted(files, 'file')} searched, {self._changed} {done}: "
+            f"\n{report.searched(self._left, files)}, {self._changed} {done}: "
             f"{report.counted(self._mended, 'finding')} rewritten, {undone} left to a person."
         )
         if self._changed and not self._write:

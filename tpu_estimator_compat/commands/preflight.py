@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.commands.run import add_script_arguments, run_script, script_is_there
+from tpu_estimator_compat.commands.progress import Progress
+from tpu_estimator_compat.commands.run import (
+    add_script_arguments,
+    check_writable,
+    run_script,
+    script_is_there,
+)
 
 NAME = "preflight"
 _UNKNOWN = 2
@@ -38,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["scan", "lower", "compile"],
         default="compile",
         help="scan: read the graph; lower: with XLA to StableHLO, too; compile (the default): also "
-        "with the TPU's own compiler, which needs the extra `preflight`",
+        f"with the TPU's own compiler: {environment.pip_line('preflight')}",
     )
     parser.add_argument(
         "--largest-batch",
@@ -65,16 +70,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the reports; returns 0, 1 or 2 as the module says."""
     if not script_is_there(arguments, NAME):
         return _UNKNOWN
-    from tpu_estimator_compat.estimator import interception
     from tpu_estimator_compat.preflight import topologies
 
     try:
         environment.require_xla_for_cpu(NAME)
         for name in _topologies(arguments):
             topologies.parse(name)
-    except (RuntimeError, ValueError) as error:
+        check_writable(arguments.html)
+    except (OSError, RuntimeError, ValueError) as error:
         print(f"{NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.estimator import interception
+
     results: list[Any] = []
     instead = _checker(arguments, results)
     # What the script prints must not come between the braces.
@@ -130,7 +138,7 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
 def _check(
     estimator: Any, mode: str, input_fn: Callable[..., Any], arguments: argparse.Namespace
 ) -> Any:
-    progress = _Progress()
+    progress = Progress()
     try:
         return estimator.preflight(
             input_fn,
@@ -139,38 +147,15 @@ def _check(
             depth=arguments.depth,
             largest_batch=arguments.largest_batch,
             time_limit=arguments.time_limit,
-            progress=progress,
+            progress=lambda what, seconds: progress(what, f" … {seconds:.0f} s"),
         )
     finally:
         progress.clear()
 
 
-class _Progress:
-    """One line on standard error that says what is being done."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._last = ""
-
-    def __call__(self, what: str, seconds: float) -> None:
-        if self._terminal:
-            print(f"\r\033[K{what} … {seconds:.0f} s", end="", file=sys.stderr, flush=True)
-        elif what != self._last:
-            print(f"{what} …", file=sys.stderr, flush=True)
-        self._last = what
-
-    def clear(self) -> None:
-        """Takes the line away."""
-        if self._terminal and self._last:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
 def _show(result: Any, arguments: argparse.Namespace) -> int:
     if arguments.html:
-        try:
-            with open(arguments.html, "w", encoding="utf-8") as file:
-                file.write(result.to_html())
-        except OSError as error:
-            print(f"{NAME}: --html {os.fspath(arguments.html)}: {error}", file=sys.stderr)
+        with open(arguments.html, "w", encoding="utf-8") as file:
+            file.write(result.to_html())
     print(result.to_json() if arguments.json else result)
     return int(result.exit_code)

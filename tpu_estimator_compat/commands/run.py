@@ -112,6 +112,17 @@ def script_is_there(arguments: argparse.Namespace, command: str) -> bool:
     return True
 
 
+def check_writable(path: str | None) -> None:
+    """Sees that a report can be written before the work on it takes its minutes.
+
+    Raises:
+      OSError: it cannot.
+    """
+    if path is not None:
+        with open(path, "a", encoding="utf-8"):
+            pass
+
+
 def run_script(arguments: argparse.Namespace, command: str) -> int:
     """Runs the script that `add_script_arguments` names.
 
@@ -141,7 +152,10 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
         raise
     except BaseException as error:
         _strip(error)
-        sys.excepthook(type(error), error, error.__traceback__)
+        if sys.excepthook is sys.__excepthook__:  # which does not know the lines of cells
+            traceback.print_exception(error)
+        else:
+            sys.excepthook(type(error), error, error.__traceback__)
         _hint(error, arguments)
         return 1
     return 0
@@ -233,6 +247,7 @@ _LIBRARIES = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_es
 _OURS = {
     __name__,
     "tpu_estimator_compat.legacy.imports",
+    "tpu_estimator_compat.legacy.notebook_program",
     "tpu_estimator_compat.legacy.overlay",
     "tpu_estimator_compat.legacy.script",
 }

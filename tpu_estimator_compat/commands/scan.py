@@ -1,14 +1,18 @@
 """Finds the uses of names that TensorFlow dropped, and says what to do about each.
 
-A line for each: file and line, name, status, advice. The exit status is 0 if `run` and `migrate`
-can do the rest, 1 if something needs a person, 2 if a file could not be read. Nothing is imported
-or run.
+A line for each: file and line, of a notebook also the cell, then name, status, advice. The exit
+status is 0 if `run` and `migrate` can do the rest, 1 if something needs a person, 2 if a file could
+not be read. Nothing is imported or run.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.scan import Finding
 
 NAME = "scan"
 
@@ -33,28 +37,34 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
     """The files that the arguments name; None, after saying why, if there are none."""
-    from tpu_estimator_compat.scan import python_files
+    from tpu_estimator_compat.scan import NoFiles, python_files
 
     try:
-        files = list(python_files(arguments.paths, arguments.exclude))
-    except OSError as error:
+        return list(python_files(arguments.paths, arguments.exclude))
+    except NoFiles as error:
         print(f"{name}: {error}", file=sys.stderr)
         return None
-    if not files:
-        left = " that --exclude leaves" if arguments.exclude else ""
-        print(f"{name}: no Python files{left} in {', '.join(arguments.paths)}.", file=sys.stderr)
-        return None
-    return files
+
+
+def _findings(file: str) -> list[Finding]:
+    from tpu_estimator_compat.legacy.notebook_cells import NotANotebook, is_notebook
+    from tpu_estimator_compat.scan import CannotRead, read, scan_notebook, scan_text, unreadable
+
+    try:
+        text = read(file).text
+        return scan_notebook(text, file) if is_notebook(file) else scan_text(text, file)
+    except (CannotRead, NotANotebook) as error:
+        return [unreadable(file, error)]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; returns 0, 1 or 2 as the module says."""
-    from tpu_estimator_compat.scan import report, scan_file
+    from tpu_estimator_compat.scan import report
 
     files = files_of(arguments, NAME)
     if files is None:
         return 2
-    findings = [finding for file in files for finding in scan_file(file)]
+    findings = [finding for file in files for finding in _findings(file)]
     if arguments.json:
         print(report.as_json(findings, len(files)))
         return report.exit_status(findings)

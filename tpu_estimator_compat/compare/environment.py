@@ -11,9 +11,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from tpu_estimator_compat.runtime import cache_files
+
+Progress = Callable[[float], None]
+"""Takes the number of seconds that something has been going on for."""
 
 
 class Unavailable(Exception):
@@ -51,7 +55,10 @@ RELEASES = {
 
 
 def find_or_make(
-    release: Release, packages: Sequence[str] = (), cache: pathlib.Path | None = None
+    release: Release,
+    packages: Sequence[str] = (),
+    cache: pathlib.Path | None = None,
+    progress: Progress = lambda seconds: None,
 ) -> str:
     """The interpreter of the environment with a release; makes the environment if need be.
 
@@ -59,6 +66,7 @@ def find_or_make(
       release: which original.
       packages: what pip is to install besides, such as "tensorflow-datasets".
       cache: directory to keep environments in; the user's cache directory if None.
+      progress: is told about once a second, while it is made, for how many seconds a part takes.
 
     Raises:
       Unavailable: there is no fitting Python, or the packages cannot be installed.
@@ -72,7 +80,7 @@ def find_or_make(
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
         if not marker.exists():
-            make(base, home, (*release.requirements, *packages))
+            make(base, home, (*release.requirements, *packages), progress)
             marker.write_text(wanted)
     return str(home / "bin" / "python")
 
@@ -121,28 +129,41 @@ def python_version(executable: str) -> tuple[int, int] | None:
     return int(major), int(minor)
 
 
-def make(python: str, home: pathlib.Path, requirements: Sequence[str]) -> None:
+def make(
+    python: str,
+    home: pathlib.Path,
+    requirements: Sequence[str],
+    progress: Progress = lambda seconds: None,
+) -> None:
     """Makes a virtual environment afresh; what a broken-off attempt left is removed.
 
     Raises:
       Unavailable: the packages cannot be installed.
     """
     shutil.rmtree(home, ignore_errors=True)
-    run([python, "-m", "venv", str(home)])
+    run([python, "-m", "venv", str(home)], progress)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--prefer-binary", *requirements])
+    run([*pip, "install", "--quiet", "--prefer-binary", *requirements], progress)
 
 
-def run(command: list[str]) -> None:
-    """Runs a command.
+def run(command: list[str], progress: Progress = lambda seconds: None) -> None:
+    """Runs a command; `progress` is told about once a second for how many seconds.
 
     Raises:
       Unavailable: it failed.
     """
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
+    started = time.monotonic()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while True:
+            progress(time.monotonic() - started)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, errors = process.communicate(timeout=1)
+                break
+    if process.returncode:
         # The last lines of pip's output carry the reason.
-        tail = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+        tail = " ".join((errors or out).strip().splitlines()[-3:])
         raise Unavailable(f"`{' '.join(command[-4:])}` failed: {tail}")
 
 

@@ -19,10 +19,10 @@ from tpu_estimator_compat.compare.report import (
     OpComparison,
     Report,
     Side,
-    Speed,
     Stage,
     Verdict,
 )
+from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.rendering.markup import Html, document, element, together
 
 _HERE = pathlib.Path(__file__).parent
@@ -98,8 +98,9 @@ def _side(side: Side, which: str) -> Html:
     return element(
         "div",
         element("div", side.name),
+        element("div", " ".join(side.script), class_="name") if side.script else Html(),
         element("div", versions, class_="faint") if versions else Html(),
-        element("div", side.folder, class_="name faint"),
+        element("div", side.folder, class_="name faint") if side.folder else Html(),
         element("p", failure.message, class_="differs") if failure else Html(),
         _pre(failure.traceback) if failure and failure.traceback else Html(),
         class_=f"side {which}-side",
@@ -110,7 +111,7 @@ def _first_difference(difference: FirstDifference | None) -> Html:
     if difference is None:
         return Html()
     reached = list(Stage).index(difference.stage)
-    where = f" (after step {difference.step})" if difference.step is not None else ""
+    where = f" (step {difference.step})" if difference.step is not None else ""
     source = difference.source
     return _section(
         "What differs first",
@@ -145,7 +146,7 @@ def _scalars(scalars: Sequence[CurveComparison]) -> Iterable[Html]:
         element(
             "tr",
             element("td", scalar.name, class_="name"),
-            _cell(scalar.largest if scalar.steps else None),
+            _difference_cell(scalar.largest if scalar.steps else None),
             element("td", "" if scalar.first_step is None else str(scalar.first_step)),
             _agreement(scalar.agreement),
         )
@@ -175,7 +176,7 @@ def _curve(compared: CurveComparison, old: str = "old", new: str = "new") -> Ite
             charts.Line("relative difference", "difference", curve.steps, curve.values),
         ]
         yield _figure(f"Relative difference of {compared.name}", lines, logarithmic=True)
-        yield element("p", "Largest: ", _number(compared.largest), *_first_step(compared))
+        yield element("p", "Largest: ", _difference(compared.largest), *_first_step(compared))
 
 
 def _first_step(compared: CurveComparison) -> Iterable[str]:
@@ -206,43 +207,33 @@ def _figure(caption: str, lines: Sequence[charts.Line], *, logarithmic: bool = F
     )
 
 
-_SPEEDS = (
-    ("Steps per second", "steps_per_second", 1.0),
-    ("Start-up, s", "start_up_seconds", 1.0),
-    ("Whole run, s", "seconds", 1.0),
-    ("Peak memory, MiB", "peak_memory", 2.0**20),
-)
-
-
 def _speeds(old: Side, new: Side) -> Html:
     if old.speed is None or new.speed is None:
         return Html()
-    rows = [
-        _speed(title, old.speed, new.speed, field, unit)
-        for title, field, unit in _SPEEDS
-        if None not in (getattr(old.speed, field), getattr(new.speed, field))
-    ]
+    of_old, of_new = old.speed.figures(), new.speed.figures()
+    rows = [_speed(what, of_old[what], of_new[what]) for what in of_old if what in of_new]
     heads = ("", "old#", "new#", "new / old#", "")
     note = "Each step was recorded, which costs time on both sides; no part of the verdict."
     faint = element("p", note, class_="faint")
     return _section("Speed", _table(heads, rows), faint) if rows else Html()
 
 
-def _speed(title: str, old: Speed, new: Speed, field: str, unit: float) -> Html:
-    values = [getattr(speed, field) / unit for speed in (old, new)]
-    most = max(values)
+def _speed(title: str, old: tuple[float, str], new: tuple[float, str]) -> Html:
+    most = max(old[0], new[0])
     bars = [
         element(
             "div",
             element("i", style=f"width: {100 * value / most if most else 0:.1f}%"),
             class_=f"bar pair key-{which}",
         )
-        for which, value in zip(("old", "new"), values, strict=True)
+        for which, (value, _) in (("old", old), ("new", new))
     ]
-    ratio = values[1] / values[0] if values[0] else None
-    return element(
-        "tr", element("td", title), *map(_cell, values), _cell(ratio), element("td", *bars)
-    )
+    cells = [
+        element("td", element("data", text, value=repr(value)), class_="number")
+        for value, text in (old, new)
+    ]
+    ratio = new[0] / old[0] if old[0] else None
+    return element("tr", element("td", title), *cells, _cell(ratio), element("td", *bars))
 
 
 def _arrays(title: str, compared: Sequence[ArrayComparison]) -> Html:
@@ -281,7 +272,7 @@ def _array(name: str, compared: ArrayComparison) -> Html:
         element("td", _described(compared.old), class_="array"),
         element("td", _described(compared.new), class_="array"),
         element("td", _bar(compared)),
-        _cell(compared.largest),
+        _difference_cell(compared.largest),
         _agreement(compared.agreement),
     )
 
@@ -303,7 +294,7 @@ def _bar(compared: ArrayComparison) -> Html:
         element("i", style=f"width: {_share(compared.largest):.1f}%"),
         element("b", style=f"left: {_share(limit):.1f}%") if limit is not None else Html(),
         class_=f"bar {_agreement_style(compared.agreement)}",
-        title=None if limit is None else f"rounding may do {limit:.2g}",
+        title=None if limit is None else f"rounding may do {numbers.difference(limit)}",
     )
 
 
@@ -373,6 +364,14 @@ def _table(heads: Sequence[str], rows: Sequence[Html]) -> Html:
 
 def _cell(value: float | None) -> Html:
     return element("td", Html() if value is None else _number(value), class_="number")
+
+
+def _difference_cell(value: float | None) -> Html:
+    return element("td", Html() if value is None else _difference(value), class_="number")
+
+
+def _difference(value: float) -> Html:
+    return element("data", numbers.difference(value), value=repr(value))
 
 
 def _number(value: float) -> Html:

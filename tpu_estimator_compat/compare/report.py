@@ -10,6 +10,7 @@ import enum
 import math
 
 from tpu_estimator_compat import json_form
+from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.program.source_line import Source
 
 VERSION = 1
@@ -109,6 +110,18 @@ class Speed:
     seconds: float | None = None
     peak_memory: int | None = None
 
+    def figures(self) -> dict[str, tuple[float, str]]:
+        """What is known of it: a number, and the number as it is shown, by what it is."""
+        numbered = {
+            "steps per second": (self.steps_per_second, ""),
+            "start-up": (self.start_up_seconds, " s"),
+            "in all": (self.seconds, " s"),
+        }
+        found = {k: (v, f"{v:.1f}{unit}") for k, (v, unit) in numbered.items() if v is not None}
+        if self.peak_memory is not None:
+            found["peak memory"] = self.peak_memory, numbers.size(self.peak_memory)
+        return found
+
 
 @dataclasses.dataclass(frozen=True)
 class Side:
@@ -116,10 +129,11 @@ class Side:
 
     Attributes:
       name: what to call it, such as "TensorFlow 2.15.1".
-      folder: the directory with its event files and checkpoints.
+      folder: the directory with its event files and checkpoints; empty if it is there no more.
       versions: package to version; empty for runs that were made elsewhere.
       speed: None for runs that were made elsewhere.
       failure: None if it came to its end.
+      script: what it ran, with its arguments; empty for runs that were made elsewhere.
     """
 
     name: str
@@ -127,6 +141,7 @@ class Side:
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
     speed: Speed | None = None
     failure: Failure | None = None
+    script: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -329,6 +344,11 @@ class Report:
     first_step: tuple[OpComparison, ...] | None = None
     notes: tuple[str, ...] = ()
     unknown: str = ""
+
+    def without_folders(self) -> Report:
+        """The report of runs whose folders are deleted."""
+        sides = {k: dataclasses.replace(getattr(self, k), folder="") for k in ("old", "new")}
+        return dataclasses.replace(self, **sides)
 
     @property
     def exit_code(self) -> int:

@@ -13,12 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from tpu_estimator_compat.compare.evidence import Evidence, of_run
 from tpu_estimator_compat.compare.report import Failure
 from tpu_estimator_compat.environment import JAX, RUNTIME_VARIABLE, TENSORFLOW
 from tpu_estimator_compat.legacy import locating
 from tpu_estimator_compat.legacy.dialect import Dialect, dialect
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.compare.evidence import Evidence
 
 Progress = Callable[[str, int], None]
 """Takes the name of a run and the number of training steps that it has made."""
@@ -189,10 +192,14 @@ class Runner:
             "config": {} if setting.jit is None else {"jit_compile": setting.jit},
         }
         (folder / "job.json").write_text(json.dumps(job, indent=1))
+        from tpu_estimator_compat.compare.evidence import of_run  # imports TensorFlow
+
         runtime = {RUNTIME_VARIABLE: setting.runtime} if setting.runtime else {}
         variables = {**_ENVIRONMENT, **os.environ, **runtime}
         failure = self._wait([*command, str(folder / "job.json")], name, folder, variables)
-        return of_run(folder, name, failure)
+        found = of_run(folder, name, failure)
+        side = dataclasses.replace(found.side, script=(script.name, *script.arguments))
+        return dataclasses.replace(found, side=side)
 
     def _wait(
         self, command: list[str], name: str, folder: pathlib.Path, variables: dict[str, str]

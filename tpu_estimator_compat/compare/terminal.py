@@ -12,7 +12,6 @@ from tpu_estimator_compat.compare.report import (
     ArrayComparison,
     CurveComparison,
     Report,
-    Side,
 )
 from tpu_estimator_compat.preflight.rendering import numbers
 
@@ -80,8 +79,9 @@ def _compared(report: Report) -> list[str]:
         rows += [_of_array(kind, c) for c in shown]
         if len(arrays) > len(shown):
             left = len(arrays) - len(shown)
-            agree = all(c.agreement.agrees for c in arrays[len(shown) :])
-            rows.append((kind, f"{left} more", "", "", "agree" if agree else ""))
+            differing = sum(not c.agreement.agrees for c in arrays[len(shown) :])
+            said = f"{differing} different" if differing else "agree"
+            rows.append((kind, f"{left} more", "", "", said))
     for names in report.names:
         found = "equal" if names.agrees else "different"
         rows.append(("names", names.what, "", "", f"{found} ({len(names.both)} in both)"))
@@ -100,18 +100,21 @@ def _of_curve(curve: CurveComparison) -> tuple[str, ...]:
     said = curve.agreement.value
     if curve.first_step is not None:
         said += f" from step {curve.first_step} on"
-    tolerance = f"{max(curve.tolerance):.1e}" if curve.tolerance else ""
+    tolerance = numbers.difference(max(curve.tolerance)) if curve.tolerance else ""
     kind = "loss" if curve.name == "loss" else "scalar"
     name = f"{len(curve.steps)} steps" if kind == "loss" else curve.name
-    return kind, name, f"{curve.largest:.1e}", tolerance, said
+    return kind, name, numbers.difference(curve.largest), tolerance, said
 
 
 def _of_array(kind: str, array: ArrayComparison) -> tuple[str, ...]:
-    if array.largest is None or array.tolerance is None:
-        return kind, array.name, "", "", f"{array.agreement.value} {array.note}".strip()
-    typical = array.agreement is Agreement.DIFFERENT and array.largest <= array.tolerance
-    said = array.agreement.value + (" (in the mean square)" if typical else "")
-    return kind, array.name, f"{array.largest:.1e}", f"{array.tolerance:.1e}", said
+    said = array.agreement.value
+    if array.largest is None:
+        return kind, array.name, "", "", f"{said} {array.note}".strip()
+    limit = array.tolerance
+    if limit is not None and array.agreement is Agreement.DIFFERENT and array.largest <= limit:
+        said += " (in the mean square)"
+    tolerance = "" if limit is None else numbers.difference(limit)
+    return kind, array.name, numbers.difference(array.largest), tolerance, said
 
 
 def _failures(report: Report) -> list[str]:
@@ -130,21 +133,14 @@ def _speed(report: Report) -> list[str]:
     rows = [("", *(side.name for side in sides))]
     packages = sorted({name for side in sides for name in side.versions})
     rows += [(name, *(side.versions.get(name, "-") for side in sides)) for name in packages]
-    rows.append(("steps per second *", *(_number(s, "steps_per_second", "") for s in sides)))
-    rows.append(("start-up", *(_number(s, "start_up_seconds", " s") for s in sides)))
-    rows.append(("in all", *(_number(s, "seconds", " s") for s in sides)))
-    rows.append(("peak memory", *(_memory(s) for s in sides)))
+    scripts = [side.script[0] for side in sides if side.script]
+    if len(set(scripts)) > 1:
+        rows.append(("script", *scripts))
+    figures = [side.speed.figures() for side in sides if side.speed is not None]
+    for what in dict.fromkeys(name for known in figures for name in known):
+        star = " *" if what == "steps per second" else ""
+        rows.append((what + star, *(known.get(what, (0, "-"))[1] for known in figures)))
     return [*_columns(rows), "* while each step was recorded; no part of the verdict"]
-
-
-def _number(side: Side, name: str, unit: str) -> str:
-    value = getattr(side.speed, name)
-    return "-" if value is None else f"{value:.1f}{unit}"
-
-
-def _memory(side: Side) -> str:
-    peak = side.speed.peak_memory if side.speed else None
-    return "-" if peak is None else numbers.size(peak)
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -50,7 +50,7 @@ class Preflighting:
             "v6e:2x2" and their like; chips along x, y (and z).
           mode: a `ModeKeys` value.
           depth: "scan" reads the graph; "lower" lowers it to StableHLO, too; "compile" also calls
-            the TPU's own compiler, which `pip install 'tpu_estimator_compat[preflight]'` brings.
+            the TPU's own compiler, which `pip install libtpu==0.0.51`, with a JAX, brings.
           largest_batch: also search for the largest batch of one replica that fits. Every size that
             is tried is compiled.
           time_limit: seconds that one compilation may take.

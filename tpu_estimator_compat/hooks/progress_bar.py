@@ -1,11 +1,12 @@
-"""A line of progress for people who watch a terminal."""
+"""A line of progress for people who watch a terminal or a notebook."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
@@ -14,33 +15,89 @@ _SECONDS = 0.2  # between two drawings
 _WIDTH = 20
 
 
+class _Line(Protocol):
+    """A line of text that is shown, and replaced."""
+
+    def show(self, text: str) -> None: ...
+    def close(self) -> None: ...
+
+
 def progress_bar(loss: tf.Tensor, steps: int | None, max_steps: int | None) -> list[Any]:
     """The hook that shows progress, where somebody may watch: in a list, else an empty one.
 
-    It is for a terminal that nothing else is written to: not where standard error goes elsewhere,
-    not where the log is set to show more than warnings, or less, and not in tests.
+    It is for a terminal that nothing else is written to, and for a notebook, where it has an output
+    of its own: not where standard error goes elsewhere, not where the log is set to show more than
+    warnings (in a notebook, than TensorFlow's lines of information) or less, and not in tests.
 
     Args:
       loss: the step's loss.
       steps: how many steps to make, or
-      max_steps: the global step to reach; None for both where nobody knows.
+      max_steps: the global step to reach; None for both where the input decides.
     """
-    quiet = logging.get_verbosity() == logging.WARN and "PYTEST_CURRENT_TEST" not in os.environ
-    if not quiet or not sys.stderr.isatty() or (steps is None and max_steps is None):
+    level = logging.get_verbosity()
+    line: _Line
+    if _is_notebook() and level in (logging.INFO, logging.WARN):  # INFO is the default there
+        line = _OutputOfCell()
+    elif sys.stderr.isatty() and level == logging.WARN:
+        line = _LineOfTerminal(sys.stderr)
+    else:
         return []
-    return [ProgressBarHook(loss, steps, max_steps, sys.stderr)]
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        return []
+    return [ProgressBarHook(loss, steps, max_steps, line)]
+
+
+def _is_notebook() -> bool:
+    """Whether what is printed is shown below a cell: in Jupyter, or in Colab."""
+    return type(sys.stdout).__module__.partition(".")[0] == "ipykernel"
+
+
+class _LineOfTerminal:
+    """The last line of a terminal."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        self._stream.write("\r" + text.ljust(len(self._shown)))
+        self._stream.flush()
+        self._shown = text
+
+    def close(self) -> None:
+        if self._shown:
+            self._stream.write("\n")
+            self._stream.flush()
+
+
+class _OutputOfCell:
+    """An output of the cell that runs; what is printed has another."""
+
+    def __init__(self) -> None:
+        self._output: Any = None
+
+    def show(self, text: str) -> None:
+        content = {"text/plain": text}
+        if self._output is None:
+            display = importlib.import_module("IPython.display").display
+            self._output = display(content, raw=True, display_id=True)
+        else:
+            self._output.update(content, raw=True)
+
+    def close(self) -> None:
+        pass
 
 
 class ProgressBarHook(tf.compat.v1.train.SessionRunHook):
     """Draws when others give it the opportunity, which is once a second at least."""
 
-    def __init__(self, loss: tf.Tensor, steps: int | None, max_steps: int | None, stream: TextIO):
+    def __init__(self, loss: tf.Tensor, steps: int | None, max_steps: int | None, line: _Line):
         self._loss = loss
         self._steps = steps
         self._last = max_steps
-        self._stream = stream
-        self._shown = ""
+        self._line = line
         self._drawn = 0.0
+        self._latest: tuple[int, Any] | None = None  # a step that is not drawn, with its loss
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         del coord
@@ -54,24 +111,22 @@ class ProgressBarHook(tf.compat.v1.train.SessionRunHook):
         return tf.compat.v1.train.SessionRunArgs(self._loss)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        step = run_context.session.global_step()
-        now = time.monotonic()
-        if now - self._drawn >= _SECONDS or step >= (self._last or 0):
-            self._drawn = now
-            self._draw(step, float(run_values.results), now - self._started)
+        self._latest = run_context.session.global_step(), run_values.results
+        if time.monotonic() - self._drawn >= _SECONDS:
+            self._draw(*self._latest)
 
-    def _draw(self, step: int, loss: float, seconds: float) -> None:
-        last = self._last or step
-        full = min(_WIDTH, _WIDTH * step // max(1, last))
-        bar = "#" * full + "." * (_WIDTH - full)
-        speed = (step - self._first) / max(seconds, 1e-3)
-        text = f"step {step}/{last} [{bar}] loss {loss:.4g}, {speed:.4g} steps/s"
-        self._stream.write("\r" + text.ljust(len(self._shown)))
-        self._stream.flush()
-        self._shown = text
+    def _draw(self, step: int, loss: Any) -> None:
+        self._latest = None
+        self._drawn = time.monotonic()
+        done = f"{step}"
+        if self._last is not None:
+            full = min(_WIDTH, _WIDTH * step // max(1, self._last))
+            done = f"{step}/{self._last} [{'#' * full}{'.' * (_WIDTH - full)}]"
+        speed = (step - self._first) / max(self._drawn - self._started, 1e-3)
+        self._line.show(f"step {done} loss {float(loss):.4g}, {speed:.4g} steps/s")
 
     def end(self, session: Any) -> None:
         del session
-        if self._shown:
-            self._stream.write("\n")
-            self._stream.flush()
+        if self._latest is not None:
+            self._draw(*self._latest)
+        self._line.close()

@@ -22,13 +22,13 @@ from importlib.util import source_hash
 
 from tpu_estimator_compat.legacy import numpy_names, python2
 from tpu_estimator_compat.legacy.dialect import Dialect, makes_graphs, names_api, told
-from tpu_estimator_compat.legacy.references import references
+from tpu_estimator_compat.legacy.references import Form, references
 
 _ENDING = ".legacy.pyc"
 _HASH = 8  # bytes of a source_hash
 Spec = importlib.machinery.ModuleSpec
 # What makes code and dialect of a source.
-_RULES = ("bytecode.py", "dialect.py", "numpy_names.py", "references.py")
+_RULES = ("bytecode.py", "dialect.py", "numpy_names.py", "python2.py", "references.py")
 _LISTS = ("only_v1.txt", "only_v2.txt")
 
 
@@ -41,12 +41,14 @@ class Compiled:
       dialect: what it tells that it means by `tensorflow`; None for nothing.
       names_api: whether it names `tensorflow` itself.
       makes_graphs: whether it makes placeholders or sessions of `tensorflow.compat.v1`.
+      python_2: builtins of Python 2 that it takes to be there.
     """
 
     code: types.CodeType
     dialect: Dialect | None
     names_api: bool
     makes_graphs: bool
+    python_2: tuple[str, ...] = ()
 
 
 def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
@@ -62,10 +64,16 @@ def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
     """
     with python2.explained(source, path):
         tree = ast.parse(source, path)
+    return of_tree(tree, path, numpy=numpy)
+
+
+def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
+    """As `compiled`, of a module's syntax tree."""
     found = references(tree)
     shown = told(found), names_api(found), makes_graphs(tree, found)
     code = numpy_names.mended(tree) if numpy else tree
-    return Compiled(compile(code, path, "exec", dont_inherit=True), *shown)
+    names = sorted({r.path.rpartition(".")[2] for r in found if r.form is Form.BUILTIN})
+    return Compiled(compile(code, path, "exec", dont_inherit=True), *shown, tuple(names))
 
 
 def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: bool) -> Compiled:
@@ -92,7 +100,7 @@ def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: b
     if not sys.dont_write_bytecode:
         dialect = made.dialect.value if made.dialect else 0
         shown = bytes([dialect, made.names_api, made.makes_graphs])
-        content = shown + marshal.dumps(made.code)
+        content = shown + marshal.dumps((made.code, made.python_2))
         loader.set_data(file, source_hash(key + content) + content)  # whole or not at all
     return made
 
@@ -107,7 +115,8 @@ def _read(loader: importlib.machinery.SourceFileLoader, file: str, key: bytes) -
     if source_hash(key + content) != data[:_HASH]:
         return None
     dialect = Dialect(content[0]) if content[0] else None
-    return Compiled(marshal.loads(content[3:]), dialect, bool(content[1]), bool(content[2]))
+    code, names = marshal.loads(content[3:])
+    return Compiled(code, dialect, bool(content[1]), bool(content[2]), names)
 
 
 def _key(source: bytes, path: str, numpy: bool) -> bytes:

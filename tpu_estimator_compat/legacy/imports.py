@@ -12,6 +12,7 @@ import functools
 import importlib
 import importlib.abc
 import importlib.machinery
+import logging
 import os
 import sys
 import types
@@ -23,6 +24,7 @@ from tpu_estimator_compat.legacy import (
     namespaces,
     numpy_names,
     overlay,
+    python2,
     python_names,
 )
 from tpu_estimator_compat.legacy.dialect import Dialect
@@ -114,9 +116,23 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             return True
         return self.old_packages is not None and self.old_packages.has(top, spec.origin)
 
-    def prepare(self, namespace: dict[str, Any], meaning: Dialect) -> None:
-        """Gives the globals of a module, not yet run, the builtins of what it means."""
+    def prepare(
+        self, namespace: dict[str, Any], meaning: Dialect, python_2: Sequence[str] = ()
+    ) -> None:
+        """Gives the globals of a module, not yet run, the builtins of what it means.
+
+        Args:
+          namespace: the globals.
+          meaning: what the module means by `tensorflow`.
+          python_2: builtins of Python 2 that it takes to be there.
+        """
         namespace["__builtins__"] = self._by_dialect[meaning]
+        if python_2:
+            namespace["__builtins__"] = {**self._by_dialect[meaning], **python2.given(python_2)}
+            where = namespace.get("__file__") or namespace.get("__name__")
+            logging.getLogger("tensorflow").warning(
+                "%s uses %s: %s", where, ", ".join(python_2), python2.OTHERWISE
+            )
 
     def _builtins(self, meaning: Dialect) -> dict[str, Any]:
         def legacy_import(
@@ -202,7 +218,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         """Runs the module with the builtins of the API that it means."""
         assert module.__spec__ is not None  # it has just been made from that
         found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
-        self._imports.prepare(module.__dict__, self._imports.judge(found))
+        self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
         self._imports.loaded.add(module.__name__)
         exec(found.code, module.__dict__)
 

@@ -37,16 +37,33 @@ def check(name: str, *, module: bool) -> None:
       module: as Python's `-m`.
 
     Raises:
-      NoScriptError: there is no such file, or no such package or module at the top level.
+      NoScriptError: there is no such file, package or module.
     """
     if not module:
         file(name)
         return
     top = name.partition(".")[0]
-    if top in sys.builtin_module_names or not top.isidentifier():
+    if top in {*sys.builtin_module_names, "__main__"} or not top.isidentifier():
         raise _no_module(name)
-    if importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path]) is None:
+    find = importlib.machinery.PathFinder.find_spec
+    # Editable installations may have finders of their own.
+    spec = find(top, [os.getcwd(), *sys.path]) or importlib.util.find_spec(top)
+    for end in range(1, name.count(".") + 1):
+        if spec is None or _moves(spec):
+            break
+        inner = ".".join(name.split(".")[: end + 1])
+        spec = find(inner, spec.submodule_search_locations or [])
+    if spec is None:
         raise _no_module(name)
+
+
+def _moves(package: importlib.machinery.ModuleSpec) -> bool:
+    """Whether a package may look for its modules elsewhere: running it alone tells."""
+    source = package.origin if package.has_location else None
+    if source is None or not source.endswith(".py"):
+        return package.submodule_search_locations is None
+    with open(source, "rb") as file:
+        return b"__path__" in file.read()
 
 
 def file(path: str) -> Script:

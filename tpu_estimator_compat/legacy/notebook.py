@@ -1,4 +1,4 @@
-"""`install()` and `uninstall()`: legacy imports for a notebook, or for the rest of a module."""
+"""`install()`, `uninstall()`, `%load_ext`: legacy imports for a notebook or rest of a module."""
 
 from __future__ import annotations
 
@@ -36,6 +36,27 @@ def install(
     Raises:
       ValueError: there is no such `api`, or a legacy package has been imported before.
     """
+    _install(sys._getframe(1).f_globals, legacy_packages, api, numpy_legacy)
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Does what `install()` does, for `%load_ext tpu_estimator_compat` in a notebook.
+
+    Args:
+      ipython: IPython's shell; its cells are the module that is given legacy imports.
+    """
+    _install(ipython.user_global_ns, (), "v1", False)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Does what `uninstall()` does, for `%unload_ext tpu_estimator_compat`."""
+    del ipython
+    uninstall()
+
+
+def _install(
+    namespace: dict[str, Any], legacy_packages: Iterable[str], api: str, numpy_legacy: bool
+) -> None:
     meanings = {"v1": Dialect.V1, "v2": Dialect.V2}
     if api not in meanings:
         raise ValueError(f"api={api!r}: expected one of {sorted(meanings)}.")
@@ -46,7 +67,6 @@ def install(
             f"Imported before install(): {', '.join(early)}. Restart, and call install() first."
         )
     uninstall()
-    namespace = sys._getframe(1).f_globals
     meaning = meanings[api]
     imports = LegacyImports(
         [os.getcwd()],

@@ -1,22 +1,81 @@
-"""Sources that are Python 2: a syntax error that says so."""
+"""Sources that are Python 2: what says so, what stands for it today, and which names are given."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import dataclasses
+import functools
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-_SIGNS = [
-    (re.compile(r"^\s*print\s+[^(=\s]"), "`print x` is `print(x)` now"),
-    (re.compile(r"^\s*print\s*>>"), "`print >>f, x` is `print(x, file=f)` now"),
-    (re.compile(r"\bexcept\s+[\w.]+\s*,\s*\w+\s*:"), "`except E, e:` is `except E as e:` now"),
-    (re.compile(r"^\s*raise\s+[\w.]+\s*,"), '`raise E, "..."` is `raise E("...")` now'),
-    (re.compile(r"^\s*exec\s+[\"'\w]"), "`exec code` is `exec(code)` now"),
-    (re.compile(r"\b0[0-7]+\b|\b\d+[lL]\b"), "`010` is `0o10`, and `10L` is `10` now"),
-    (re.compile(r"<>"), "`a <> b` is `a != b` now"),
-    (re.compile(r"`[^`]+`"), "`` `x` `` is `repr(x)` now"),
-    (re.compile(r"\bur[\"']"), '`ur"..."` is `r"..."` now'),
-    (re.compile(r"\b(def\s+\w+|lambda)\s*\(?[^)]*\([\w, ]+\)"), "parameters cannot be tuples now"),
+NAMES: dict[str, str] = {
+    "basestring": "str",
+    "long": "int",
+    "raw_input": "input",
+    "reduce": "functools.reduce",
+    "unichr": "chr",
+    "unicode": "str",
+    "xrange": "range",
+}
+"""Builtins of Python 2, and what stands for each."""
+
+METHODS: dict[str, str] = {
+    f"{kind}{what}": what for kind in ("iter", "view") for what in ("items", "keys", "values")
+}
+"""Methods of dicts without arguments, and what stands for each."""
+
+_GIVEN: dict[str, Any] = {
+    "basestring": str,
+    "long": int,
+    "raw_input": input,
+    "reduce": functools.reduce,
+    "unichr": chr,
+    "unicode": str,
+    "xrange": range,
+}
+
+OTHERWISE = (
+    "The file was written for Python 2, where `/` of two integers gave an integer, and `map`, "
+    "`filter`, `zip` and `keys()` gave lists."
+)
+
+_PRINT = "`print x` is `print(x)` now"
+_MARKED = "_print_of_python_2="
+"""What stands for `print` of a statement until all of the module parses: so its end is known."""
+
+_BARE_PRINT = re.compile(r"^[ \t]*print[ \t]*(>>|#|;|\\?$)", re.MULTILINE)
+
+# What a line has, what is to be said, and what stands for it, where that is the same for certain.
+_SIGNS: list[tuple[re.Pattern[str], str, str | None]] = [
+    (re.compile(pattern), said, instead)
+    for pattern, said, instead in (
+        (r"^\s*print\s+[^(=\s]", _PRINT, None),
+        (r"^\s*print\s*>>", "`print >>f, x` is `print(x, file=f)` now", None),
+        (
+            r"\bexcept\s+([\w.]+|\([\w., ]+\))\s*,\s*(\w+)\s*:",
+            "`except E, e:` is `except E as e:` now",
+            r"except \1 as \2:",
+        ),
+        (
+            r"^(\s*)raise\s+([\w.]+)\s*,\s*([^,#]+?)\s*$",
+            '`raise E, "..."` is `raise E("...")` now',
+            r"\1raise \2(\3)",
+        ),
+        (r"^\s*raise\s+[\w.]+\s*,", '`raise E, "..."` is `raise E("...")` now', None),
+        (r"^\s*exec\s+[\"'\w]", "`exec code` is `exec(code)` now", None),
+        (r"\b0[0-7]+\b|\b\d+[lL]\b", "`010` is `0o10`, and `10L` is `10` now", None),
+        (r"<>", "`a <> b` is `a != b` now", None),
+        (r"`[^`]+`", "`` `x` `` is `repr(x)` now", None),
+        (r"\bur[\"']", '`ur"..."` is `r"..."` now', None),
+        (
+            r"\b(def\s+\w+|lambda)\s*\(?[^)]*\([\w, ]+\)",
+            "parameters cannot be tuples now",
+            None,
+        ),
+    )
 ]
 _WAY_OUT = (
     "This looks like Python 2. Convert it once, for example with `2to3 -w FILE` (it comes with "
@@ -50,7 +109,156 @@ def sign(error: SyntaxError, source: bytes | str) -> str | None:
     line = lines[number - 1] if 0 < number <= len(lines) else ""
     if isinstance(error, TabError):
         return f"{_WAY_OUT} Tabs and spaces may not be mixed now."
-    for pattern, today in _SIGNS:
+    for pattern, today, _ in _SIGNS:
         if pattern.search(line):
-            return f"{_WAY_OUT} Line {number}: {today}."
+            return f"{_WAY_OUT} In this line, {today}."
     return None
+
+
+def given(names: Iterable[str]) -> dict[str, Any]:
+    """The values of names of Python 2's builtins."""
+    return {name: _GIVEN[name] for name in names}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mended:
+    """A module of Python 3, perhaps made of one of Python 2.
+
+    Attributes:
+      text: of the module, with as many lines.
+      tree: its syntax.
+      changes: lines that were Python 2, and what they are now; in the order in which they were
+        found.
+    """
+
+    text: str
+    tree: ast.Module
+    changes: tuple[tuple[int, str], ...] = ()
+
+
+def mended(text: str) -> Mended:
+    """A module whose `print` statements and the like are Python 3.
+
+    Raises:
+      SyntaxError: it is not Python 3, and cannot be made so for certain. The error is of the text
+        as it was given.
+    """
+    tree = _parsed(text)
+    if isinstance(tree, ast.Module):
+        return _with_calls(Mended(text, tree))
+    first, now, changes = tree, text, []
+    while isinstance(tree, SyntaxError):
+        found = _mended_at(now, tree)
+        if found is None:
+            raise first
+        now, change = found
+        changes.append(change)
+        tree = _parsed(now)
+    return _with_calls(Mended(now, tree, tuple(changes)))
+
+
+def _parsed(text: str) -> ast.Module | SyntaxError:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of "\d" and the like, not ours
+            return ast.parse(text)
+    except SyntaxError as error:
+        return error
+
+
+def _mended_at(text: str, error: SyntaxError) -> tuple[str, tuple[int, str]] | None:
+    """The text without the error, and the change; None where it cannot be told what was meant."""
+    lines = _lines(text)
+    number, start = error.lineno or 0, (error.offset or 1) - 1
+    if not 0 < number <= len(lines):
+        return None
+    line = lines[number - 1]
+    prints = [m.start() for m in re.finditer(r"\bprint\b", line)]
+    if "Missing parentheses in call to 'print'" in error.msg and prints:
+        # Behind a line that goes on, Python may count in bytes.
+        at = min(prints, key=lambda column: abs(column - start))
+        lines[number - 1] = line[:at] + _MARKED + line[at + len("print") :]
+        return "".join(lines), (number, _PRINT)
+    content = line.rstrip("\r\n")
+    for pattern, said, instead in _SIGNS:
+        if instead is not None and pattern.search(content):
+            lines[number - 1] = pattern.sub(instead, content) + line[len(content) :]
+            return "".join(lines), (number, said)
+    return None
+
+
+def _with_calls(module: Mended) -> Mended:
+    """With calls for `print` statements: those found before, and those that are expressions now."""
+    if _MARKED not in module.text and not _BARE_PRINT.search(module.text):
+        return module
+    lines, changes = _lines(module.text), list(module.changes)
+    found = [
+        node
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assign | ast.Expr) and _is_print(node)
+    ]
+    for statement in sorted(found, key=lambda s: (s.lineno, s.col_offset), reverse=True):
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        # `ast` counts in bytes of UTF-8.
+        start = len(lines[first - 1].encode()[: statement.col_offset].decode())
+        end = len(lines[last - 1].encode()[: statement.end_col_offset].decode())
+        lines = _lines(_replaced(lines, (first, start, last, end), _called))
+        if isinstance(statement, ast.Expr):
+            changes.append((first, _PRINT))
+    if not found:
+        return module
+    text = "".join(lines)
+    return Mended(text, ast.parse(text), tuple(changes))
+
+
+def _is_print(statement: ast.Assign | ast.Expr) -> bool:
+    """`print x` where `_MARKED` stands for `print`; `print` alone, and `print >>f, x`."""
+    node = statement.value if isinstance(statement, ast.Expr) else statement.targets[0]
+    if isinstance(statement, ast.Assign):
+        return isinstance(node, ast.Name) and f"{node.id}=" == _MARKED
+    if isinstance(node, ast.Tuple):
+        node = node.elts[0] if node.elts else node
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
+        node = node.left
+    elif not isinstance(node, ast.Name):
+        return False
+    return isinstance(node, ast.Name) and node.id == "print"
+
+
+def _called(statement: str) -> str:
+    """The call that a `print` statement is.
+
+    >>> _called("print >>f, 'a',")
+    "print('a', file=f, end=' ')"
+    """
+    rest = statement.removeprefix(_MARKED).removeprefix("print").strip()
+    options = []
+    if rest.startswith(">>"):
+        stream, rest = _split(rest.removeprefix(">>").strip())
+        options.append(f"file={stream}")
+    if rest.endswith(","):
+        options.append("end=' '")
+        rest = rest.removesuffix(",").rstrip()
+    return f"print({', '.join([*([rest] if rest else []), *options])})"
+
+
+def _split(text: str) -> tuple[str, str]:
+    """An expression that ends at a comma, and what follows that."""
+    for comma in re.finditer(",", text):
+        if isinstance(_parsed(text[: comma.start()]), ast.Module):
+            return text[: comma.start()].rstrip(), text[comma.end() :].strip()
+    return text, ""
+
+
+def _replaced(lines: list[str], span: tuple[int, int, int, int], make: Any) -> str:
+    """The text with what `make` makes of the statement in a span of lines and columns."""
+    first, start, last, end = span
+    block = "".join(lines[first - 1 : last])
+    size = len(block) - len(lines[last - 1]) + end
+    made = block[:start] + make(block[start:size]) + block[size:]
+    return "".join([*lines[: first - 1], made, *lines[last:]])
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as Python counts them, with their endings."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)

@@ -1,5 +1,8 @@
 """What of TensorFlow a module names, and where: imports, and chains of attributes through aliases.
 
+Builtins of Python 2 are found as well, where the module neither binds them nor asks whether they
+are there.
+
 `dialect` and `scan` are made from it. Names are resolved as Python does it, by scope, but not by
 order: a name that is bound twice stands for both.
 """
@@ -13,8 +16,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tpu_estimator_compat.legacy import python2
+
 ROOTS = ("tensorflow", "tensorflow_estimator", "tpu_estimator_compat")
 """Packages whose names are followed."""
+
+PYTHON_2 = "__builtin__"
+"""What paths of builtins and of methods of dicts that Python 2 alone had begin with."""
 
 _DOTTED = re.compile(r"(tensorflow|tensorflow_estimator)(\.\w+)+")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -30,11 +38,13 @@ class Form(enum.Enum):
     ATTRIBUTE = "alias.b.c"
     GETATTR = 'getattr(alias, "b")'
     STRING = '"tensorflow.a.b" as an argument'
+    BUILTIN = "xrange"
+    METHOD = "x.iteritems()"
 
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """A name of TensorFlow in a module.
+    """A name of TensorFlow, or of Python 2, in a module.
 
     Attributes:
       path: in full, as the module spells it: `tensorflow.compat.v1.layers.dense`.
@@ -60,7 +70,7 @@ class Reference:
 
 
 def references(tree: ast.Module) -> list[Reference]:
-    """All names of TensorFlow in a module, in the order of its lines."""
+    """All names of TensorFlow and of Python 2 in a module, in the order of its lines."""
     scopes = _Scopes()
     scopes.visit(tree)
     collector = _Collector(scopes)
@@ -69,11 +79,10 @@ def references(tree: ast.Module) -> list[Reference]:
 
 
 def bound_names(tree: ast.Module) -> set[str]:
-    """Every name that the module binds or reads, in any scope."""
+    """Every name that the module binds, in any scope."""
     scopes = _Scopes()
     scopes.visit(tree)
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return read.union(*(scope.bindings for scope in scopes.by_node.values()))
+    return set().union(*(scope.bindings for scope in scopes.by_node.values()))
 
 
 @dataclasses.dataclass
@@ -268,6 +277,8 @@ class _Collector(_ScopedVisitor):
         self.found: list[Reference] = []
         self._scopes = scopes.by_node
         self._resolving: set[tuple[int, str]] = set()
+        self._asked = 0  # around what is visited: questions that Python 2 and 3 answer differently
+        self._methods = {node.name for node in scopes.by_node if isinstance(node, ast.FunctionDef)}
 
     def enter(self, node: ast.AST) -> _Scope:
         return self._scopes[node]
@@ -320,6 +331,28 @@ class _Collector(_ScopedVisitor):
         if not paths:
             self.generic_visit(node)
 
+    def visit_Name(self, node: ast.Name) -> None:
+        if node.id in python2.NAMES and not self._asked and self.scope.home(node.id) is None:
+            self._add(f"{PYTHON_2}.{node.id}", Form.BUILTIN, node, node)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        caught = [ast.unparse(handler.type) if handler.type else "" for handler in node.handlers]
+        asks = any(not text or "NameError" in text or "Exception" in text for text in caught)
+        self._asked += asks
+        for statement in node.body:
+            self.visit(statement)
+        self._asked -= asks
+        for other in (*node.handlers, *node.orelse, *node.finalbody):
+            self.visit(other)
+
+    def visit_If(self, node: ast.If | ast.IfExp) -> None:
+        asks = _asks_for_python(node.test)
+        self._asked += asks
+        self.generic_visit(node)
+        self._asked -= asks
+
+    visit_IfExp = visit_If
+
     def visit_Call(self, node: ast.Call) -> None:
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
         for value in values:
@@ -328,6 +361,11 @@ class _Collector(_ScopedVisitor):
                     self._add(text, Form.STRING, value, value)
         if isinstance(node.func, ast.Name) and node.func.id == "getattr":
             self._getattr(node)
+        match node:
+            case ast.Call(ast.Attribute(attr=name), [], []) if (
+                name in python2.METHODS and name not in self._methods
+            ):
+                self._add(f"{PYTHON_2}.dict.{name}", Form.METHOD, node.func, node)
         self.generic_visit(node)
 
     def _getattr(self, node: ast.Call) -> None:
@@ -343,6 +381,16 @@ class _Collector(_ScopedVisitor):
 
 def _is_followed(node: ast.ImportFrom) -> bool:
     return node.level == 0 and (node.module or "").partition(".")[0] in ROOTS
+
+
+def _asks_for_python(test: ast.expr) -> bool:
+    """Whether a condition asks for the version of Python, as `if six.PY2` does."""
+    names = {"PY2", "PY3", "version_info"}
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and (node.id if isinstance(node, ast.Name) else node.attr) in names
+        for node in ast.walk(test)
+    )
 
 
 def _parameters(arguments: ast.arguments) -> list[ast.arg]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from absl import flags
 
@@ -15,6 +17,8 @@ from tpu_estimator_compat.legacy import bytecode, locating, log_lines
 from tpu_estimator_compat.legacy.behavior import Behavior
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.imports import LegacyImports
+from tpu_estimator_compat.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.legacy.notebook_program import Program
 from tpu_estimator_compat.legacy.old_packages import OldPackages
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
@@ -32,7 +36,7 @@ def run(
     numpy_legacy: bool = False,
     behavior: str = "auto",
 ) -> None:
-    """Runs a script as `__main__`; afterwards the process is as it was.
+    """Runs a script or a notebook as `__main__`; afterwards the process is as it was.
 
     What the script imports by names that TensorFlow dropped is served from
     `tpu_estimator_compat.v1`, for itself, for modules beside it or in its package, for those on
@@ -51,7 +55,7 @@ def run(
         for what the script shows; where it shows nothing, the first of its modules that does.
 
     Raises:
-      NoScriptError: there is no such script.
+      NoScriptError: there is no such script, or it is a notebook that cannot be run.
       SyntaxError: it is not Python 3; has a note if it is Python 2.
     """
     asked = _BEHAVIORS[behavior]
@@ -69,13 +73,23 @@ def run(
     )
     with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once():
         script = locating.module(name) if module else locating.file(name)
-        with open(script.path, "rb") as file:
-            found = bytecode.compiled(file.read(), script.path, numpy=numpy_legacy)
+        found, execute = _read(script.path, numpy_legacy)
         main = _main(script)
-        imports.prepare(main.__dict__, chosen.start(found, asked))
+        imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
         sys.argv = [script.path, *arguments]
         sys.modules["__main__"] = main
-        exec(found.code, main.__dict__)
+        execute(main.__dict__)
+
+
+def _read(path: str, numpy: bool) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
+    """What a script or a notebook is, and what runs it in a namespace."""
+    with open(path, "rb") as file:
+        source = file.read()
+    if is_notebook(path):
+        program = Program(source, path, numpy=numpy)
+        return program.found, program.run
+    found = bytecode.compiled(source, path, numpy=numpy)
+    return found, functools.partial(exec, found.code)
 
 
 def _main(script: locating.Script) -> types.ModuleType:

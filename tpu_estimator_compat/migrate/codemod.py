@@ -59,7 +59,7 @@ def migrate_text(text: str, file: str) -> Migration:
       file: its name in the findings.
 
     Returns:
-      The migration. Its `after` is `before` if the module is no Python 3, or uses nothing dead.
+      The migration. Its `after` is `before` if the module does not parse, or uses nothing dead.
     """
     found = scan_text(text, file)
     if all(f.status.needs_a_person and f.status is not Status.REFUSED for f in found):
@@ -90,17 +90,19 @@ def _moved(findings: list[Finding], old: str, new: str) -> list[Finding]:
 
 def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
     """The new text, or the old one and a finding that says why."""
-    given = _FORM_FEED.sub(rf"\1{_INSTEAD}\2", text)
+    module = parse(text)
+    source = module.source.text
+    given = _FORM_FEED.sub(rf"\1{_INSTEAD}\2", source)
     try:
         wrapper = MetadataWrapper(cst.parse_module(given), unsafe_skip_copy=True)
     except cst.ParserSyntaxError as error:
-        said = f"libcst cannot parse it: {error.message} in line {error.raw_line}."
+        said = f"libcst cannot parse it: {error.message}."
         return text, [Finding(file, error.raw_line, 0, "", Status.BY_HAND, said)]
     if wrapper.module.code != given:
         said = "It has form feeds or line endings that would be lost. Remove them first."
         return text, [Finding(file, 0, 0, "", Status.BY_HAND, said)]
-    after = wrapper.visit(_Codemod(Facts(text, parse(text)))).code
-    after = after.replace(_INSTEAD, "\f") if given != text else after
+    after = wrapper.visit(_Codemod(Facts(source, module))).code
+    after = after.replace(_INSTEAD, "\f") if given != source else after
     try:
         parse(after)
     except SyntaxError as error:

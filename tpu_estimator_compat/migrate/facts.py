@@ -49,6 +49,8 @@ class Facts:
         self.v1_name, self.has_v1 = self._name_of_v1()
         self.uses_v1 = False
         """Whether a rule has written `v1_name`, so that it must be imported."""
+        self.uses_functools = False
+        """Whether a rule has written `functools`, so that it must be imported."""
 
     def span(self, node: ast.AST) -> Span:
         """Where a node of `ast` is, as libcst counts."""
@@ -104,12 +106,13 @@ class Facts:
 
     def _name_of_v1(self) -> tuple[str, bool]:
         """The module's name for `tpu_estimator_compat.v1`, and whether it is imported already."""
-        for statement in self.module.tree.body:
+        for statement in self.module.source.tree.body:
             if isinstance(statement, ast.ImportFrom) and statement.module == V1.partition(".")[0]:
                 for alias in statement.names:
                     if alias.name == "v1":
                         return alias.asname or alias.name, True
-        taken = bound_names(self.module.tree)
+        tree = self.module.source.tree
+        taken = bound_names(tree) | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         numbered = (f"tf_v1_{number}" for number in itertools.count(2))
         return next(n for n in itertools.chain(["v1", "tf_v1"], numbered) if n not in taken), False
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.preflight import compile_cache, compiler_dump
 from tpu_estimator_compat.preflight.compiled import Compiled, Error, RawBuffer
 from tpu_estimator_compat.preflight.report import Memory
@@ -111,7 +112,7 @@ def _missing(versions: dict[str, str]) -> str:
     return (
         f"Compiling for a TPU needs jax {jax_installation.OLDEST} to {jax_installation.NEWEST} and "
         f"libtpu=={LIBTPU}; found {there}. Install them with "
-        "`pip install 'tpu_estimator_compat[preflight]'`. No TPU is needed."
+        f"`{environment.pip_line('preflight')}`. No TPU is needed."
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.runtime import cache_files
 
 OLDEST, NEWEST = "0.10.2", "0.12.0.1"
@@ -22,7 +23,7 @@ RANGE = f">={OLDEST},<={NEWEST}"
 """The same as pip has it."""
 
 _CPU_FLAG = "xla_force_host_platform_device_count"
-_INSTALL = "pip install 'tpu_estimator_compat[jax]'"
+_INSTALL = environment.pip_line("jax")
 
 
 def is_installed() -> bool:

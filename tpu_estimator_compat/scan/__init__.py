@@ -1,16 +1,20 @@
 """Finds the uses of dead names in source files, without running them or importing TensorFlow."""
 
-from tpu_estimator_compat.scan.files import CannotRead, Source, python_files, read
-from tpu_estimator_compat.scan.findings import Finding, Status
-from tpu_estimator_compat.scan.module import scan_file, scan_text
+from tpu_estimator_compat.scan.files import CannotRead, NoFiles, Source, python_files, read
+from tpu_estimator_compat.scan.findings import Finding, Status, unreadable
+from tpu_estimator_compat.scan.module import scan_text
+from tpu_estimator_compat.scan.notebooks import placed, scan_notebook
 
 __all__ = [
     "CannotRead",
     "Finding",
+    "NoFiles",
     "Source",
     "Status",
+    "placed",
     "python_files",
     "read",
-    "scan_file",
+    "scan_notebook",
     "scan_text",
+    "unreadable",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import dataclasses
 import fnmatch
 import io
@@ -11,6 +12,8 @@ import pathlib
 import tokenize
 from collections.abc import Iterable, Iterator
 
+_ENDINGS = (".py", ".ipynb")
+_NAMED_ENDINGS = (*_ENDINGS, ".pyw", "")
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages"}
 
 
@@ -18,9 +21,13 @@ class CannotRead(Exception):
     """A file whose text cannot be had; says why, and what to do."""
 
 
+class NoFiles(Exception):
+    """A path at which there is nothing to search; says why."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """The text of a Python file, with what is needed to write it back byte for byte.
+    """The text of a Python file or a notebook, with what is needed to write it back byte for byte.
 
     Attributes:
       text: with line endings as they are, and without a byte order mark.
@@ -41,20 +48,19 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
     """The files to search, each once, in order.
 
     Args:
-      paths: files, of any name, and folders, whose `*.py` are taken. Below a folder, hidden
-        folders, `build`, `dist` and virtual environments are left out.
+      paths: files of Python (`*.py`, without an ending, or with `#!` and a Python in the first
+        line), notebooks (`*.ipynb`), and folders, whose `*.py` and `*.ipynb` are taken. Below a
+        folder, hidden folders, `build`, `dist` and virtual environments are left out.
       exclude: patterns of `fnmatch` for what is left out below folders, against the name of a file
         or folder and against its path.
 
     Raises:
-      FileNotFoundError: there is no such path.
+      NoFiles: there is no such path, it is a file of another kind, or a folder without such files.
     """
     patterns = list(exclude)
     seen = set()
     for path in paths:
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"There is no file or folder {path!r} in {os.getcwd()!r}.")
-        for file in _below(path, patterns) if os.path.isdir(path) else [path]:
+        for file in _at(path, patterns):
             key = os.path.realpath(file)
             if key not in seen:
                 seen.add(key)
@@ -93,6 +99,32 @@ def read(path: str) -> Source:
     return Source(text, encoding, bom)
 
 
+def _at(path: str, patterns: list[str]) -> list[str]:
+    """The files that one path stands for."""
+    if not os.path.exists(path):
+        raise NoFiles(f"There is no file or folder {path!r} in {os.getcwd()!r}.")
+    if os.path.isdir(path):
+        files = list(_below(path, patterns))
+        if not files:
+            left = " that --exclude leaves" if patterns else ""
+            raise NoFiles(f"There are no Python files and no notebooks{left} in {path!r}.")
+        return files
+    if os.path.splitext(path)[1].lower() not in _NAMED_ENDINGS and not _starts_python(path):
+        raise NoFiles(
+            f"{path!r} is neither a Python file (*.py) nor a notebook (*.ipynb). Nothing else is "
+            "read."
+        )
+    return [path]
+
+
+def _starts_python(path: str) -> bool:
+    """Whether the first line of a file names a Python that is to run it."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        line = file.readline(200)
+        return line.startswith(b"#!") and b"python" in line
+    return False
+
+
 def _below(folder: str, patterns: list[str]) -> Iterator[str]:
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(
@@ -101,7 +133,7 @@ def _below(folder: str, patterns: list[str]) -> Iterator[str]:
             if not _is_skipped(parent, name) and not _matches(parent, name, patterns)
         )
         for name in sorted(files):
-            if name.endswith(".py") and not _matches(parent, name, patterns):
+            if name.endswith(_ENDINGS) and not _matches(parent, name, patterns):
                 yield os.path.join(parent, name)
 
 

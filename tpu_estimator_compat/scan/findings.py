@@ -20,7 +20,7 @@ class Status(enum.Enum):
     @property
     def needs_a_person(self) -> bool:
         """Whether neither `run` nor `migrate` is enough."""
-        return self not in (Status.WORKS, Status.DIFFERS)
+        return self not in (Status.WORKS, Status.DIFFERS, Status.PYTHON_2)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -29,12 +29,13 @@ class Finding:
 
     Attributes:
       file: as it was given, or found below a given folder.
-      line: from 1; 0 for the file as a whole.
+      line: from 1; 0 for the file, or the cell, as a whole.
       column: in characters, from 1; 0 for the line as a whole.
       name: as the table of dead names spells it, such as `tf.contrib.tpu.TPUConfig`; or as the file
         does, if it is in no table.
       status: what is known of it.
       advice: what to do. May be empty for what works.
+      cell: of a notebook, from 1, counted over all cells; 0 in other files.
     """
 
     file: str
@@ -43,8 +44,17 @@ class Finding:
     name: str
     status: Status = dataclasses.field(compare=False)
     advice: str = ""
+    cell: int = 0
 
     @property
     def place(self) -> str:
-        """`file:line`, which editors understand."""
+        """`file:line`, which editors understand; `file, cell 3, line 2` in a notebook."""
+        if self.cell:
+            line = f", line {self.line}" if self.line else ""
+            return f"{self.file}, cell {self.cell}{line}"
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+def unreadable(file: str, error: Exception) -> Finding:
+    """The finding that says why a file cannot be read or written."""
+    return Finding(file, 0, 0, "", Status.UNREADABLE, str(error))

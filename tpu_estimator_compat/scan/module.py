@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
-import warnings
 
 from tpu_estimator_compat.legacy import python2
 from tpu_estimator_compat.legacy.dialect import Dialect, evidence_of_v1
+from tpu_estimator_compat.legacy.notebook_cells import where
 from tpu_estimator_compat.legacy.references import Form, Reference, references
-from tpu_estimator_compat.scan.files import CannotRead, read
 from tpu_estimator_compat.scan.findings import Finding, Status
 from tpu_estimator_compat.scan.verdict import Verdict, verdict
 
@@ -20,12 +18,12 @@ class Module:
     """What is known of a module.
 
     Attributes:
-      tree: its syntax.
+      source: its text, of Python 3.
       references: its names of TensorFlow, with what is to be said of those that are dead.
       bare: what it means by `tensorflow`.
     """
 
-    tree: ast.Module
+    source: python2.Mended
     references: list[tuple[Reference, Verdict | None]]
     bare: Dialect
 
@@ -34,24 +32,14 @@ def parse(text: str) -> Module:
     """Reads a module.
 
     Raises:
-      SyntaxError: it is not Python 3.
+      SyntaxError: it is not Python 3, and no Python 2 that `migrate` rewrites.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # of "\d" and the like, which are not ours
-        tree = ast.parse(text)
-    found = references(tree)
+    source = python2.mended(text)
+    found = references(source.tree)
     evidence = evidence_of_v1(found)
     bare = Dialect.V2 if evidence is None else Dialect.V1
-    return Module(tree, [(r, _said(r, bare, evidence)) for r in found], bare)
-
-
-def scan_file(path: str) -> list[Finding]:
-    """The findings of a file, in the order of its lines; one that says so if it cannot be read."""
-    try:
-        source = read(path)
-    except CannotRead as error:
-        return [Finding(path, 0, 0, "", Status.UNREADABLE, str(error))]
-    return scan_text(source.text, path)
+    means_1 = "" if evidence is None else _shown(evidence, text)
+    return Module(source, [(r, _said(r, bare, means_1)) for r in found], bare)
 
 
 def scan_text(text: str, file: str) -> list[Finding]:
@@ -65,13 +53,19 @@ def scan_text(text: str, file: str) -> list[Finding]:
         module = parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         return [unparsable(error, text, file)]
-    lines = re.split(r"\r\n|\r|\n", text)  # as Python does it; splitlines knows more line endings
+    # As Python does it; splitlines knows more line endings.
+    lines = re.split(r"\r\n|\r|\n", module.source.text)
     found: dict[Finding, None] = {}  # a name that is bound twice is found once
+    for line, today in module.source.changes:
+        found[Finding(file, line, 0, "", Status.PYTHON_2, f"{today}.")] = None
     for reference, said in module.references:
         if said is not None:
             line, column = reference.line, _column(reference, lines)
             finding = Finding(file, line, column, said.name, said.status, _advice(said))
             found.setdefault(finding, None)
+    old = [f.line for f in found if f.status is Status.PYTHON_2 or f.name in python2.NAMES]
+    if old:
+        found[Finding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.OTHERWISE)] = None
     return sorted(found)
 
 
@@ -80,21 +74,19 @@ def unparsable(error: Exception, text: str, file: str) -> Finding:
     if not isinstance(error, SyntaxError):
         return Finding(file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}.")
     line = error.lineno or 0
-    advice = python2.sign(error, text)
-    if advice is not None or "print" in str(error.msg):
-        return Finding(file, line, 0, "", Status.PYTHON_2, advice or str(error.msg))
-    return Finding(file, line, 0, "", Status.UNREADABLE, f"It is not Python 3: {error.msg}.")
+    advice = python2.sign(error, text) or f"It is not Python 3: {error.msg}."
+    return Finding(file, line, 0, "", Status.UNREADABLE, advice)
 
 
-def _said(reference: Reference, bare: Dialect, evidence: Reference | None) -> Verdict | None:
+def _shown(evidence: Reference, text: str) -> str:
+    name = evidence.path.replace("tensorflow", "tf", 1)
+    return f"It means TensorFlow 1 here: {where(text, evidence.line)} uses {name}."
+
+
+def _said(reference: Reference, bare: Dialect, means_1: str) -> Verdict | None:
     is_import = reference.form is Form.IMPORT and reference.path == "tensorflow"
-    if is_import and evidence is not None:
-        return Verdict(
-            "tf",
-            Status.WORKS,
-            f"It means TensorFlow 1 here: line {evidence.line} uses "
-            f"{evidence.path.replace('tensorflow', 'tf', 1)}.",
-        )
+    if is_import and means_1:
+        return Verdict("tf", Status.WORKS, means_1)
     return verdict(reference, bare)
 
 

@@ -14,7 +14,7 @@ _HINTS = {
     Status.REFUSED: "not provided; the advice says what to write instead",
     Status.UNKNOWN: "dropped, and nothing here stands for it",
     Status.BY_HAND: "to be rewritten by hand",
-    Status.PYTHON_2: "files of Python 2, not searched",
+    Status.PYTHON_2: "Python 2: `migrate` rewrites these; `run` cannot take them",
     Status.UNREADABLE: "files that could not be searched",
 }
 
@@ -37,15 +37,23 @@ def table(findings: Sequence[Finding]) -> str:
 def summary(findings: Sequence[Finding], files: int) -> str:
     """How many findings there are of each status, and what that means."""
     counts = collections.Counter(finding.status for finding in findings)
-    searched = f"{counted(files, 'file')} searched"
     if not findings:
-        return f"{searched}; no dead names."
+        return f"{searched(findings, files)}; no dead names."
     having = len({finding.file for finding in findings})
-    lines = [f"{searched}, {counted(len(findings), 'finding')} in {having}:"]
+    lines = [f"{searched(findings, files)}, {counted(len(findings), 'finding')} in {having}:"]
     for status in Status:
         if counts[status]:
             lines.append(f"{counts[status]:6d} {status.value:10s} {_HINTS[status]}")
     return "\n".join(lines)
+
+
+def searched(findings: Sequence[Finding], files: int) -> str:
+    """How many files were searched, and how many could not be."""
+    unread = {f.file for f in findings if f.status is Status.UNREADABLE and not f.cell}
+    if not unread:
+        return f"{counted(files, 'file')} searched"
+    missing = "none" if len(unread) == files else f"{files - len(unread)}"
+    return f"{counted(files, 'file')}, {missing} of which could be searched"
 
 
 def as_json(findings: Sequence[Finding], files: int) -> str:
@@ -54,6 +62,7 @@ def as_json(findings: Sequence[Finding], files: int) -> str:
     listed = [
         {
             "file": f.file,
+            **({"cell": f.cell} if f.cell else {}),
             "line": f.line,
             "column": f.column,
             "name": f.name,

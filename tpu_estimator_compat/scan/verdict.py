@@ -7,9 +7,9 @@ import functools
 import importlib.resources
 
 from tpu_estimator_compat.canned import of_v2
-from tpu_estimator_compat.legacy import table
+from tpu_estimator_compat.legacy import python2, table
 from tpu_estimator_compat.legacy.dialect import Dialect, is_only_in, meaning
-from tpu_estimator_compat.legacy.references import Form, Reference
+from tpu_estimator_compat.legacy.references import PYTHON_2, Form, Reference
 from tpu_estimator_compat.legacy.table import DeadName
 from tpu_estimator_compat.scan.findings import Status
 
@@ -96,6 +96,8 @@ def _by_hand(reference: Reference, bare: Dialect, dead: bool) -> str:
 def _of_path(reference: Reference, bare: Dialect) -> Verdict | None:
     path = reference.path
     root = path.partition(".")[0]
+    if root == PYTHON_2:
+        return _of_python_2(path, reference.form)
     if root == "tensorflow_estimator":
         is_namespace = bool(table.load().below(path))
         return _of_row(path, path) or (
@@ -119,6 +121,13 @@ def _of_path(reference: Reference, bare: Dialect) -> Verdict | None:
     if said is None and api is Dialect.V1 and _imports_of_bare(reference):
         return None if is_only_in(Dialect.V2, name) else Verdict(dead, Status.WORKS)
     return said
+
+
+def _of_python_2(path: str, form: Form) -> Verdict:
+    name = path.rpartition(".")[2]
+    if form is Form.METHOD:
+        return Verdict(f"dict.{name}", Status.PYTHON_2, f"Write {python2.METHODS[name]}().")
+    return Verdict(name, Status.WORKS, f"Python 2 had it. Write {python2.NAMES[name]}.")
 
 
 def _imports_of_bare(reference: Reference) -> bool:

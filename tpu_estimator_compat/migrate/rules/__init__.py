@@ -9,5 +9,6 @@ from tpu_estimator_compat.migrate.rules.added_import import AddedImport
 from tpu_estimator_compat.migrate.rules.chains import Chains
 from tpu_estimator_compat.migrate.rules.from_imports import FromImports
 from tpu_estimator_compat.migrate.rules.plain_imports import PlainImports
+from tpu_estimator_compat.migrate.rules.python2 import Python2
 
-RULES = (PlainImports, FromImports, Chains, AddedImport)
+RULES = (PlainImports, FromImports, Chains, Python2, AddedImport)

@@ -1,4 +1,8 @@
-"""`from tpu_estimator_compat import v1`, for modules that go on with TensorFlow 2 as their `tf`."""
+"""Imports of what other rules have written.
+
+`from tpu_estimator_compat import v1`, for modules that go on with TensorFlow 2 as their `tf`, and
+`import functools`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ _DOCSTRING = matchers.SimpleStatementLine(
 
 
 class AddedImport:
-    """Imports `v1` where a rule has written it: after the module's first import of TensorFlow.
+    """Imports `v1`, after the module's first import of TensorFlow, and `functools`, before all.
 
     Args:
       facts: of the module.
@@ -30,9 +34,13 @@ class AddedImport:
         self._facts = facts
 
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
-        """The module with the import."""
+        """The module with the imports."""
         del span
         assert isinstance(node, cst.Module)
+        if self._facts.uses_functools:
+            start = _start(node)
+            added = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("functools"))])])
+            node = node.with_changes(body=[*node.body[:start], added, *node.body[start:]])
         if not self._facts.uses_v1 or self._facts.has_v1:
             return node
         name = self._facts.v1_name
@@ -51,17 +59,23 @@ class AddedImport:
 
 def _place(module: cst.Module, name: str) -> int:
     """The index of the new statement, before the first that uses the name."""
-    start = 0
-    if module.body and matchers.matches(module.body[0], _DOCSTRING):
-        start = 1
-    while start < len(module.body) and matchers.matches(module.body[start], _FUTURE):
-        start += 1
+    start = _start(module)
     for index, statement in enumerate(module.body[start:], start):
         if matchers.findall(statement, matchers.Name(name)):
             break
         if _imports_tensorflow(statement):
             return index + 1
     while start < len(module.body) and matchers.matches(module.body[start], _IMPORT):
+        start += 1
+    return start
+
+
+def _start(module: cst.Module) -> int:
+    """The index of the first statement that an import may stand before."""
+    start = 0
+    if module.body and matchers.matches(module.body[0], _DOCSTRING):
+        start = 1
+    while start < len(module.body) and matchers.matches(module.body[start], _FUTURE):
         start += 1
     return start
 

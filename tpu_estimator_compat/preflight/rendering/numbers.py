@@ -1,4 +1,4 @@
-"""Bytes, operations and shares as people write them."""
+"""Bytes, operations, differences and shares as people write them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def flops(number: float) -> str:
     """
     value, prefix = _scaled(number, 1000, _DECIMAL)
     return f"{value:.2f} {prefix}FLOPs" if prefix else f"{number:,.0f} FLOPs"
+
+
+def difference(number: float) -> str:
+    """A relative difference, of which the magnitude matters.
+
+    >>> difference(0.08877)
+    '8.9e-02'
+    """
+    return f"{number:.1e}"
 
 
 def count(number: int) -> str:
