@@ -11,7 +11,7 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 from support import TESTS
-from support.legacy_models import make_estimator, train_input_fn
+from support.legacy_models import finite_input_fn, make_estimator
 
 SCRIPT = """
 import sys
@@ -37,14 +37,14 @@ def standard_error(tmp_path, monkeypatch):
     """`standard_error(...)` is what a training writes there."""
     before = tf.logging.get_verbosity()
 
-    def of(level=tf.logging.WARN, terminal=True, in_test=False, use_tpu=False):
+    def of(level=tf.logging.WARN, terminal=True, in_test=False, use_tpu=False, limit=30):
         ours, theirs = pty.openpty() if terminal else os.pipe()
         tf.logging.set_verbosity(level)
         if not in_test:
             monkeypatch.delenv("PYTEST_CURRENT_TEST")
         with os.fdopen(theirs, "w") as stream, monkeypatch.context() as patch:
             patch.setattr(sys, "stderr", stream)
-            make_estimator(tmp_path, use_tpu=use_tpu).train(train_input_fn, max_steps=30)
+            make_estimator(tmp_path, use_tpu=use_tpu).train(finite_input_fn(480), max_steps=limit)
         return written_to(ours)
 
     yield of
@@ -59,6 +59,14 @@ def check(written):
 @pytest.mark.parametrize("use_tpu", [False, True])
 def test_a_terminal_shows_progress_to_the_end(standard_error, use_tpu):
     check(standard_error(use_tpu=use_tpu))
+
+
+def test_limits_with_a_fraction_and_without_an_end(standard_error):
+    check(standard_error(limit=29.5))
+
+
+def test_no_limit(standard_error):
+    assert "\rstep 30 loss 0." in standard_error(limit=float("inf"))
 
 
 @pytest.mark.parametrize(

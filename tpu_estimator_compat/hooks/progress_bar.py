@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import sys
 import time
@@ -22,7 +23,7 @@ class _Line(Protocol):
     def close(self) -> None: ...
 
 
-def progress_bar(loss: tf.Tensor, steps: int | None, max_steps: int | None) -> list[Any]:
+def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) -> list[Any]:
     """The hook that shows progress, where somebody may watch: in a list, else an empty one.
 
     It is for a terminal that nothing else is written to, and for a notebook, where it has an output
@@ -44,7 +45,12 @@ def progress_bar(loss: tf.Tensor, steps: int | None, max_steps: int | None) -> l
         return []
     if "PYTEST_CURRENT_TEST" in os.environ:
         return []
-    return [ProgressBarHook(loss, steps, max_steps, line)]
+    return [ProgressBarHook(loss, _whole(steps), _whole(max_steps), line)]
+
+
+def _whole(steps: float | None) -> int | None:
+    """The number of steps that reaches a limit with a fraction; None without a limit."""
+    return None if steps is None or steps == math.inf else math.ceil(steps)
 
 
 def _is_notebook() -> bool:
