@@ -11,7 +11,7 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 from support import TESTS
-from support.legacy_models import finite_input_fn, make_estimator
+from support.legacy_models import make_estimator, train_input_fn
 
 SCRIPT = """
 import sys
@@ -32,6 +32,10 @@ def written_to(end):
     return written.decode()
 
 
+def thirty_batches(params):
+    return train_input_fn(params).take(30)
+
+
 @pytest.fixture
 def standard_error(tmp_path, monkeypatch):
     """`standard_error(...)` is what a training writes there."""
@@ -44,7 +48,7 @@ def standard_error(tmp_path, monkeypatch):
             monkeypatch.delenv("PYTEST_CURRENT_TEST")
         with os.fdopen(theirs, "w") as stream, monkeypatch.context() as patch:
             patch.setattr(sys, "stderr", stream)
-            make_estimator(tmp_path, use_tpu=use_tpu).train(finite_input_fn(480), max_steps=limit)
+            make_estimator(tmp_path, use_tpu=use_tpu).train(thirty_batches, max_steps=limit)
         return written_to(ours)
 
     yield of
