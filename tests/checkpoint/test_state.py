@@ -132,6 +132,8 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path):
         state.check_writable(str(tmp_path / "file" / "model"))
     with pytest.raises(tf.errors.FailedPreconditionError, match="cannot write to model_dir="):
         make_estimator(tmp_path / "file" / "model").train(train_input_fn, steps=1)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="cannot write to model_dir="):
+        make_estimator(tmp_path / "file" / "model").keras_model().fit(examples(), verbose=0)
 
 
 def test_a_directory_without_permission_is_named(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.arguments import as_list
+from tpu_estimator_compat.checkpoint import check_writable
 from tpu_estimator_compat.config import RunConfig, check_positive_integer
 from tpu_estimator_compat.hooks.preemption import Preemption, PreemptionCallback
 from tpu_estimator_compat.keras_model import elements, keras_modes, optimizer_view
@@ -64,6 +65,7 @@ class ModelFnModel(SavedVariables):
             super().__init__(name="model_fn_model")
         self._live = KerasModes(capture, topology, config, warm_start)
         self._export = export
+        self._model_dir = config.model_dir
         self._alone = topology.workers is None
         self._fed_hosts = len(topology.hosts)
         self._per_batch = topology.replicas_per_element or 1
@@ -268,8 +270,11 @@ class ModelFnModel(SavedVariables):
         Raises:
           ValueError: there is no data.
           TypeError: a callback is none.
+          tf.errors.OpError: a checkpoint could not be written to model_dir.
         """
         _check_data("fit", args, kwargs)
+        if self._alone and self._model_dir:
+            check_writable(self._model_dir)  # where fit is to leave a checkpoint
         self._live.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:

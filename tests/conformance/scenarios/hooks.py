@@ -1,8 +1,5 @@
 """Hooks and listeners: which calls they get, in which order, what they can change."""
 
-import os
-import signal
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
@@ -149,22 +146,6 @@ def keyboard_interrupt_in_a_hook(model_dir, record):
     """KeyboardInterrupt passes; nothing is saved, no hook ends."""
     try:
         _failing(model_dir, record, "after_run", error=KeyboardInterrupt())
-    except KeyboardInterrupt:
-        record("interrupted")
-
-
-def ctrl_c(model_dir, record):
-    """Ctrl-C is a KeyboardInterrupt of `train`; the original saved nothing."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-
-    class Presses(models.Recording):
-        def after_run(self, run_context, run_values):
-            super().after_run(run_context, run_values)
-            if self.runs == 3:
-                os.kill(os.getpid(), signal.SIGINT)
-
-    try:
-        models.estimator(model_dir).train(models.batches(), hooks=[Presses(record)], steps=5)
     except KeyboardInterrupt:
         record("interrupted")
 

@@ -1,5 +1,8 @@
 """`train`: how long it lasts, what it continues, what it logs and returns."""
 
+import os
+import signal
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
@@ -123,6 +126,22 @@ def error_of_an_op_in_the_step(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
     models.estimator(model_dir, model_fn).train(models.batches(), steps=5)
+
+
+def ctrl_c(model_dir, record):
+    """Ctrl-C is a KeyboardInterrupt of `train`; the original saved nothing."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+
+    class Presses(models.Recording):
+        def after_run(self, run_context, run_values):
+            super().after_run(run_context, run_values)
+            if self.runs == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        models.estimator(model_dir).train(models.batches(), hooks=[Presses(record)], steps=5)
+    except KeyboardInterrupt:
+        record("interrupted")
 
 
 def nan_loss_ends_training(model_dir, record):
