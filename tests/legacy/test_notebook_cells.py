@@ -18,6 +18,7 @@ LINES = [
     "%time x = f(1)",
     "  %time x = f(1)",
     "  x = %time f(1)",
+    "% cd x",
     "tf.contrib?",
     "tf.contrib??",
     "?tf.contrib",

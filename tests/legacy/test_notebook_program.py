@@ -53,7 +53,8 @@ def test_cells_run_in_order_in_the_notebooks_folder(run, tmp_path):
         "%%writefile written.txt\nfirst\nsecond",
         "%%bash\nread a < written.txt; echo ${a}",
         "%time y = 1 + 1\ny",
-        "%cd ..\ndisplay(os.path.basename(os.getcwd()) != folder)",
+        "% cd ..\nfrom __future__ import division\n"
+        "display(os.path.basename(os.getcwd()) != folder)",
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

@@ -171,6 +171,7 @@ class Notebook:
             code = self._call(_Replaced("", around[1], target, timed))
             return f"{indent}{target}{around[2]}  #{code}"
         text = command.strip().removeprefix(target).strip()
+        text = re.sub(r"^%\s+", "%", text)
         magic = Magic(number, line, text, bool(target))
         if text.startswith("%%"):
             return "#" + self._call(_Replaced(found[0], magic=magic))

@@ -68,6 +68,7 @@ class Program:
         text = notebook.program()
         with self._errors_in_cells(text):
             tree = ast.parse(text)
+            tree.body.sort(key=lambda s: not _is_future(s))  # any cell may have one, at any line
             self.found = bytecode.of_tree(tree, path, numpy=numpy)
             if any(m.text.startswith("%tensorflow_version 1") for m in self._skipped):  # Colab's
                 self.found = dataclasses.replace(self.found, dialect=Dialect.V1)
@@ -176,6 +177,10 @@ def _can_be_done(magic: Magic) -> bool:
     return word in _DONE and not magic.assigned and (bool(rest.strip()) or "file" not in word)
 
 
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
 def _by_cell(tree: ast.Module, text: str) -> dict[int, list[ast.stmt]]:
     """The statements of each cell, with the lines that they have there."""
     parts: dict[int, list[ast.stmt]] = {}
@@ -183,7 +188,7 @@ def _by_cell(tree: ast.Module, text: str) -> dict[int, list[ast.stmt]]:
         cell, line = place(text, statement.lineno)
         moved = ast.increment_lineno(statement, line - statement.lineno)
         parts.setdefault(cell, []).append(moved)
-    return parts
+    return dict(sorted(parts.items()))
 
 
 def _inserted(text: str, namespace: dict[str, Any]) -> str:
