@@ -36,3 +36,14 @@ def test_logical_cpus_stand_for_cores(cores, replicas):
         tpu.RunConfig(tpu_config=tpu_config), tpu.ModeKeys.TRAIN, tpu_semantics=True
     )
     assert topology.num_replicas == replicas
+
+
+def test_model_parallelism_has_an_assignment_without_a_tpu(strategy):
+    """None without model parallelism, as in the original."""
+    topology = Topology(strategy(4), True)
+    plain = TPUContext(modes.resolve(tpu.ModeKeys.TRAIN, tpu.TPUConfig(), topology))
+    assert plain.device_assignment is None
+    tpu_config = tpu.TPUConfig(num_cores_per_replica=1)
+    context = TPUContext(modes.resolve(tpu.ModeKeys.TRAIN, tpu_config, topology))
+    assert context.device_assignment.num_replicas == 4
+    assert context.device_assignment.tpu_device(3) == "/task:0/device:TPU:3"

@@ -5,7 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.topology.computation_shapes import computation_shape
+from tpu_estimator_compat.topology.computation_shapes import (
+    computation_shape,
+    imagined_assignment,
+)
 
 ORIGINAL = {
     1: [1, 1, 1, 1],
@@ -56,3 +59,29 @@ def test_blocks_tile_the_mesh(mesh):
 def test_no_block_fits(cores, mesh):
     with pytest.raises(ValueError, match=f"num_cores_per_replica = {cores}: no block of {cores}"):
         computation_shape(cores, mesh)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "cores", "hosts", "mesh"),
+    [
+        (1, 1, 1, [1, 1, 1, 1]),
+        (4, 1, 1, [2, 1, 1, 2]),
+        (4, 2, 2, [4, 1, 1, 2]),
+        (3, 1, 1, [3, 1, 1, 1]),
+    ],
+)
+def test_cores_that_are_not_there_are_assigned(replicas, cores, hosts, mesh):
+    """Every core once; replicas in the order of their hosts."""
+    made = imagined_assignment(replicas, cores, hosts)
+    assert made.topology.mesh_shape.tolist() == mesh
+    assert made.core_assignment.shape == (replicas, cores, 4)
+    devices = [made.tpu_device(r, core) for r in range(replicas) for core in range(cores)]
+    assert len(set(devices)) == replicas * cores
+    of_host = replicas // hosts
+    for host in range(hosts):
+        ids = list(range(host * of_host, (host + 1) * of_host))
+        assert made.lookup_replicas(host, 0) == ids
+        assert {made.host_device(r) for r in ids} == {f"/task:{host}/device:CPU:0"}
+    assert made.core_assignment.reshape(-1, 4).tolist() == sorted(
+        made.core_assignment.reshape(-1, 4).tolist()
+    )

@@ -212,7 +212,11 @@ def _refused_in_public(path: str) -> Any:
 def _serve(row: DeadName) -> Any:
     where, _, attribute = row.served_by.partition(":")
     found = _module(where)
-    return getattr(found, attribute) if attribute else found
+    if attribute:
+        return getattr(found, attribute)
+    # A module of TensorFlow may lack names, too, that it had by both of its paths.
+    path = table.canonical(where)
+    return Namespace(where, path, (found,)) if table.load().below(path) else found
 
 
 def _module(where: str) -> Any:

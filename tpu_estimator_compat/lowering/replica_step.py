@@ -7,7 +7,7 @@ import dataclasses
 import tensorflow as tf
 
 from tpu_estimator_compat.lowering import sparse_updates, xla_collectives
-from tpu_estimator_compat.program import graph_ops, step_cut
+from tpu_estimator_compat.program import graph_ops, replicated_ops, step_cut
 from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
@@ -80,4 +80,5 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
         rewrites={**collectives, **sparse_updates.rewrites(plan.graph)},
         reads_first=True,
     )
+    replicated_ops.owned(program.ops, replicas, compiled=True)
     return ReplicaStep(plan, program)

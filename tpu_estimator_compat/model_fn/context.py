@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat.inputs.modes import Invocation, TPUInputMode
+from tpu_estimator_compat.topology.computation_shapes import imagined_assignment
 
 
 class TPUContext:
@@ -75,14 +76,20 @@ class TPUContext:
 
     @property
     def device_assignment(self) -> Any:
-        """The strategy's device assignment; None without model parallelism or a TPU.
+        """Which cores make which replica; None without `num_cores_per_replica`, as in the original.
+
+        Without a TPU its cores are imagined: as many as the replicas ask for, in a line.
 
         Raises:
           RuntimeError: called from input_fn.
         """
         if self._invocation is not None:
             raise RuntimeError("This TPUContext instance must not be called from input_fn.")
-        return getattr(self._topology.strategy.extended, "_device_assignment", None)
+        cores = self._input_mode.tpu_config.num_cores_per_replica
+        given = getattr(self._topology.strategy.extended, "_device_assignment", None)
+        if given is not None or not cores:
+            return given
+        return imagined_assignment(self.num_replicas, cores, self.num_hosts)
 
     def device_for_replica(self, replica_id: int) -> tuple[str, int]:
         """The host device and the device ordinal of a replica."""

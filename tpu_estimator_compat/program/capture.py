@@ -17,7 +17,7 @@ from tensorflow.compat.v1 import logging
 from tensorflow.python.tpu import tpu_function
 from tensorflow.python.training import training_util
 
-from tpu_estimator_compat.program import graph_building, outside_compilation
+from tpu_estimator_compat.program import graph_building, outside_compilation, xla_contexts
 from tpu_estimator_compat.program.exchanging_optimizers import exchanging_optimizers
 from tpu_estimator_compat.program.keras_layers import generators_outside_checkpoints
 
@@ -121,8 +121,9 @@ def capture(
     graph = tf.compat.v1.get_default_graph()
     exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
     marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
-    xla = graph_building.for_xla() if compiled else contextlib.nullcontext()
-    with exchange(replicas), marks, xla:
+    asked = compiled or tpu_semantics
+    around = xla_contexts.of_replica(compiled) if asked else contextlib.nullcontext()
+    with exchange(replicas), marks, around:
         spec = call(element.structure)
     _leave_out_inner_summaries(graph)
     return CapturedGraph(graph, element, spec)

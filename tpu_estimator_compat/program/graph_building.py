@@ -7,11 +7,9 @@ import contextlib
 import random
 from collections.abc import Iterator
 
-import tensorflow as tf
 from keras.src.backend.common import global_state
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import context
-from tensorflow.python.ops import control_flow_ops, control_flow_util, resource_variables_toggle
+from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
 from tpu_estimator_compat.program import branch_names, dimensions, variable_refs
 from tpu_estimator_compat.program.keras_layers import one_scope_per_call
@@ -38,32 +36,6 @@ def capture_semantics() -> Iterator[None]:
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
         resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
-
-
-class _ForXla(control_flow_ops.XLAControlFlowContext):
-    """XLA's to those who ask a graph; its operations are ordinary ones, and may be first values."""
-
-    def AddOp(self, op: tf.Operation) -> None:
-        op._set_control_flow_context(None)
-        if self.outer_context is not None:  # marks what runs on a TPU's host
-            self.outer_context.AddOp(op)
-
-
-@contextlib.contextmanager
-def for_xla() -> Iterator[None]:
-    """Within, gradients of branches and loops are built in a form that XLA knows.
-
-    A branch that was not taken hands on zeros, as in a graph that is made for a TPU, where other
-    graphs wrap values in optionals, for which XLA has no kernel. A loop's gradient asks for sizes
-    itself, where others have the loop hand them on in a list, which are no constants to XLA.
-    """
-    xla = _ForXla()
-    xla.Enter()
-    try:
-        with context.temporarily_disable_optionals_in_gradients():
-            yield
-    finally:
-        xla.Exit()
 
 
 @contextlib.contextmanager

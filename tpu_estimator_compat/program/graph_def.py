@@ -21,8 +21,10 @@ Rewrites = Mapping[str, Callable[[NodeDef], None]]
 _SEED_STRIDE = 1_000_003  # seeds of ops that were made one after the other differ by a few
 _SMALL_CONSTANT = 1024  # bytes; what TF1 made again and again are shapes, axes and scalars
 _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
-_OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx")}
+_OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx"), "TPUReplicatedOutput": ("outputs",)}
 """Names of outputs, of types that are replaced by some whose one output, or list, is `output`."""
+BY_REPLICA = frozenset({"XlaReplicaId", "TPUReplicatedInput"})
+"""Types of ops that give each replica a value of its own."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
 _OF_CONSTANTS = frozenset({"dtype", "value", "_output_shapes", "_class"})
 
@@ -180,7 +182,7 @@ def differs_by_replica(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
     nodes = [source.nodes[op.name] for op in ops]
     functions = _reachable_functions(nodes, source.library)
     nodes += [node for function in functions for node in function.node_def]
-    return any(node.op == "XlaReplicaId" or "seed2" in node.attr for node in nodes)
+    return any(node.op in BY_REPLICA or "seed2" in node.attr for node in nodes)
 
 
 def _offset_seed(offset: int, node: NodeDef) -> None:
@@ -260,7 +262,8 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
     it holds or what it calls, gets another.
     """
     functions = {f.signature.name: f for f in graph_def.library.function}
-    changed = {n for n, f in functions.items() if any(x.op in rewrites for x in f.node_def)}
+    types = {n: rewrites.keys() & {x.op for x in f.node_def} for n, f in functions.items()}
+    changed = {name for name, found in types.items() if found}
     while True:
         callers = {n for n, f in functions.items() if changed & set(_function_names(f.node_def))}
         if callers <= changed:
@@ -268,7 +271,7 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
         changed |= callers
     if not changed:
         return
-    suffix = "_".join(["", *sorted(rewrites)]) + mark
+    suffix = "_".join(["", *sorted(set().union(*types.values()))]) + mark
     renamed = {name: name + suffix for name in changed}
     for function in functions.values():
         before = {node.name: node.op for node in function.node_def if node.op in _OUTPUTS}

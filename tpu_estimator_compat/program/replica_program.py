@@ -21,6 +21,7 @@ from tpu_estimator_compat.program import (
     graph_ops,
     importing,
     kernel_state,
+    replicated_ops,
     simplify,
     stage_functions,
     stages,
@@ -219,7 +220,7 @@ class ReplicaProgram:
                 self.graph,
                 ops,
                 replica=replica,
-                rewrites=self._rewrites,
+                rewrites={**replicated_ops.rewrites(replica), **self._rewrites},
                 instead={
                     **simplify.repeated_reads(ops, kept),
                     **graph_def.repeated_constants(self.graph, ops, kept),
@@ -302,7 +303,10 @@ class ReplicaProgram:
     ) -> dict[str, tf.Tensor]:
         """What the inputs of a stage are, by their names in its definition."""
         under_construction = tf.compat.v1.get_default_graph()
-        inputs = {t.name: environment[key(t)] for t in self.stages[index].inputs}
+        stage = self.stages[index]
+        replica = 0 if self.native_collectives else self._replica_of(index)
+        others = replicated_ops.of_others(stage.ops, replica)
+        inputs = {t.name: environment[key(t)] for t in stage.inputs if key(t) not in others}
         for name, feed in self._awaited[index].items():
             inputs[f"^{name}"] = under_construction.capture(environment[key(feed)])
         for name, tensor in added.items():
@@ -318,7 +322,7 @@ class ReplicaProgram:
             return False
         if index not in self._shared:
             ops = self.stages[index].ops
-            knows_id = graph_def.has_types(self.graph, ops, {"XlaReplicaId"})
+            knows_id = graph_def.has_types(self.graph, ops, graph_def.BY_REPLICA)
             amends = amendment.amends if amendment else (lambda node: False)
             definition = self._graph_def(index)
             self._shared[index] = not knows_id and stage_functions.is_shared(definition, amends)

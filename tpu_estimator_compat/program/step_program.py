@@ -12,6 +12,7 @@ from tpu_estimator_compat.program import (
     graph_ops,
     lookup_program,
     partition,
+    replicated_ops,
     step_cut,
     string_ops,
 )
@@ -89,6 +90,11 @@ class StepProgram:
         self._lookup = self._lookup_program() if plan.lookups.tensors else None
         if self.workers and main:
             self._check_exchanges(main)
+        replicas = self.strategy.num_replicas_in_sync
+        own = replicated_ops.owned(
+            self._replica.ops, replicas, compiled=on_tpu, alone=self.workers is None
+        )
+        store.prepare(own, replicated=False)  # its replica sees it there, and so does the host
         store.prepare(self._replica.handles, replicated=True, trainable=plan.trainable_names())
         store.prepare([*self._host.handles, *self._calls.handles], replicated=False)
         self._step_in_loop = step_in_loop if self._calls.targets else None

@@ -6,6 +6,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
+import numpy as np
+import tensorflow as tf
+
 Shape = tuple[int, int, int]
 
 _PREFERRED: dict[int, Shape] = {
@@ -45,6 +48,29 @@ def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
         f"whose mesh is {list(mesh_shape)} (chips in x, y, z; cores of a chip). Take a number of "
         f"cores that divides {math.prod(mesh_shape)}, or a larger slice."
     )
+
+
+def imagined_assignment(
+    replicas: int, cores: int, hosts: int = 1
+) -> tf.tpu.experimental.DeviceAssignment:
+    """The assignment of replicas to cores of a TPU that is not there.
+
+    Its chips lie in a line, and have two cores, as those had that such code was written for: it
+    looks for them. An odd number of cores has a chip each.
+
+    Args:
+      replicas: how many there are.
+      cores: how many cores share a replica.
+      hosts: each has as many replicas, in order. Where replicas span hosts, one has all.
+    """
+    of_chip = 2 if replicas * cores % 2 == 0 else 1
+    chip, core = np.divmod(np.arange(replicas * cores), of_chip)
+    coordinates = np.stack([chip, 0 * chip, 0 * chip, core], axis=-1)
+    mesh = tf.tpu.experimental.Topology(
+        mesh_shape=[replicas * cores // of_chip, 1, 1, of_chip],
+        device_coordinates=coordinates.reshape(1 if replicas % hosts else hosts, -1, 4),
+    )
+    return tf.tpu.experimental.DeviceAssignment(mesh, coordinates.reshape(replicas, cores, 4))
 
 
 def _blocks(chips: int) -> list[Shape]:
