@@ -322,7 +322,7 @@ FAULTS = (
         file="modes/training.py",
         old=(
             "            if creator.session is not None:\n"
-            "                creator.session.runner.finish_host_calls()\n"
+            "                creator.session.finish_host_calls()\n"
         ),
         new="",
         shows="train ends well although the host call of its last step failed",
