@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 
@@ -130,3 +132,35 @@ def test_refused_and_unknown_names(run):
     assert "ImportError: tensorflow.contrib.no_such_thing is not in TensorFlow" in done.stderr
     done = run("import tensorflow.contrib.no_such_thing\n")
     assert "ModuleNotFoundError: tf.contrib.no_such_thing is not in" in done.stderr
+
+
+def test_import_lines_of_public_code(run):
+    """Lines that scripts had, with paths of TensorFlow 1.4 to 2.0: each is imported by itself."""
+    lines = (pathlib.Path(__file__).parent / "import_lines.txt").read_text().splitlines()
+    assert len(lines) > 80
+    done = run(f"""
+        failed = []
+        for line in {lines!r}:
+            try:
+                exec(line, {{"__builtins__": __builtins__}})
+            except Exception as error:
+                failed.append((line, repr(error)))
+        print(failed)
+    """)
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+
+
+def test_a_name_that_no_namespace_has_is_no_module(run):
+    """Inside a namespace of tf.contrib a module may be meant, but only where it must be one."""
+    done = run("""
+        from tensorflow.contrib.opt.python.ops.anything import AdamWOptimizer
+        try:
+            from tensorflow.contrib.crf.python.ops import no_such_thing
+        except ImportError as error:
+            print("tensorflow.contrib.crf" in str(error), "no_such_thing" in str(error))
+        try:
+            import tensorflow.contrib.nothing.python.ops
+        except ImportError as error:
+            print("tf.contrib.nothing" in str(error))
+    """)
+    assert done.stdout.split() == ["True", "True", "True"], done.stdout + done.stderr

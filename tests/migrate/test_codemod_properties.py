@@ -113,7 +113,8 @@ def meant(text):
         if root == "tpu_estimator_compat":
             api, name = meaning(f"tensorflow.{rest.partition('.')[2]}", Dialect.V1)
         elif root == "tensorflow_estimator":
-            api, name = Dialect.V1, rest
+            # The API's own modules, by which the package's source names them.
+            api, name = Dialect.V1, rest.removeprefix("python.estimator.api._v1.")
         else:
             api, name = meaning(reference.path, module.bare)
         row = table.load().covering(f"tf.{name}")

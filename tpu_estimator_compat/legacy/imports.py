@@ -26,12 +26,13 @@ from tpu_estimator_compat.legacy import (
     overlay,
     python2,
     python_names,
+    table,
 )
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.old_packages import OldPackages
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
-_ROOTS = ("tensorflow", "tensorflow_estimator")
+_ROOTS = ("tensorflow", "tensorflow_estimator", "tensorflow_core")
 _OURSELVES = __name__.partition(".")[0]
 
 
@@ -236,7 +237,7 @@ def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any
 
 
 def _root(name: str, meaning: Dialect) -> tuple[Any, str]:
-    top, _, path = name.partition(".")
+    top, _, path = table.public(name).partition(".")
     if top == "tensorflow_estimator":
         return namespaces.tensorflow_estimator(), path
     if path == "compat.v1" or path.startswith("compat.v1."):

@@ -172,9 +172,26 @@ def module(root: Any, path: str) -> Any:
         if done in _SHADOWED and row is not None:
             found = _serve(row)
         if not isinstance(found, (types.ModuleType, Refused)):
-            raise ModuleNotFoundError(_unknown(done), name=done)
+            found = _inside(root, done)
         node = found
     return node
+
+
+def _inside(root: Any, path: str) -> Namespace:
+    """A module inside a namespace of `tf.contrib` that has no row: it has the namespace's names.
+
+    Raises:
+      ModuleNotFoundError: it is not inside of one.
+    """
+    parts = path.split(".")
+    if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in _contrib():
+        raise ModuleNotFoundError(_unknown(path), name=path)
+    public = module(root, ".".join(parts[1:3]))
+    return Namespace(path, path, (public,))
+
+
+def _contrib() -> frozenset[str]:
+    return table.load().below("tf.contrib")
 
 
 def member(parent: Any, path: str, name: str) -> Any:

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tpu_estimator_compat.legacy import python2
+from tpu_estimator_compat.legacy.table import public
 
-ROOTS = ("tensorflow", "tensorflow_estimator", "tpu_estimator_compat")
+ROOTS = ("tensorflow", "tensorflow_core", "tensorflow_estimator", "tpu_estimator_compat")
 """Packages whose names are followed."""
 
 PYTHON_2 = "__builtin__"
@@ -223,13 +224,13 @@ class _Scopes(_ScopedVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             root = alias.name.partition(".")[0]
-            path = alias.name if alias.asname else root
+            path = public(alias.name if alias.asname else root)
             self.scope.bind(alias.asname or root, path if root in ROOTS else None)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             ours = _is_followed(node) and alias.name != "*"
-            path = f"{node.module}.{alias.name}" if ours else None
+            path = public(f"{node.module}.{alias.name}") if ours else None
             self.scope.bind(alias.asname or alias.name, path)
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -376,6 +377,7 @@ class _Collector(_ScopedVisitor):
                     self.found.append(Reference(full, Form.GETATTR, node, node, base, imported))
 
     def _add(self, path: str, form: Form, node: ast.alias | ast.expr, statement: ast.AST) -> None:
+        path = public(path)
         self.found.append(Reference(path, form, node, statement, path))
 
 

@@ -101,6 +101,18 @@ def canonical(path: str) -> str:
     return ".".join(parts)
 
 
+def public(path: str) -> str:
+    """The path with `tensorflow` for `tensorflow_core`, the folder in which 1.15 and 2.0 had it.
+
+    Editors wrote imports of that package, which is the same.
+
+    >>> public("tensorflow_core.python.keras"), public("tensorflow.keras")
+    ('tensorflow.python.keras', 'tensorflow.keras')
+    """
+    top, dot, rest = path.partition(".")
+    return f"tensorflow{dot}{rest}" if top == "tensorflow_core" else path
+
+
 @functools.cache
 def load() -> Table:
     """The table of this package."""

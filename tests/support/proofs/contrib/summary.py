@@ -5,7 +5,7 @@ import tensorflow.compat.v1 as tf
 from support.proofs import below, graph, proves
 
 
-@proves(*below("tf.contrib.summary", ". summary"))
+@proves(*below("tf.contrib.summary", ". summary summary_ops"))
 def summarizes(summary, tmp_path):
     with graph(), tf.Session() as session:
         step = tf.train.create_global_step()

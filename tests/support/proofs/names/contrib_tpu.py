@@ -228,3 +228,16 @@ def has_messages(module):
     message = module.CompilationResultProto(status_error_message="no")
     parsed = module.CompilationResultProto.FromString(message.SerializeToString())
     assert parsed.status_error_message == "no"
+
+
+@proves(f"{DEEP}.datasets")
+def has_datasets(module):
+    assert callable(module.StreamingFilesDataset)
+
+
+@proves(f"{DEEP}.tpu_sharding")
+def has_policies(module):
+    policy = module.ShardingPolicy()
+    policy.set_number_of_shards(4)
+    policy.set_shard_dimension(0)
+    assert policy.get_sharded_shape([8, 2]) == [2, 2]

@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from support.proofs import graph, proves
 from support.proofs.names.estimator import input_fn, model_fn, trained
 from tpu_estimator_compat import estimator as estimators
+from tpu_estimator_compat.canned import of_v2
 
 ESTIMATOR = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
 TPU = (*(f"{root}.tpu" for root in ESTIMATOR), "tf.contrib.tpu.python.tpu", "tf.python.tpu")
@@ -201,3 +202,29 @@ def tells_speed(hook, tmp_path):
     events = tf.train.summary_iterator(str(path))
     tags = collections.Counter(value.tag for e in events for value in e.summary.value)
     assert tags["examples/sec"] == tags["global_step/sec"] > 0
+
+
+@proves(
+    *each(ESTIMATOR, "estimator_export.estimator_export"),
+    "tf.python.util.tf_export.estimator_export",
+)
+def leaves_what_it_decorates(export):
+    @export("estimator.Mine", v1=["estimator.MineV1"])
+    class Mine:
+        pass
+
+    assert isinstance(Mine(), Mine)
+
+
+@proves("tensorflow_estimator._api.v1.estimator")
+@proves(*each(ESTIMATOR[:1], "api.estimator", "api._v1.estimator"))
+def has_the_api_of_1(module):
+    assert module.Estimator is estimators.Estimator
+    assert module.inputs.numpy_input_fn
+
+
+@proves("tensorflow_estimator._api.v2.estimator")
+@proves("tensorflow_estimator.python.estimator.api._v2.estimator")
+def has_the_api_of_2(module):
+    assert issubclass(module.Estimator, estimators.Estimator)
+    assert module.DNNClassifier is of_v2.DNNClassifier

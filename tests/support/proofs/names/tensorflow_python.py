@@ -327,3 +327,13 @@ def asks_an_operation(in_xla):
         assert not in_xla(operation)
         with tpu_function.tpu_shard_context(1):
             assert in_xla(operation)
+
+
+XLA = "tf.compiler.xla.experimental.xla_sharding"
+
+
+@proves(XLA, f"{XLA}.xla_sharding")
+def splits_for_xla(module):
+    with graph():
+        sharded = module.split(tf.ones([4, 2]), 0, 2)
+        assert sharded.shape == [4, 2]
