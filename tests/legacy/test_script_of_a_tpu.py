@@ -53,3 +53,28 @@ def test_queues_layers_of_keras_and_the_shards_of_a_tpu_that_is_not_there(run, t
     assert done.stdout.split() == ["4"], done.stderr
     assert "num_shards is 8, but there is no TPU, and this machine has 1 replica" in done.stderr
     assert "contains one or more QueueRunners" in done.stderr
+
+
+def test_a_keras_model_that_was_for_a_tpu(run):
+    """In graphs, with an optimizer of `tf.train`, as scripts of Colab had it."""
+    done = run("""
+        import os
+
+        import numpy as np
+        import tensorflow as tf
+
+        x = np.random.RandomState(0).randn(64, 4).astype(np.float32)
+        y = x.sum(axis=1, keepdims=True)
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+        worker = "grpc://" + os.environ.get("COLAB_TPU_ADDR", "localhost:8470")
+        resolver = tf.contrib.cluster_resolver.TPUClusterResolver("")
+        model = tf.contrib.tpu.keras_to_tpu_model(
+            model, strategy=tf.contrib.tpu.TPUDistributionStrategy(resolver)
+        )
+        model.compile(tf.train.AdamOptimizer(0.1), "mse", ["mae"])
+        model.fit(x, y, epochs=20, batch_size=16, verbose=0)
+        loss, error = model.evaluate(x, y, verbose=0)
+        weights = model.sync_to_cpu().get_weights()
+        print(tf.executing_eagerly(), loss < 0.1, model.predict(x).shape, len(weights))
+    """)
+    assert done.stdout.split("\n")[-2] == "False True (64, 1) 2", done.stdout + done.stderr

@@ -12,7 +12,7 @@ _HINTS = {
     Status.WORKS: "`migrate` rewrites these; `run` runs the script as it is",
     Status.DIFFERS: "likewise; the advice says what differs",
     Status.REFUSED: "not provided; the advice says what to write instead",
-    Status.UNKNOWN: "dropped, and nothing here stands for it",
+    Status.UNKNOWN: "never public, and nothing here stands for it",
     Status.BY_HAND: "to be rewritten by hand",
     Status.PYTHON_2: "Python 2: `migrate` rewrites these; `run` cannot take them",
     Status.UNREADABLE: "files that could not be searched",

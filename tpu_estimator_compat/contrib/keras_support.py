@@ -1,0 +1,85 @@
+"""`tf.contrib.tpu.keras_to_tpu_model`: a Keras model that trains by `fit`, off a TPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+_ON_TPU = (
+    "keras_to_tpu_model does not place a model on a TPU. Build and compile the Keras model inside "
+    "of `with tf.distribute.TPUStrategy(resolver).scope():`, and call its fit."
+)
+
+
+class TPUDistributionStrategy:
+    """What `keras_to_tpu_model` was told of a TPU; here the devices are TensorFlow's own.
+
+    Args:
+      tpu_cluster_resolver: finds the TPU.
+      using_single_core: whether one core was to be used.
+    """
+
+    def __init__(self, tpu_cluster_resolver: Any = None, using_single_core: bool = False):
+        self._tpu_cluster_resolver = tpu_cluster_resolver
+        self._using_single_core = using_single_core
+
+
+class KerasTPUModel(tf_keras.Model):
+    """A model with the layers, and so the variables, of another.
+
+    Args:
+      cpu_model: the other, a functional or sequential model whose inputs are known.
+    """
+
+    def __init__(self, cpu_model: Any):
+        super().__init__(inputs=cpu_model.inputs, outputs=cpu_model.outputs, name=cpu_model.name)
+        self._cpu_model = cpu_model
+
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As `tf.keras.Model.fit`; `x` may be a function that returns a dataset."""
+        return super().fit(_called(x), *args, **kwargs)
+
+    def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As `tf.keras.Model.evaluate`; `x` may be a function that returns a dataset."""
+        return super().evaluate(_called(x), *args, **kwargs)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """As `tf.keras.Model.predict`; `x` may be a function that returns a dataset."""
+        return super().predict(_called(x), *args, **kwargs)
+
+    def sync_to_cpu(self) -> Any:
+        """The model that this one was made of, with the weights of now: both share them."""
+        return self._cpu_model
+
+
+def keras_to_tpu_model(
+    model: Any, strategy: TPUDistributionStrategy | None = None
+) -> KerasTPUModel:
+    """A model for `compile`, `fit`, `evaluate` and `predict`, with the layers of `model`.
+
+    Args:
+      model: a functional or sequential model of `tf.keras` whose inputs are known. If it is
+        compiled, compile the result again.
+      strategy: accepted; the devices are those that TensorFlow takes by itself.
+
+    Raises:
+      TypeError: `strategy` is something else.
+      NotImplementedError: TensorFlow sees a TPU, which the model would not use.
+    """
+    if strategy is not None and not isinstance(strategy, TPUDistributionStrategy):
+        raise TypeError(
+            "`strategy` must be an instance of `tf.contrib.tpu.TPUDistributionStrategy`, got "
+            f"{strategy!r}."
+        )
+    if tf.config.list_logical_devices("TPU"):
+        raise NotImplementedError(_ON_TPU)
+    return KerasTPUModel(model)
+
+
+def _called(x: Any) -> Any:
+    return x() if callable(x) and not isinstance(x, tf_keras.utils.Sequence) else x
+
+
+__all__ = ["KerasTPUModel", "TPUDistributionStrategy", "keras_to_tpu_model"]
