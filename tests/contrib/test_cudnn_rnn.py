@@ -65,8 +65,10 @@ def computed(build, arguments, path, restore):
         return session.run(outputs)
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS])
-@pytest.mark.parametrize("direction", ["unidirectional", "bidirectional"])
+@pytest.mark.parametrize("lengths", [pytest.param(None, marks=pytest.mark.slow), LENGTHS])
+@pytest.mark.parametrize(
+    "direction", [pytest.param("unidirectional", marks=pytest.mark.slow), "bidirectional"]
+)
 @pytest.mark.parametrize("kind", CELLS)
 def test_compatible_cells_read_what_a_layer_has_saved(tmp_path, kind, direction, lengths):
     arguments, path = (kind, direction, lengths), str(tmp_path / "saved")
@@ -139,6 +141,7 @@ def test_dropout_lies_between_layers_in_training():
     assert not np.allclose(still, dropped[0])
 
 
+@pytest.mark.slow
 def test_an_estimator_trains_a_layer_and_goes_on(tmp_path):
     """The file has the layer's variable, its slots, and what compatible cells have."""
 
