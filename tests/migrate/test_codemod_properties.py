@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pathlib
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.tables import failures
@@ -155,6 +156,7 @@ SCENARIOS = HERE / "conformance/scenarios"
 PRIVATE = [HERE / "estimator/subclass_probe.py", SCENARIOS / "heads.py", SCENARIOS / "canned.py"]
 
 
+@pytest.mark.slow
 def test_real_files():
     """The tests of this package: legacy models, probes that run in TensorFlow 2.15, and more."""
     files = [
