@@ -45,6 +45,8 @@ def test_something_other_than_a_spec(tmp_path):
         (lambda e: e.train(train_input_fn, steps=1, max_steps=2), "both steps and max_steps"),
         (lambda e: e.train(train_input_fn, steps=0), "Must specify steps > 0, given: 0"),
         (lambda e: e.train(train_input_fn, max_steps=-3), "Must specify max_steps > 0"),
+        # The original never ended.
+        (lambda e: e.train(train_input_fn, max_steps=float("nan")), "max_steps > 0, given: nan"),
         (lambda e: e.evaluate(train_input_fn, steps=0), "Must specify steps > 0, given: 0"),
     ],
 )
