@@ -179,6 +179,8 @@ def with_lines(graph: tf.Graph) -> Iterator[None]:
     """
     try:
         yield
+    except tf.errors.OutOfRangeError:  # the end of the data, at which nobody reads lines
+        raise
     except tf.errors.OpError as error:
         _add_lines(error, graph)
         raise
