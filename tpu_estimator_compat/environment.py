@@ -66,6 +66,14 @@ def allows_single_threaded_executor() -> bool:
     return os.environ.get(EXECUTOR_VARIABLE) != "default"
 
 
+PROFILE_VARIABLE = "TPU_ESTIMATOR_COMPAT_PROFILE"
+
+
+def profile_folder() -> str | None:
+    """Where a profile of some steps is to be written; None for no profile."""
+    return os.environ.get(PROFILE_VARIABLE) or None
+
+
 CACHE_VARIABLE = "TPU_ESTIMATOR_COMPAT_CACHE_GB"
 _CACHE_GB = 2.0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -93,17 +91,6 @@ def test_a_placeholder_that_nobody_feeds_is_named(tmp_path):
     estimator.train(train_input_fn, hooks=[DeployedInput()], steps=2)
     with pytest.raises(tf.errors.InvalidArgumentError, match="rate"):
         estimator.train(train_input_fn, steps=2)
-
-
-def test_profiler_hook_keeps_time_and_says_that_its_timelines_are_empty(tmp_path, caplog):
-    with tf.Graph().as_default():  # TF1's event writers are for graphs
-        hook = tf.train.ProfilerHook(save_steps=5, output_dir=str(tmp_path / "profile"))
-    with caplog.at_level("WARNING"):
-        make_estimator(tmp_path).train(train_input_fn, hooks=[hook], steps=12)
-    written = sorted(path.name for path in (tmp_path / "profile").glob("*.json"))
-    assert written == ["timeline-10.json", "timeline-5.json"]
-    assert "traceEvents" in json.loads((tmp_path / "profile" / written[0]).read_text())
-    assert "its timelines stay empty" in caplog.text
 
 
 @pytest.mark.parametrize("use_tpu", [False, True])

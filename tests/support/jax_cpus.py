@@ -13,6 +13,8 @@ from jax.experimental.compilation_cache import compilation_cache
 from tpu_estimator_compat.runtime import jax_installation
 
 jax.config.update("jax_num_cpu_devices", 8)
+# Else `jax.devices()` loads libtpu, with which JAX's profiler ends the process.
+jax.config.update("jax_platforms", "cpu")
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ import sys
 import traceback
 import types
 
-from tpu_estimator_compat.environment import RUNTIME_VARIABLE, RUNTIMES
+from tpu_estimator_compat.environment import PROFILE_VARIABLE, RUNTIME_VARIABLE, RUNTIMES
 from tpu_estimator_compat.legacy import locating
 
 NAME = "run"
@@ -37,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what runs the steps under use_tpu=True, where the script's RunConfig does not say: "
         "tensorflow; jax: JAX's TPUs, GPUs or CPUs; auto: jax, if that has a TPU and TensorFlow "
         f"has none. Sets the environment variable {RUNTIME_VARIABLE}",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="DIR",
+        help="write a profile of some steps, for TensorBoard and for chrome://tracing. Sets the "
+        f"environment variable {PROFILE_VARIABLE}",
     )
     add_script_arguments(parser)
 
@@ -97,6 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     if arguments.runtime:
         os.environ[RUNTIME_VARIABLE] = arguments.runtime
+    if arguments.profile:
+        os.environ[PROFILE_VARIABLE] = arguments.profile
     if arguments.logical_cpus:
         _split_cpu(arguments.logical_cpus)
     return run_script(arguments, NAME)

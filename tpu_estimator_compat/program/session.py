@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.compat.v1 import logging
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.framework import stack
 from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY
@@ -25,15 +24,11 @@ from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.saved_files import appearing_at_once
 from tpu_estimator_compat.program.sources import with_lines
 from tpu_estimator_compat.program.variables import VariableStore, components
-from tpu_estimator_compat.runtime import eager, functions, op_errors
+from tpu_estimator_compat.runtime import eager, functions, op_errors, profiles
 from tpu_estimator_compat.runtime.traces import Contents
 
 Names = tuple[str, ...]
 _NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."
-_NO_TRACE = (
-    "RunOptions.trace_level, as ProfilerHook sets it, has no effect: its timelines stay empty. "
-    "Profile with tf.profiler.experimental.start(logdir) and stop() around train()."
-)
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 _HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
 
@@ -244,8 +239,9 @@ class GraphSession(tf_session.SessionInterface):
         Args:
           fetches: a tensor, operation, name, or nested structure of these.
           feed_dict: values for graph tensors.
-          options: accepted for hooks that set them; without effect.
-          run_metadata: accepted for hooks that set it; stays empty.
+          options: a `RunOptions`; its `trace_level` alone counts.
+          run_metadata: a `RunMetadata`; with a `trace_level`, `step_stats` gets the operations that
+            were run, with their times.
 
         Returns:
           A structure like `fetches`: numpy values for tensors, None for operations.
@@ -255,9 +251,9 @@ class GraphSession(tf_session.SessionInterface):
           ValueError: a fed value does not fit its tensor.
           tf.errors.OpError: what an operation raised.
         """
-        del run_metadata
-        if options is not None and options.trace_level:
-            logging.log_first_n(logging.WARN, _NO_TRACE, 1)
+        if options is not None and options.trace_level and run_metadata is not None:
+            with profiles.traced_into(run_metadata):
+                return self.run(fetches, feed_dict)
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         feeds = self._feeds(feed_dict or {})

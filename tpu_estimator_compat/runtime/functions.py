@@ -13,8 +13,9 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 from tensorflow.python.eager import context
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.runtime import profiler
 from tpu_estimator_compat.runtime.traces import TRACES, Contents, Traced
-from tpu_estimator_compat.runtime.tuning import SINGLE_THREADED
+from tpu_estimator_compat.runtime.tuning import DEFAULT, SINGLE_THREADED
 
 _NAMELESS = (
     "\n\nTensorFlow's single-threaded executor, which runs small steps, does not name the "
@@ -132,7 +133,11 @@ class PerExecutor:
         self._made: dict[str, Callable[..., Any]] = {}
 
     def __call__(self, executor: str, *arguments: Any) -> Any:
-        """What the function returns, run by `executor`."""
+        """What the function returns, run by `executor`; by the default one while a profile is
+        being recorded, since the others do not record operations.
+        """
+        if profiler.is_recording():
+            executor = DEFAULT
         self.trace(executor)
         with call_options(executor=executor, branches=self._branches):
             try:

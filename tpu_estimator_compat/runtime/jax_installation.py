@@ -138,3 +138,14 @@ def is_started() -> bool:
     from jax._src import xla_bridge  # nothing public tells
 
     return bool(xla_bridge.backends_are_initialized())
+
+
+def profiler_would_crash() -> bool:
+    """Whether JAX has loaded libtpu where there is no TPU: then its profiler ends the process.
+
+    So does plain JAX 0.10.2 with libtpu 0.0.51: `jax.devices()`, `jax.profiler.start_trace(...)`.
+    """
+    import jax
+    from jax._src.lib import xla_client  # nothing public tells
+
+    return bool(xla_client.pjrt_plugin_loaded("tpu")) and jax.default_backend() != "tpu"

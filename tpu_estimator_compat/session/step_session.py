@@ -25,6 +25,7 @@ from tpu_estimator_compat.program.sources import with_lines
 from tpu_estimator_compat.runtime.aside import Aside, StillBlockedError
 from tpu_estimator_compat.runtime.workers import State
 from tpu_estimator_compat.session.cadence import Cadence
+from tpu_estimator_compat.session.profiled_steps import ProfiledSteps
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.session.step_fetches import StepFetches
 
@@ -63,6 +64,7 @@ class StepSession(GraphSession):
         self._noted_step: Any = None
         self._assignments = 0
         self._known: dict[int, StepFetches] = {}
+        self._profiled = ProfiledSteps()
         self._of_variables: dict[Key, bool] = {}
 
     def start(self, restored: str | None = None) -> None:
@@ -84,6 +86,7 @@ class StepSession(GraphSession):
         if self._aside is not None:
             self._aside.close()
         self.runner.close()
+        self._profiled.close()
         # A signal ends the process, for which Python code that blocks the input would not.
         told = self._cadence.interrupted() or sys.exc_info()[0] is KeyboardInterrupt
         hurried = self._aside is not None and told
@@ -102,9 +105,11 @@ class StepSession(GraphSession):
                 self.runner.finish_host_calls()
         if not asked.needs_step:
             return super()._evaluate(fetches, targets, feeds)
-        if feeds:
-            return self._run_fed(asked, feeds)
-        return self._run_steps(asked)
+        self._profiled.before_run(self.global_step())
+        before = self.steps_made
+        values = self._run_fed(asked, feeds) if feeds else self._run_steps(asked)
+        self._profiled.after_run(max(self.steps_made - before, 1))
+        return values
 
     def _sorted(self, fetches: Fetches, targets: Targets) -> StepFetches:
         """The same fetches, sorted; kept for those that come again."""
@@ -304,8 +309,11 @@ class StepSession(GraphSession):
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
         """Evaluates `fetches` for up to `most` input elements: see `Runner.collect`."""
+        self._profiled.before_run(self.global_step())
         with with_lines(self.graph):
-            return self._waiting(lambda: self.runner.collect(self.iterator(), fetches, most))
+            found = self._waiting(lambda: self.runner.collect(self.iterator(), fetches, most))
+        self._profiled.after_run(len(found))
+        return found
 
     def finish_host_calls(self) -> None:
         """See `Runner`."""

@@ -11,7 +11,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.runtime import jax_installation
+from tpu_estimator_compat.runtime import jax_installation, profiler
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import tpu_system
 from tpu_estimator_compat.topology.replicas import Topology
@@ -112,6 +112,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
     devices = jax_installation.devices(_logical_cpus(), tpu_chips=tpu_system.attached_chips())
     if devices[0].platform == "gpu":
         _hide_gpus()
+    profiler.record_jax_too()
     hosts = list(dict.fromkeys(device.process_index for device in devices))
     if mode != ModeKeys.TRAIN and len(hosts) > 1:  # every process does all of it
         devices, hosts = jax_installation.local(devices), [0]
