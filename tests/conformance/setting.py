@@ -5,7 +5,8 @@ What a scenario takes says how often it runs, as a name each:
 - `model_dir` and `record`: once, `module.function`;
 - `for_tpu` besides: with either kind of estimator, `function-estimator` and `function-tpu`;
 - `side` besides, a `Place`: on a CPU, and with the suffixes `-tpu` and `-tpu2` as TPU code, which
-  the original runs on its CPU, and ours on one replica, or two.
+  the original runs on its CPU, and ours on one replica, or two; with `-jax` and `-jax2` the same on
+  JAX's devices.
 """
 
 from __future__ import annotations
@@ -27,10 +28,17 @@ class Place(NamedTuple):
 
     for_tpu: bool
     replicas: int
+    runtime: str = "tensorflow"
 
 
 KINDS: dict[str, dict[str, Any]] = {"-estimator": {"for_tpu": False}, "-tpu": {"for_tpu": True}}
-PLACES = {"": Place(False, 0), "-tpu": Place(True, 1), "-tpu2": Place(True, 2)}
+PLACES = {
+    "": Place(False, 0),
+    "-tpu": Place(True, 1),
+    "-tpu2": Place(True, 2),
+    "-jax": Place(True, 1, "jax"),
+    "-jax2": Place(True, 2, "jax"),
+}
 VARIANTS: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {
     (): {"": {}},
     ("for_tpu",): KINDS,
@@ -38,8 +46,15 @@ VARIANTS: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {
 }
 """By what a scenario takes besides: the suffixes of its names, and what they give."""
 
-# An effect in model_fn happens on every replica.
-NOT_ONES = {"host_side.summaries_opened_by_the_model-tpu2"}
+# An effect in model_fn happens on every replica, and JAX's runtime refuses it.
+NOT_ONES = {
+    "host_side.summaries_opened_by_the_model-tpu2",
+    *(
+        f"host_side.{name}-{place}"
+        for name in ("summaries_opened_by_the_model", "data_ends")
+        for place in ("jax", "jax2")
+    ),
+}
 
 
 @functools.cache

@@ -142,3 +142,52 @@ def test_strings_and_tables_after_a_prediction(tmp_path, replicas):
         assert row["word"] == word.encode()
         assert row["tens"] == 10 * row["class"]
         assert row["joined"] == f"{word}-{row['class']}".encode()
+
+
+def test_a_prediction_of_the_host_waits_for_the_devices_and_repeats_none_of_their_work(tmp_path):
+    """What it waits for is the input, and a variable that counts the steps."""
+
+    def model_fn(features, labels, mode, params):
+        made = tf.get_variable("made", [], tf.int32, tf.zeros_initializer(), trainable=False)
+        with tf.control_dependencies([features, made.assign_add(1)]):
+            word = tf.py_func(lambda: np.array([b"word"] * 4, object), [], tf.string)
+        word.set_shape([4])
+        predictions = {"word": word, "made": tf.fill([4], made.read_value())}
+        return tpu.TPUEstimatorSpec(mode, predictions=predictions)
+
+    estimator = on("jax", 1, tmp_path, model_fn, predict_batch_size=4)
+    rows = list(estimator.predict(finite_input_fn(12)))
+    assert {row["word"] for row in rows} == {b"word"}
+    assert rows[-1]["made"] in (2, 3)  # before or after its own step
+
+
+def test_a_loss_that_only_python_can_compute_is_refused_by_its_line(tmp_path):
+    def model_fn(features, labels, mode, params):
+        loss = tf.py_func(lambda: np.float32(1.0), [], tf.float32)
+        loss.set_shape([])
+        train_op = tf.train.get_global_step().assign_add(1)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with pytest.raises(NotImplementedError, match=r"PyFunc 'PyFunc' \(\S*test_host_share.py:\d+\)"):
+        on("jax", 1, tmp_path, model_fn).train(train_input_fn, steps=2)
+
+
+def test_a_branch_of_a_host_call_runs_what_is_asked_for(tmp_path):
+    seen = []
+
+    def host_call(step):
+        def note(name):
+            return tf.py_func(lambda: seen.append(name), [], [])
+
+        def branch():
+            note("nobody asks")
+            with tf.control_dependencies([note("asked")]):
+                return tf.no_op()
+
+        return tf.cond(step[0] > 1, branch, tf.no_op)
+
+    def spec_of():
+        return host_call, [tf.reshape(tf.train.get_global_step(), [1])]
+
+    on("jax", 1, tmp_path, make_model_fn(host_call=spec_of)).train(train_input_fn, max_steps=4)
+    assert set(seen) == {"asked"}

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tpu_estimator_compat.jax_runtime.host_share import cut_tail
 from tpu_estimator_compat.lowering.replica_step import replica_step
 from tpu_estimator_compat.lowering.step_module import Partition
-from tpu_estimator_compat.program import step_cut
+from tpu_estimator_compat.program import graph_ops, step_cut
 from tpu_estimator_compat.program.graph_ops import distinct, key
 from tpu_estimator_compat.program.step_plan import StepPlan
 
@@ -71,16 +71,18 @@ class DeviceShare:
     ):
         self.plan = plan
         self.parts = parts = step_cut.cut(plan, fed, apart=plan.host_calls)
-        targets = parts.targets
         wanted = distinct([*parts.own, *parts.from_replicas])
         feeds = [*plan.replica_feeds, *fed]
-        self.tail = cut_tail(wanted, feeds, targets)
+        self.tail = cut_tail(wanted, feeds, parts.targets, plan.loss)
+        awaited = [op for op in self.tail.done if op.type != "Placeholder"]
+        targets = [*parts.targets, *graph_ops.in_creation_order(awaited)]
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
         device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
         self.wanted = Wanted.of(device, targets)
         if together is not None:
             device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
             targets = [plan.graph.get_operation_by_name(name) for name in together.targets]
+        if together is not None or awaited:
             plan = plan.of(plan.fetches, targets)
             parts = dataclasses.replace(parts, targets=targets)
         share = parts.of_replicas([t for t in device if key(t) not in given])

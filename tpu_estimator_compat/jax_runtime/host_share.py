@@ -24,14 +24,19 @@ class Tail:
     Attributes:
       fetches: such tensors.
       feeds: what they are computed from.
+      done: operations that they wait for, which the device has run by then.
     """
 
     fetches: list[tf.Tensor]
     feeds: list[tf.Tensor]
+    done: set[tf.Operation]
 
 
 def cut_tail(
-    fetches: Sequence[tf.Tensor], feeds: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
+    fetches: Sequence[tf.Tensor],
+    feeds: Sequence[tf.Tensor],
+    targets: Sequence[tf.Operation],
+    loss: tf.Tensor | None,
 ) -> Tail:
     """Cuts off what XLA has no kernel for, and what follows from it.
 
@@ -41,9 +46,10 @@ def cut_tail(
       fetches: what is wanted of a replica.
       feeds: what it is fed.
       targets: what it runs for its effect.
+      loss: of the step; every step gives it. None for none.
     """
     stops = {key(t) for t in feeds}
-    needed = graph_ops.ancestors(targets, stops)
+    needed = graph_ops.ancestors([*targets, *([] if loss is None else [loss.op])], stops)
     beyond: set[tf.Operation] = set()
     for op in graph_ops.in_creation_order(graph_ops.ancestors([t.op for t in fetches], stops)):
         behind = any(t.op in beyond for t in op.inputs if key(t) not in stops)
@@ -52,7 +58,8 @@ def cut_tail(
     late = [t for t in fetches if t.op in beyond]
     inside = graph_ops.ancestors([t.op for t in late], stops) & beyond
     frontier = {key(t): t for op in inside for t in op.inputs if t.op not in beyond}
-    return Tail(late, [t for t in frontier.values() if not graph_ops.is_handle(t.op)])
+    done = {c for op in inside for c in op.control_inputs if c not in beyond}
+    return Tail(late, [t for t in frontier.values() if not graph_ops.is_handle(t.op)], done)
 
 
 def _is_lowered(op: tf.Operation) -> bool:
@@ -90,7 +97,9 @@ class HostShare:
         wanted = [*(t.op for t in share.fetches), *share.targets]
         ops = graph_ops.ancestors(wanted, set(map(key, share.feeds)))
         self.uses |= {op.name for op in ops if graph_ops.is_handle(op)}
-        function = HostFunction(graph, store, share.fetches, share.targets, share.feeds)
+        function = HostFunction(
+            graph, store, share.fetches, share.targets, share.feeds, optimize=True
+        )
         return function, share.feeds
 
     @property

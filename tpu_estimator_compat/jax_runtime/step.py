@@ -81,7 +81,15 @@ class JaxStep:
         store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
         self._late: HostFunction | None = None
         if self._tail.fetches:
-            self._late = HostFunction(plan.graph, store, self._tail.fetches, [], self._tail.feeds)
+            self._late = HostFunction(
+                plan.graph,
+                store,
+                self._tail.fetches,
+                [],
+                self._tail.feeds,
+                optimize=True,
+                done=self._tail.done,
+            )
         self.lookups: HostLookups | None = None
         if plan.lookups.tensors:
             feeds = self._step.feeds[: len(self._step.feeds) - len(fed)]

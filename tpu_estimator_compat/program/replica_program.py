@@ -9,7 +9,7 @@ optimizers never meet a strategy, and the only communication is what the graph a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Protocol
 
 import tensorflow as tf
@@ -59,6 +59,7 @@ class ReplicaProgram:
       reads_first: read variables as they are before the step, where a read waits for nothing.
       waits_for: feeds, or tensors of the program, that come before any change of a variable,
         whether or not that is made of them: at the end of the data a step changes none.
+      done: operations that nothing here waits for, since they have run before.
 
     Raises:
       NotImplementedError: an exchange inside a branch or loop body.
@@ -76,6 +77,7 @@ class ReplicaProgram:
         rewrites: graph_def.Rewrites | None = None,
         reads_first: bool = False,
         waits_for: Sequence[tf.Tensor] = (),
+        done: Collection[tf.Operation] = (),
     ):
         self.graph = graph
         self.feeds = list(feeds)
@@ -88,10 +90,10 @@ class ReplicaProgram:
         self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
-        ops = graph_ops.ancestors([*wanted, *self.targets], fed)
+        ops = graph_ops.ancestors([*wanted, *self.targets], fed, done)
         self.handles = graph_ops.in_creation_order(filter(graph_ops.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
-        idle = simplify.idle_gates(ops) - set(self.targets)
+        idle = (simplify.idle_gates(ops) - set(self.targets)) | set(done)
         self._given = _given(self.feeds)
         needed = graph_ops.ancestors([*wanted, *self.targets], stops, {*idle, *self._given})
         self._finish(needed - set(self.handles), stops)

@@ -7,7 +7,7 @@ tf.function once, and calls that. Variables are the store's; nothing else is kep
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,9 @@ class HostFunction:
       targets: operations to run.
       feeds: graph tensors that the caller gives.
       reads_all: whether this reads most variables, as a checkpoint does: reads share buffers then.
+      optimize: see `functions.call_options`. A function that runs in every step wants it; it also
+        leaves out what nobody asks for in branches and loops, which TF1 did not run.
+      done: operations that have run elsewhere: nothing waits for them, or runs them again.
     """
 
     def __init__(
@@ -54,8 +57,10 @@ class HostFunction:
         feeds: Sequence[tf.Tensor],
         *,
         reads_all: bool = False,
+        optimize: bool = False,
+        done: Collection[tf.Operation] = (),
     ):
-        program = ReplicaProgram(graph, feeds, fetches, targets)
+        program = ReplicaProgram(graph, feeds, fetches, targets, done=done)
         if unfed := program.unfed_placeholders():
             raise tf.errors.InvalidArgumentError(
                 None,
@@ -68,6 +73,7 @@ class HostFunction:
         self._written = [op for op in program.written_handles() if op.name in store]
         self._does_nothing = not fetches and all(op.type == "NoOp" for op in program.ops)
         self._filename = _filename_feed(program)
+        self._optimize = optimize
         self._reads_all = reads_all or self._filename is not None
         self._read = {op.name for op in program.handles} - {op.name for op in self._written}
         self._dtypes = [t.dtype for t in program.feeds]
@@ -100,11 +106,12 @@ class HostFunction:
         """The fetches as tensors; those of plain reads share the variables' buffers."""
         if self._does_nothing:  # initialisers of what a model does not have
             return []
+        call_options = functions.call_options(optimize=self._optimize)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._store.to_host(op.name for op in self._written)
             if self._reads_all:
                 self._store.share_reads(self._read)
-            with self._store.host_view(self._read), functions.call_options(optimize=False):
+            with self._store.host_view(self._read), call_options:
                 tensors = list(map(tf.convert_to_tensor, values, self._dtypes))
                 results: list[tf.Tensor] = self._function(*tensors)
             self._store.broadcast(self._written)
