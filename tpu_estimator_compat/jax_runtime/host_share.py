@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.lowering import sparse_updates, xla_collectives
+from tpu_estimator_compat.lowering import replacements, xla_collectives
 from tpu_estimator_compat.lowering.scan import supported_ops
 from tpu_estimator_compat.program import collectives, graph_ops, sources
 from tpu_estimator_compat.program.graph_ops import Key, key
@@ -65,7 +65,7 @@ def cut_tail(
 def _is_lowered(op: tf.Operation) -> bool:
     if op.type == "Placeholder" or op.type in collectives.OP_TYPES or graph_ops.is_handle(op):
         return True
-    if sparse_updates.is_lowered(op):
+    if replacements.is_replaced(op):
         return True
     if op.type in xla_collectives.TPU_ONLY or any(t.dtype == tf.string for t in op.outputs):
         return False

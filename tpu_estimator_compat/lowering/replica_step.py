@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.lowering import sparse_updates, xla_collectives
+from tpu_estimator_compat.lowering import replacements, xla_collectives
 from tpu_estimator_compat.program import graph_ops, replicated_ops, step_cut
 from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.program.graph_ops import key
@@ -77,7 +77,7 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
         share.targets,
         replicas=replicas,
         native_collectives=True,
-        rewrites={**collectives, **sparse_updates.rewrites(plan.graph)},
+        rewrites={**collectives, **replacements.rewrites(plan.graph)},
         reads_first=True,
     )
     replicated_ops.owned(program.ops, replicas, compiled=True)

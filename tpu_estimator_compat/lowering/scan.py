@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tpu_estimator_compat.lowering import sparse_updates, xla_collectives
+from tpu_estimator_compat.lowering import replacements, xla_collectives
 from tpu_estimator_compat.lowering.advice import advice
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
@@ -80,7 +80,7 @@ def _of_ops(ops: Sequence[tf.Operation], seen: set[str]) -> list[Finding]:
         of_op = _of_function(op, seen) or _of_op(op, is_behind)
         found += of_op
         # What follows from distinct ids has as many rows as there are ids.
-        dynamic = (of_op and not _is_static(op.outputs)) or sparse_updates.is_lowered(op)
+        dynamic = (of_op and not _is_static(op.outputs)) or replacements.is_replaced(op)
         if is_behind or dynamic:
             behind.add(op)
     return found
@@ -101,7 +101,7 @@ def _of_function(op: tf.Operation, seen: set[str]) -> list[Finding]:
 def _of_op(op: tf.Operation, behind: bool) -> list[Finding]:
     if op.type in _HANDLES or op.type in collectives.OP_TYPES or graph_ops.is_handle(op):
         return []
-    if sparse_updates.is_lowered(op):
+    if replacements.is_replaced(op):
         return []
     if op.type in xla_collectives.TPU_ONLY:
         why = f"{op.type} exists on a TPU, but cannot be checked without one."

@@ -9,32 +9,24 @@ scattered to them.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
-from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 
 from tpu_estimator_compat.lowering.sparse_formulas import FORMULAS
-from tpu_estimator_compat.program.graph_def import NodeDef, Rewrites
-from tpu_estimator_compat.program.sources import Sources
-from tpu_estimator_compat.runtime import eager, functions
 
 _PREFIX, _UNIQUE = "ResourceSparseApply", "Unique"
 _UPDATES = frozenset(_PREFIX + name for name in FORMULAS)
 _SCATTERS = frozenset(f"ResourceScatter{kind}" for kind in ("Add", "Sub", "Update"))
 
-
-def rewrites(graph: tf.Graph) -> Rewrites:
-    """What `graph_def.subgraph_def` is to make of sparse updates in `graph`."""
-    return dict.fromkeys([*_UPDATES, _UNIQUE], functools.partial(_rewrite, Sources(graph)))
+OP_TYPES = (*_UPDATES, _UNIQUE)
+"""Those that may be replaced: see `is_lowered`."""
 
 
 def is_lowered(op: tf.Operation) -> bool:
-    """Whether `rewrites` replaces an op: a sparse update, or what finds its distinct ids."""
+    """Whether an op is replaced: a sparse update, or what finds its distinct ids."""
     if op.type in _UPDATES:
         return _is_distinct(op.inputs[_inputs(op.type).index("indices")])
     # Places are of 32 bits in `_distinct`, as TensorFlow's optimizers have them.
@@ -71,41 +63,14 @@ def _takers(tensor: tf.Tensor) -> Iterator[tf.Operation]:
             yield op
 
 
-def _rewrite(sources: Sources, node: NodeDef) -> None:
-    """Turns a node into the call of a function of the same inputs and outputs."""
-    op = sources.find(node.name)
-    if op is None or not is_lowered(op):
-        return  # stays as it is, and XLA says that it does not know it
-    given, returned = [t.dtype for t in op.inputs], [t.dtype for t in op.outputs]
-    switches = {name: attr.b for name, attr in node.attr.items() if attr.WhichOneof("value") == "b"}
-    name = _function(op.type, tuple(given), tuple(sorted(switches.items())))
-    node.op = "PartitionedCall" if returned else "StatefulPartitionedCall"
-    node.attr.clear()
-    node.attr["f"].func.name = name
-    for key, types in (("Tin", given), ("Tout", returned)):
-        node.attr[key].list.type.extend(t.as_datatype_enum for t in types)
-
-
-@functools.cache
-def _function(
-    op_type: str, dtypes: tuple[tf.DType, ...], switches: tuple[tuple[str, bool], ...]
-) -> str:
-    """Name of a function, known to the runtime, that does what an op does."""
-
-    def call(*inputs: tf.Tensor) -> Sequence[tf.Tensor]:
-        if op_type == _UNIQUE:
-            return _distinct(*inputs)
-        _update(op_type, dict(zip(_inputs(op_type), inputs, strict=True)), dict(switches))
-        return []
-
-    described = [*(t.name for t in dtypes), *(f"{name}_{value}" for name, value in switches)]
-    with eager.eager_mode():
-        specs = [tf.TensorSpec([] if t == tf.resource else None, t) for t in dtypes]
-        made: Any = functions.function(call)
-        definition = made.get_concrete_function(*specs).function_def
-        definition.signature.name = "_".join(["tpu_estimator_compat", op_type, *described])
-        context.context().add_function_def(definition)
-    return str(definition.signature.name)
+def call(
+    op_type: str, inputs: Sequence[tf.Tensor], switches: dict[str, bool]
+) -> Sequence[tf.Tensor]:
+    """Does what an op does; see `replacements`."""
+    if op_type == _UNIQUE:
+        return _distinct(*inputs)
+    _update(op_type, dict(zip(_inputs(op_type), inputs, strict=True)), switches)
+    return []
 
 
 def _inputs(op_type: str) -> list[str]:

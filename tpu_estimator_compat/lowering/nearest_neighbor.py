@@ -1,0 +1,57 @@
+"""The gradient of `tf.image.resize_nearest_neighbor`, for which only a TPU's XLA has a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+OP_TYPE = "ResizeNearestNeighborGrad"
+
+
+def is_lowered(op: tf.Operation) -> bool:
+    """Always: XLA itself says where the size is not constant."""
+    del op
+    return True
+
+
+def call(
+    op_type: str, inputs: Sequence[tf.Tensor], switches: dict[str, bool]
+) -> Sequence[tf.Tensor]:
+    """The sums of the gradients of all pixels that were copied from a pixel.
+
+    Args:
+      op_type: that of the op.
+      inputs: gradients [batch, rows, columns, channels]; the size of the image before, int32 [2].
+      switches: `align_corners` and `half_pixel_centers`.
+
+    Returns:
+      Gradients [batch, size[0], size[1], channels].
+    """
+    del op_type
+    gradients, size = inputs
+    rows, columns = (
+        _copies(tf.shape(gradients)[axis], size[axis - 1], gradients.dtype, **switches)
+        for axis in (1, 2)
+    )
+    return [tf.einsum("byxc,yr,xs->brsc", gradients, rows, columns)]
+
+
+def _copies(
+    after: tf.Tensor, before: tf.Tensor, dtype: tf.DType, *, align_corners: bool, **others: bool
+) -> tf.Tensor:
+    """Which pixel along a side each pixel was copied from, as [after, before] of 0 and 1.
+
+    TensorFlow's kernel computes places in float32, as this does.
+    """
+    to, of = tf.cast(after, tf.float32), tf.cast(before, tf.float32)
+    scale = of / to
+    if align_corners:
+        scale = tf.where(after > 1, (of - 1) / tf.maximum(to - 1, 1), scale)
+    place = tf.range(to)
+    if others["half_pixel_centers"]:
+        place += 0.5
+    place *= scale
+    # Half away from zero, which `tf.round` does not do.
+    place = tf.floor(place + 0.5) if align_corners else tf.floor(place)
+    return tf.one_hot(tf.cast(tf.minimum(place, of - 1), tf.int32), before, dtype=dtype)
