@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +60,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
     parser.add_argument("--html", metavar="FILE", help="also write a page to look at")
+    parser.add_argument(
+        "--save-step",
+        metavar="DIR",
+        help="also save the training step in a new folder, with a script that needs only JAX: it "
+        "compares the step on a chip with this CPU, and measures it",
+    )
+    parser.add_argument(
+        "--save-values",
+        type=float,
+        default=64,
+        metavar="MIB",
+        help="values of variables that --save-step saves, in MiB; larger ones are drawn. Default: "
+        "64",
+    )
     add_script_arguments(parser)
 
 
@@ -77,7 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
         for name in _topologies(arguments):
             topologies.parse(name)
         check_writable(arguments.html)
-    except (OSError, RuntimeError, ValueError) as error:
+        if arguments.save_step:
+            _check_saving(arguments)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
         print(f"{NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
     # Here, as it takes seconds: mistakes in the arguments should not.
@@ -109,6 +126,45 @@ def _topologies(arguments: argparse.Namespace) -> list[str]:
     return [name for names in given for name in names.split(",")]
 
 
+def _check_saving(arguments: argparse.Namespace) -> None:
+    """Refuses what --save-step cannot do, before the script runs.
+
+    Raises:
+      ImportError: JAX is not installed.
+      FileExistsError: the folder holds files.
+      ValueError: another mode than "train".
+    """
+    from tpu_estimator_compat.runtime import jax_installation
+
+    if arguments.mode != "train":
+        raise ValueError(f"--save-step saves a training step; got --mode {arguments.mode}.")
+    jax_installation.check()
+    if os.path.isdir(arguments.save_step) and os.listdir(arguments.save_step):
+        raise FileExistsError(f"{arguments.save_step} is not empty. Name a new folder.")
+
+
+def _save(
+    estimator: Any, input_fn: Callable[..., Any], result: Any, arguments: argparse.Namespace
+) -> None:
+    """Saves the step, and says where."""
+    from tpu_estimator_compat.estimator.step_saving import save_step
+
+    estimates = {r.topology: r.memory.total for r in result.reports if r.memory is not None}
+    script = save_step(
+        estimator,
+        input_fn,
+        arguments.save_step,
+        largest=int(arguments.save_values * 2**20),
+        platforms=("cpu", "cuda", "tpu"),
+        estimates=estimates,
+    )
+    print(
+        f"The step is in {arguments.save_step}. Copy the folder to a machine with JAX, and run: "
+        f"python {script.name}",
+        file=sys.stderr,
+    )
+
+
 def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[..., Any]:
     """What happens where the script would train, evaluate or predict."""
     from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
@@ -124,6 +180,8 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
                     "TPUEstimator."
                 )
             results.append(_check(estimator, mode, input_fn, arguments))
+            if arguments.save_step:
+                _save(estimator, input_fn, results[-1], arguments)
             raise _Reached
         if mode == ModeKeys.TRAIN:
             return estimator  # nothing is trained

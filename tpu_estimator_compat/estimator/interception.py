@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tpu_estimator_compat.estimator.estimator import Estimator
@@ -17,19 +17,31 @@ _METHODS = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeK
 
 @contextlib.contextmanager
 def intercepted(instead: Instead) -> Iterator[None]:
-    """Within, `train`, `evaluate` and `predict` of all estimators call `instead`."""
+    """Within, `train`, `evaluate` and `predict` of all estimators call `instead`.
+
+    What `instead` itself calls runs.
+    """
 
     def method(mode: str) -> Callable[..., Any]:
         def call(self: Estimator, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             del args, kwargs
-            return instead(self, mode, input_fn)
+            with _set(before):
+                return instead(self, mode, input_fn)
 
         return call
 
     before = {name: getattr(Estimator, name) for name in _METHODS}
+    with _set({name: method(mode) for name, mode in _METHODS.items()}):
+        yield
+
+
+@contextlib.contextmanager
+def _set(methods: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Within, estimators have other methods."""
+    before = {name: getattr(Estimator, name) for name in methods}
     try:
-        for name, mode in _METHODS.items():
-            setattr(Estimator, name, method(mode))
+        for name, own in methods.items():
+            setattr(Estimator, name, own)
         yield
     finally:
         for name, own in before.items():

@@ -88,7 +88,7 @@ def _parse(code: bytes) -> Any:
         if "mhlo.unknown" in str(error):
             raise DynamicShapeError(str(error)) from None
         raise
-    for operation in _operations(module.operation):
+    for operation in operations(module.operation):
         for result in operation.results:
             if isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape:
                 raise DynamicShapeError(f"{operation.name} gives a {result.type}.")
@@ -165,7 +165,7 @@ def legalize(module: Any, positions: np.ndarray) -> None:
       positions: of the devices in the mesh, [replicas, devices of a replica]. A device exchanges
         values with those of the same place in other replicas.
     """
-    for operation in list(_operations(module.operation)):
+    for operation in list(operations(module.operation)):
         if operation.name == "mhlo.copy":  # says where a value is, not what
             operation.results[0].replace_all_uses_with(operation.operands[0])
             operation.erase()
@@ -210,15 +210,15 @@ def _takes_replica(module: Any) -> bool:
 
 
 def _of_type(operation: ir.Operation, name: str) -> list[Any]:
-    return [op for op in _operations(operation) if op.name == name]
+    return [op for op in operations(operation) if op.name == name]
 
 
-def _operations(operation: ir.Operation) -> Iterator[ir.Operation]:
+def operations(operation: ir.Operation) -> Iterator[ir.Operation]:
     for region in operation.regions:
         for block in region:
             for child in block:
                 yield child.operation
-                yield from _operations(child.operation)
+                yield from operations(child.operation)
 
 
 def _placed(replicas: Any, positions: np.ndarray) -> list[list[int]]:

@@ -127,6 +127,16 @@ class JaxRunner:
             self._most = DEFAULTS.steps_of_dispatch(self._step.bytes_of_step, None)
         return self._most
 
+    @property
+    def step(self) -> JaxStep:
+        """A step of the plan."""
+        return self._step
+
+    def feeds(self, iterator: Iterator, steps: int) -> list[np.ndarray]:
+        """The input of the next steps, as `StepFunction.place` takes it."""
+        with eager.eager_mode():
+            return self._next(iterator, steps, self._step).feeds
+
     def _next(self, iterator: Iterator, steps: int, step: JaxStep) -> Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
         if step.lookups is not None:

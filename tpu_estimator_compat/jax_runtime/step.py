@@ -99,8 +99,14 @@ class JaxStep:
         self._functions: dict[int, StepFunction] = {}
 
     @functools.cached_property
-    def _module(self) -> StepModule:
+    def module(self) -> StepModule:
+        """The lowered step of a replica."""
         return lowered(self._step, self._shapes)
+
+    @property
+    def number_of_loss(self) -> int | None:
+        """See `DeviceShare.number_of_loss`."""
+        return self._share.number_of_loss
 
     def function(self, most: int) -> StepFunction:
         """The function of up to `most` steps."""
@@ -108,7 +114,7 @@ class JaxStep:
             share = self._share
             try:
                 self._functions[most] = StepFunction(
-                    self._module,
+                    self.module,
                     self.mesh,
                     most,
                     share.stops_on,

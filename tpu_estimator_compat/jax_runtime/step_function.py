@@ -88,6 +88,7 @@ class StepFunction:
     Attributes:
       mesh, most: the same.
       names: of the variables, in the order in which they are given.
+      function: the same as a function that `jax.jit` has made.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class StepFunction:
         self._gathers = gathers
         self._of_fetches = [P() if self._gathers else P(None, REPLICA)] * len(self._fetched)
         fetches = [NamedSharding(mesh, spec) for spec in self._of_fetches]
-        self._function = jax.jit(
+        self.function = jax.jit(
             self._mapped(),
             in_shardings=(placed, feeds, whole),
             out_shardings=(placed, whole, fetches),
@@ -156,10 +157,15 @@ class StepFunction:
           placed: what else the steps take.
         """
         with jax.enable_x64(True):
-            return Dispatched(*self._function(list(variables), placed.feeds, placed.numbers))
+            return Dispatched(*self.function(list(variables), placed.feeds, placed.numbers))
 
     def lower(self) -> Any:
         """`jax.stages.Lowered` of the function; neither values nor devices have to be there."""
+        with jax.enable_x64(True):
+            return self.function.lower(*self.shapes())
+
+    def shapes(self) -> tuple[Any, Any, Any]:
+        """Shapes and dtypes of the arguments of `function`: variables, feeds, and numbers."""
         step, replicas = self._module.step, self.mesh.shape[REPLICA]
         feeds = []
         for array in step.feeds:
@@ -168,8 +174,7 @@ class StepFunction:
             feeds.append(jax.ShapeDtypeStruct(shape, array.dtype))
         given = [step.variables[name] for name in self.names]
         variables = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in given]
-        with jax.enable_x64(True):
-            return self._function.lower(variables, feeds, jax.ShapeDtypeStruct((3,), np.int64))
+        return variables, feeds, jax.ShapeDtypeStruct((3,), np.int64)
 
     def _mapped(self) -> Any:
         return jax.shard_map(

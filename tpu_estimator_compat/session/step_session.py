@@ -291,6 +291,11 @@ class StepSession(GraphSession):
             self._functions[names] = HostFunction(self.graph, self.store, fetches, [], feeds)
         return self._functions[names]([loss])
 
+    @property
+    def element_spec(self) -> Any:
+        """What one replica is fed in a step: a structure of `tf.TypeSpec`s."""
+        return self._input.element_spec
+
     def iterator(self) -> Iterator:
         """The iterator that the steps take their input from."""
         if self._iterator is None:

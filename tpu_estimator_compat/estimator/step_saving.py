@@ -1,0 +1,182 @@
+"""Saves a training step in a folder, to be tried on a chip where only JAX is installed."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import inspect
+import pathlib
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.environment import JAX, TENSORFLOW
+from tpu_estimator_compat.estimator.plain_rules import InputFn
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
+    from tpu_estimator_compat.preflight.step_folder import Saved
+
+STEPS = 2
+"""Steps whose losses, and after which variables, are compared."""
+
+
+class _Collected(Exception):
+    """All that is wanted of a session is there."""
+
+
+def save_step(
+    estimator: TPUEstimator,
+    input_fn: InputFn,
+    folder: str,
+    *,
+    largest: int,
+    platforms: tuple[str, ...],
+    estimates: dict[str, int],
+) -> pathlib.Path:
+    """Writes the folder; see `preflight.step_folder`.
+
+    The step is that of `runtime="jax"` on one device, which takes the whole batch. Two steps run
+    on this machine's CPU by TensorFlow, from the same values, to have something to compare with.
+    Nothing is written to model_dir.
+
+    Args:
+      estimator: its model_fn and batch size count; variables begin as in a new training.
+      input_fn: gives the input of two steps.
+      folder: must not exist, or be empty.
+      largest: bytes of values that are saved; those of larger variables are drawn.
+      platforms: of JAX, such as ("cpu", "cuda", "tpu").
+      estimates: bytes of memory that preflight expects, by topology.
+
+    Returns:
+      The script in the folder.
+
+    Raises:
+      ImportError: JAX is not installed.
+      FileExistsError: the folder holds files.
+      NotImplementedError: the step does not compile; by the script's lines.
+      ValueError: the data ended before two steps.
+    """
+    from tpu_estimator_compat.preflight import step_folder
+
+    step_folder.check(folder)
+    taker = _Taker(largest)
+    with contextlib.suppress(_Collected):
+        _train(estimator, JAX, input_fn, taker)
+    saved = taker.saved()
+    if not saved.draws:
+        reference = _Reference(saved.variables)
+        _train(estimator, TENSORFLOW, _again(saved, taker.element_spec), reference)
+        saved = dataclasses.replace(saved, losses=reference.losses, after=reference.after)
+    return step_folder.write(saved, folder, platforms, estimates)
+
+
+def _train(estimator: TPUEstimator, runtime: str, input_fn: InputFn, hook: Any) -> None:
+    """Trains for two steps in a temporary folder, on one replica."""
+    with tempfile.TemporaryDirectory() as model_dir:
+        own: Any = copy.copy(estimator)
+        config = estimator._config
+        of_tpu = config.tpu_config._replace(
+            iterations_per_loop=1, num_shards=1, num_cores_per_replica=None
+        )
+        own._config = config.replace(
+            model_dir=model_dir,
+            tpu_config=of_tpu,
+            runtime=runtime,
+            save_summary_steps=None,
+            save_checkpoints_steps=None,
+            save_checkpoints_secs=None,
+            log_step_count_steps=None,
+            train_distribute=None,
+            eval_distribute=None,
+        )
+        own._model_dir, own._use_tpu = model_dir, True
+        # Without the lines of the log about how a training ended.
+        inspect.unwrap(type(own).train)(own, input_fn, hooks=[hook], max_steps=STEPS)
+
+
+class _Taker(tf.compat.v1.train.SessionRunHook):
+    """Takes the step, its first values and its input from a session on JAX's CPU."""
+
+    def __init__(self, largest: int):
+        self._largest = largest
+        self._saved: Any = None
+        self.element_spec: Any = None
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """See `SessionRunHook`."""
+        from tpu_estimator_compat.preflight import step_folder
+
+        del coord
+        runner = session.runner
+        step = runner.step
+        self.element_spec = session.element_spec
+        feeds = runner.feeds(session.iterator(), STEPS)
+        function = step.function(1)
+        values = {name: np.asarray(runner.store.peek(name)) for name in function.names}
+        self._saved = step_folder.Saved(
+            step.module,
+            step.number_of_loss,
+            step_folder.within(values, self._largest),
+            [np.asarray(feed) for feed in feeds],
+        )
+        raise _Collected
+
+    def saved(self) -> Saved:
+        """What was taken.
+
+        Raises:
+          ValueError: the data ended too early.
+        """
+        if self._saved is None or any(len(feed) < STEPS for feed in self._saved.feeds):
+            raise ValueError(f"The data ended before {STEPS} steps; --save-step needs them.")
+        return self._saved
+
+
+class _Reference(tf.compat.v1.train.SessionRunHook):
+    """Gives variables their first values, and keeps losses and last values."""
+
+    def __init__(self, first: Any):
+        self._first = first
+        self.losses: list[float] = []
+        self.after: dict[str, np.ndarray] = {}
+
+    def begin(self) -> None:
+        """See `SessionRunHook`."""
+        [*_, self._loss] = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)
+        self._variables = {
+            v.op.name: v for v in tf.compat.v1.global_variables() if v.op.name in self._first
+        }
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """See `SessionRunHook`."""
+        del coord
+        for name, value in self._first.items():
+            session.store.assign(name, value.array())
+
+    def before_run(self, run_context: Any) -> Any:
+        """See `SessionRunHook`."""
+        return tf.compat.v1.train.SessionRunArgs(self._loss)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """See `SessionRunHook`."""
+        self.losses.append(float(run_values.results))
+
+    def end(self, session: Any) -> None:
+        """See `SessionRunHook`."""
+        self.after = session.run(self._variables)
+
+
+def _again(saved: Saved, element_spec: Any) -> InputFn:
+    """An input_fn that gives the input that was taken."""
+
+    def input_fn(params: Any) -> tf.data.Dataset:
+        del params
+        parts = zip(saved.feeds, tf.nest.flatten(element_spec), strict=True)
+        shaped = [feed.reshape(len(feed), *spec.shape) for feed, spec in parts]
+        return tf.data.Dataset.from_tensor_slices(tf.nest.pack_sequence_as(element_spec, shaped))
+
+    return input_fn

@@ -1,0 +1,222 @@
+"""Runs the training step that is saved in this folder on the devices that JAX finds.
+
+    python run_step.py
+
+It needs JAX and NumPy alone. It compares the step with the same step on another machine's CPU,
+measures it, prints what it finds, and writes the same into `result.json`. The exit status is 1 if
+the step, with products in float32, differs from the CPU by more than `--bound`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import statistics
+import tempfile
+import time
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+HERE = pathlib.Path(__file__).resolve().parent
+KEY = 1234567
+BOUND = 1e-3
+CONFIG: Any = jax.config
+CLEAR: Any = jax.clear_caches
+SHAPE: Any = jax.ShapeDtypeStruct
+
+
+class Step:
+    """The saved step."""
+
+    def __init__(self) -> None:
+        self.about = json.loads((HERE / "step.json").read_text())
+        self.values = np.load(HERE / "values.npz")
+        self.device = jax.devices()[0]
+        self.feeds = [
+            typed(self.values[f"feed{i}"], dtype) for i, dtype in enumerate(self.about["feeds"])
+        ]
+
+    def variables(self) -> list[Any]:
+        """First values, on the device."""
+        made = []
+        for i, given in enumerate(self.about["variables"]):
+            if given["saved"]:
+                value = typed(self.values[f"variable{i}"], given["dtype"])
+            elif given["deviation"]:
+                drawn = np.random.RandomState(given["seed"]).standard_normal(given["shape"])
+                value = drawn * given["deviation"] + given["mean"]
+            else:
+                value = np.full(given["shape"], given["mean"])
+            made.append(np.asarray(value).astype(jax.numpy.dtype(given["dtype"])))
+        placed: list[Any] = jax.device_put(made, self.device)
+        return placed
+
+    def compiled(self, name: str, device: Any = None) -> Any:
+        """The function of a file, compiled for a device."""
+        function = export.deserialize(bytearray((HERE / name).read_bytes()))
+        here = jax.sharding.SingleDeviceSharding(device or self.device)
+        jitted = jax.jit(function.call, in_shardings=here, donate_argnums=0)
+        avals = jax.tree.unflatten(function.in_tree, function.in_avals)[0]
+        shapes = jax.tree.map(lambda a: SHAPE(a.shape, a.dtype), avals)
+        return jitted.lower(*shapes).compile()
+
+    def numbers(self, steps: int, position: int) -> Any:
+        return np.asarray([steps, KEY, position], np.int64)
+
+    def ran(self, name: str, device: Any = None) -> tuple[list[float], list[Any]]:
+        """Losses of the compared steps, and elements of the variables after them."""
+        function = self.compiled(name, device)
+        variables = jax.device_put(self.variables(), device or self.device)
+        losses = []
+        for i in range(len(self.feeds[0])):
+            feeds = [feed[i : i + 1] for feed in self.feeds]
+            variables, _, fetches = function(variables, feeds, self.numbers(1, i))
+            losses.append(float(np.mean(np.asarray(fetches[self.about["loss"]], np.float64))))
+        return losses, [self.sampled(value) for value in variables]
+
+    def reference(self) -> tuple[list[float], list[Any]]:
+        """The same, as TensorFlow computed it on the CPU."""
+        after = [self.values.get(f"after{i}") for i in range(len(self.about["names"]))]
+        return self.about["losses"], after
+
+    def sampled(self, value: Any) -> Any:
+        flat = np.asarray(value, np.float64).ravel()
+        return flat[:: max(1, -(-flat.size // self.about["samples"]))]
+
+    def compared(self, found: Any, reference: Any) -> dict[str, Any]:
+        """The largest differences, each relative to the largest value: of the losses, of the
+        variables, and of what the steps added to the variables."""
+        first = [self.sampled(value) for value in self.variables()]
+        values, updates = {}, {}
+        for name, before, ours, theirs in zip(
+            self.about["names"], first, found[1], reference[1], strict=True
+        ):
+            if theirs is not None:
+                values[name] = difference(ours, theirs)
+                updates[name] = difference(ours - before, theirs - before)
+        worst = max(values, key=lambda name: values[name])
+        return {
+            "loss": difference(found[0], reference[0]),
+            "variables": values[worst],
+            "worst": worst,
+            "updates": max(updates.values()),
+        }
+
+    def speed(self, seconds: float) -> float:
+        """Seconds of a step, in loops of as many as the runtime makes at once."""
+        loop = self.about["loop"]
+        function = self.compiled("loop.default")
+        feeds = [np.resize(feed, (loop, *feed.shape[1:])) for feed in self.feeds]
+        feeds = jax.device_put(feeds, self.device)
+        variables, position = self.variables(), 0
+        times: list[float] = []
+        begun = time.perf_counter()
+        while len(times) < 4 or time.perf_counter() - begun < seconds:
+            last = time.perf_counter()
+            variables, made, _ = function(variables, feeds, self.numbers(loop, position))
+            made = int(made)  # waits
+            times.append((time.perf_counter() - last) / max(made, 1))
+            position += loop
+            if made < loop:
+                print(f"The loss became NaN after {position - loop + made} steps: no further ones.")
+                break
+        return statistics.median(times[1:] or times)
+
+
+def typed(array: Any, dtype: str) -> Any:
+    return array.view(jax.numpy.dtype(dtype)) if dtype == "bfloat16" else array
+
+
+def difference(ours: Any, theirs: Any) -> float:
+    """The largest difference, relative to the largest value of `theirs`; infinite with a NaN."""
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if ours.shape != theirs.shape or not np.isfinite([*ours, *theirs]).all():
+        return float("inf")
+    return float(np.abs(ours - theirs).max(initial=0.0) / (np.abs(theirs).max(initial=0.0) or 1.0))
+
+
+def compile_seconds(step: Step, folder: str) -> dict[str, float]:
+    """Seconds that compiling a step takes: without a cache, and with one that has it."""
+    found = {}
+    for name, cache in (("without", None), ("fills", folder), ("with", folder)):
+        CONFIG.update("jax_compilation_cache_dir", cache)
+        CLEAR()
+        begun = time.perf_counter()
+        step.compiled("one.default")
+        found[name] = time.perf_counter() - begun
+    return {"without": found["without"], "with": found["with"]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0, help="to measure speed for")
+    parser.add_argument("--bound", type=float, default=BOUND, help="largest difference")
+    parser.add_argument("--result", default=str(HERE / "result.json"), help="file to write")
+    arguments = parser.parse_args()
+    CONFIG.update("jax_enable_x64", True)
+    CONFIG.update("jax_persistent_cache_min_compile_time_secs", 0)
+    CONFIG.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    with tempfile.TemporaryDirectory() as cache:
+        result = measured(Step(), arguments.seconds, cache)
+    report(result)
+    pathlib.Path(arguments.result).write_text(json.dumps(result, indent=1))
+    if max(result["highest"]["loss"], result["highest"]["variables"]) <= arguments.bound:
+        return 0
+    print(f"FAILURE: the step differs by more than {arguments.bound:g}. Do not train here.")
+    return 1
+
+
+def measured(step: Step, seconds: float, cache: str) -> dict[str, Any]:
+    """All figures."""
+    device = step.device
+    print(f"{device.device_kind} ({device.platform}), JAX {jax.__version__}")
+    result = {
+        "device": device.device_kind,
+        "platform": device.platform,
+        "jax": jax.__version__,
+        "estimates": step.about["estimates"],
+        "compile_seconds": compile_seconds(step, cache),
+        "reference": "TensorFlow on the CPU",
+    }
+    reference = step.reference()
+    if step.about["draws"]:
+        # TensorFlow draws other numbers; the compiled step draws the same ones everywhere.
+        result["reference"] = "JAX on the CPU"
+        reference = step.ran("one.highest", jax.devices("cpu")[0])
+    for precision in ("highest", "default"):
+        result[precision] = step.compared(step.ran(f"one.{precision}"), reference)
+    result["seconds_per_step"] = step.speed(seconds)
+    result["steps_per_second"] = 1 / result["seconds_per_step"]
+    result["steps_of_loop"] = step.about["loop"]
+    result["peak_bytes"] = (device.memory_stats() or {}).get("peak_bytes_in_use")
+    return result
+
+
+def report(result: dict[str, Any]) -> None:
+    """Prints it."""
+    for name, precision in (("float32", "highest"), ("default precision", "default")):
+        found = result[precision]
+        print(
+            f"products in {name}: differs from {result['reference']} by {found['loss']:.1e} "
+            f"(losses), {found['variables']:.1e} (variables; most in {found['worst']}) and "
+            f"{found['updates']:.1e} (what was added to variables)"
+        )
+    print(
+        f"{result['seconds_per_step'] * 1e3:.3f} ms a step, {result['steps_per_second']:.1f} steps "
+        f"per second, in loops of {result['steps_of_loop']}"
+    )
+    seconds = result["compile_seconds"]
+    print(f"compiled in {seconds['without']:.1f} s; from a cache in {seconds['with']:.1f} s")
+    peak = result["peak_bytes"]
+    told = "the device does not tell" if peak is None else f"{peak / 2**20:.1f} MiB"
+    print(f"peak memory: {told}")
+    for topology, size in result["estimates"].items():
+        print(f"preflight expected {size / 2**20:.1f} MiB for {topology}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
