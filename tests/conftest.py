@@ -4,6 +4,7 @@ import functools
 import gc
 import logging
 import os
+import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # it is in the home directory
@@ -20,6 +21,9 @@ from support.untuned import untuned_replicas
 pytest_plugins = ["support.original", "support.client_packages", "support.source_trees"]
 
 LOGICAL_CPUS = 4
+
+LONG = frozenset(pathlib.Path(__file__).with_name("long_tests.txt").read_text().splitlines())
+"""Tests that are slow only because they take long: `.ci/long_tests.py` finds them."""
 
 
 def pytest_configure(config):
@@ -51,8 +55,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item):
-    """`full` implies `slow`: `-m "not slow"` leaves both out."""
-    if item.get_closest_marker("full"):
+    """`full` implies `slow`, and long tests are slow: `-m "not slow"` leaves all of them out."""
+    if item.get_closest_marker("full") or item.nodeid in LONG:
         item.add_marker("slow")
 
 
