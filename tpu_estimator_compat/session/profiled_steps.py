@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
@@ -37,8 +38,8 @@ class ProfiledSteps:
         self._timer = threading.Timer(0, self.close)
         self._lock = threading.Lock()
 
-    def before_run(self, step: int) -> None:
-        """Called before steps are made; `step` is the global step."""
+    def before_run(self, step: Callable[[], int]) -> None:
+        """Called before steps are made; `step` gives the global step."""
         if self._folder is None or ProfiledSteps._is_made or self._runs > 1:
             return
         with self._lock:
@@ -50,7 +51,7 @@ class ProfiledSteps:
                 logging.warning("No profile in %s: the script records one by itself.", self._folder)
                 ProfiledSteps._is_made = True
                 return
-            self._is_recording, self._first, self._steps = True, step, 0
+            self._is_recording, self._first, self._steps = True, step(), 0
             seconds, then = _SECONDS, self.close
             if not self._runs:
                 seconds, then = _SECONDS_OF_FIRST, self._give_up

@@ -105,7 +105,7 @@ class StepSession(GraphSession):
                 self.runner.finish_host_calls()
         if not asked.needs_step:
             return super()._evaluate(fetches, targets, feeds)
-        self._profiled.before_run(self.global_step())
+        self._profiled.before_run(self.global_step)
         before = self.steps_made
         values = self._run_fed(asked, feeds) if feeds else self._run_steps(asked)
         self._profiled.after_run(max(self.steps_made - before, 1))
@@ -314,7 +314,7 @@ class StepSession(GraphSession):
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
         """Evaluates `fetches` for up to `most` input elements: see `Runner.collect`."""
-        self._profiled.before_run(self.global_step())
+        self._profiled.before_run(self.global_step)
         with with_lines(self.graph):
             found = self._waiting(lambda: self.runner.collect(self.iterator(), fetches, most))
         self._profiled.after_run(len(found))
