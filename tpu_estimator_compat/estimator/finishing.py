@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -16,6 +18,17 @@ from tpu_estimator_compat.estimator import tracebacks
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a session begins anew after these
+
+_OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Generators of results that may not be at their end."""
+
+
+@atexit.register
+def _close_all() -> None:
+    """Closes what a script leaves open, while Python still has its modules."""
+    for results in list(_OPEN):
+        with contextlib.suppress(ValueError):  # it is at work in another thread
+            results.close()
 
 
 def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
@@ -31,14 +44,19 @@ def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
 
         if inspect.isgeneratorfunction(method):
 
-            @functools.wraps(method)
-            def marked(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            def results(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
                 try:
                     with _marking(self, source, times):
                         yield from method(self, *args, **kwargs)
                 except BaseException as error:
                     tracebacks.shorten(error)
                     raise
+
+            @functools.wraps(method)
+            def marked(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+                found = results(self, *args, **kwargs)
+                _OPEN.add(found)
+                return found
 
         else:
 
