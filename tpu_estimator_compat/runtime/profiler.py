@@ -99,7 +99,13 @@ class _Session(_interface.ProfilerSession):
         self._stop_jax()  # TensorFlow drops a session whose record nobody wants
 
 
-_interface.ProfilerSession = _Session
+def watch() -> None:
+    """From now on, sessions of TensorFlow's profiler can have one of JAX's beside them.
+
+    Called where an estimator is made whose steps may run on JAX's devices: all others leave
+    TensorFlow as it is.
+    """
+    _interface.ProfilerSession = _Session
 
 
 def is_recording() -> bool:
@@ -109,6 +115,12 @@ def is_recording() -> bool:
 
 def record_jax_too() -> None:
     """Has profiles show the work of JAX's devices, one that is being recorded included."""
+    watch()
     _Session.with_jax = True
     if isinstance(profiler_v2._profiler, _Session):
         profiler_v2._profiler.start_jax()
+    elif is_recording():
+        logging.warning(
+            "The profile that is being recorded will not show the work of JAX's devices, since it "
+            "was begun before the estimator was made."
+        )

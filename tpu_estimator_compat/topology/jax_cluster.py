@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.runtime import jax_installation
+from tpu_estimator_compat.runtime import jax_installation, profiler
 from tpu_estimator_compat.topology import cluster, rendezvous, tpu_system
 
 _HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which JAX ends all other processes
@@ -33,6 +33,7 @@ def join(config: RunConfig) -> RunConfig:
       RuntimeError: JAX was used before, or not all processes have come in time.
     """
     jax_installation.check()
+    profiler.watch()
     import jax
 
     if jax.distributed.is_initialized():
