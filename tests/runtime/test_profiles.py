@@ -140,12 +140,15 @@ class TestOfOneRuntime:
         assert "a profile is being recorded" in caplog.text
 
 
-def test_a_prediction_is_shown_too(folder, tmp_path):
+def test_a_prediction_is_shown_too(folder, tmp_path, monkeypatch):
     estimator = make_estimator(tmp_path / "predicts", use_tpu=False)
-    estimator.train(train_input_fn, steps=1)
+    with monkeypatch.context() as without:
+        without.delenv(PROFILE_VARIABLE)
+        estimator.train(train_input_fn, steps=1)
     list(estimator.predict(lambda params: train_input_fn(params).take(2)))
     [path] = folder.glob("timeline-*.json")
     assert "MatMul" in str(times(path))
+    assert "Gradient" not in str(times(path))
 
 
 WITH_LIBTPU = """

@@ -20,7 +20,7 @@ _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _KERNEL = re.compile(r"(?P<name>[^:\s]+):(?P<type>[A-Z_]\w*)")
 """The event of a kernel of TensorFlow, such as "dense/MatMul:MatMul"."""
 
-_ALL_OPERATIONS = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
+ALL_OPERATIONS = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
 """By default TensorFlow's profiler leaves out cheap operations."""
 
 _LOOP_OF_STEPS = re.compile(r"^while/(body|cond)/_\d+/")
@@ -38,7 +38,7 @@ def traced_into(run_metadata: Any) -> Iterator[None]:
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
-            tf.profiler.experimental.start(folder, _ALL_OPERATIONS)
+            tf.profiler.experimental.start(folder, ALL_OPERATIONS)
         except tf.errors.AlreadyExistsError:
             logging.warning(
                 "RunOptions.trace_level is ignored in this run: a profile is being recorded."

@@ -46,7 +46,7 @@ class ProfiledSteps:
             if self._is_recording:
                 self._stop(save=False)
             try:
-                tf.profiler.experimental.start(self._folder)
+                tf.profiler.experimental.start(self._folder, profiles.ALL_OPERATIONS)
             except tf.errors.AlreadyExistsError:
                 logging.warning("No profile in %s: the script records one by itself.", self._folder)
                 ProfiledSteps._is_made = True
