@@ -295,4 +295,5 @@ _OURS = {
     "tpu_estimator_compat.legacy.notebook_program",
     "tpu_estimator_compat.legacy.overlay",
     "tpu_estimator_compat.legacy.script",
+    "tpu_estimator_compat.legacy.vendored",
 }

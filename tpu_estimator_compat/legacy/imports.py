@@ -27,6 +27,7 @@ from tpu_estimator_compat.legacy import (
     python2,
     python_names,
     table,
+    vendored,
 )
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.old_packages import OldPackages
@@ -240,7 +241,11 @@ class _Loader(importlib.machinery.SourceFileLoader):
         found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
         self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
         self._imports.loaded.add(module.__name__)
-        exec(found.code, module.__dict__)
+        copy = vendored.copy_of_original(self.get_data(self.path))
+        if copy is None:
+            exec(found.code, module.__dict__)
+        else:
+            vendored.stand_in(module, copy)
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
