@@ -89,6 +89,8 @@ class Namespace(types.ModuleType):
         if name in self._children:
             return self._children[name]
         path = f"{self._path}.{name}"
+        if path in _SHADOWED:
+            return getattr(_serve(table.load().rows[path]), name)
         row, alive = table.load().get(path), self._alive(name)
         if self._alive_first and alive is not _MISSING:
             row = None
@@ -101,8 +103,6 @@ class Namespace(types.ModuleType):
             if above is not None and above.status is Status.REFUSED:
                 return Refused(dataclasses.replace(above, name=path))
         served = _MISSING if row is None or refused else _serve(row)
-        if path in _SHADOWED:
-            return getattr(served, name)
         if below:
             bases = tuple(base for base in (served, alive) if base is not _MISSING)
             named = f"{self.__name__}.{name}"
