@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tpu_estimator_compat.legacy import vendored
+
 from . import text
 from .results import record
-from .runs import drive
+from .runs import COMMAND, drive, python
 
 pytestmark = pytest.mark.full
 
@@ -113,3 +115,37 @@ def test_classifier(folder, clients, use_tpu):
     assert accuracy >= 0.9  # one word tells the two kinds apart
     kind = "TPUEstimator" if use_tpu else "Estimator"
     record("xlnet-tensorflow 1.1.2", f"run_classifier with {kind}: train, evaluate, predict")
+
+
+OWN_COPY = """
+import tensorflow.compat.v1 as tf
+from xlnet import tpu_estimator
+
+CONFIG = tpu_estimator.tpu_config.RunConfig()
+
+
+def model_fn(features, mode, params):
+    w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+    loss = tf.square(w - 2.0 * tf.reduce_mean(features))
+    step = tf.train.get_global_step()
+    train_op = tf.train.GradientDescentOptimizer(0.25).minimize(loss, step)
+    return tpu_estimator.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tpu_estimator.TPUEstimator(
+    model_fn, train_cache_fn=None, eval_cache_fn=None, model_dir="model", config=CONFIG,
+    use_tpu=False, train_batch_size=4,
+)
+estimator.train(lambda params: tf.data.Dataset.from_tensors(tf.ones([4])).repeat(), steps=2)
+print("FOUND", estimator.get_variable_value("w"))
+"""
+
+
+def test_its_copy_of_the_estimator(clients, tmp_path):
+    (tmp_path / "script.py").write_text(OWN_COPY)
+    log = python(clients, tmp_path, "-m", *COMMAND, "--legacy-package=xlnet", "script.py")
+    assert "FOUND 1.5" in log.splitlines()
+    assert "xlnet/tpu_estimator.py is a copy of TensorFlow's tpu_estimator.py" in log
+    assert "argument train_cache_fn of TPUEstimator" in log
+    subclass = clients / "adanet" / "core" / "tpu_estimator.py"
+    assert vendored.copy_of_original(subclass.read_bytes()) is None

@@ -48,7 +48,7 @@ def imported(folder, **settings):
         module = importlib.import_module("old_module")
     finally:
         sys.meta_path.remove(imports)
-    dialects = {id(names): dialect for dialect, names in imports._by_dialect.items()}
+    dialects = {id(names): dialect for (dialect, _), names in imports._by_meaning.items()}
     module.MEANING = dialects.get(id(module.__builtins__))
     return module
 

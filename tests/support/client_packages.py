@@ -1,4 +1,4 @@
-"""Published packages that use TPUEstimator, as their authors uploaded them.
+"""Published packages of TPUEstimator's time, as their authors uploaded them.
 
 `clients` is a pytest fixture: the folder they are in, to be put on `PYTHONPATH`. Nothing in it is
 ours, and not a character is changed.
@@ -23,6 +23,7 @@ REQUIREMENTS = (
     "albert-tensorflow==1.1",
     "bert-tensorflow==1.0.4",
     "mesh-tensorflow==0.1.21",
+    "tensorflow-addons==0.23.0",
     "tensorflow-gan==2.1.0",
     "xlnet-tensorflow==1.1.2",
 )
@@ -36,6 +37,7 @@ NEEDED = (
     "tensorflow-hub==0.16.1",  # by tensorflow-gan
     "tensorflow-probability==0.25.0",  # by tensorflow-gan
     "tf-slim==1.1.0",  # by mesh-tensorflow
+    "typeguard==2.13.3",  # by tensorflow-addons
 )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import builtins
 import os
+import re
 import sys
 import traceback
 import types
@@ -187,15 +188,30 @@ _OF_BEHAVIOR_2 = (
 
 def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
     """Says what may help, where that is known."""
+    text = str(error)
     package = _young_package(error)
+    missing = _missing(error) if isinstance(error, ImportError) else None
     if package is not None:
+        named = f"--legacy-package {package}"
+        if missing is None or _is_served(*missing):
+            advice = (
+                f"If it is as old as the script, {named} gives it the names that TensorFlow "
+                "dropped, and Keras 2 as keras."
+            )
+        else:
+            name = ".".join(filter(None, missing))
+            advice = f"{named} would not help: there is no {name} for legacy code either."
         print(
             f"This error is from {package}, which sees today's TensorFlow: it is neither the "
-            "script's own nor named. If it is as old as the script, --legacy-package "
-            f"{package} gives it the names that TensorFlow dropped.",
+            f"script's own nor named. {advice}",
             file=sys.stderr,
         )
-    text = str(error)
+    elif missing is not None and missing[0].partition(".")[0] == "keras" and _is_served(*missing):
+        print(
+            "In the script's own modules keras is Keras 3, which lacks this. Keras 2 is tf_keras, "
+            "and its inside tf_keras.src: import those instead.",
+            file=sys.stderr,
+        )
     of_numpy = "module 'numpy' has no attribute" in text or "attribute 'tostring'" in text
     if isinstance(error, AttributeError) and of_numpy and not arguments.numpy_legacy:
         print("NumPy dropped this name; --numpy-legacy lets it work.", file=sys.stderr)
@@ -228,6 +244,27 @@ def _young_package(error: BaseException) -> str | None:
     return None
 
 
+def _missing(error: ImportError) -> tuple[str, str] | None:
+    """The module of an import that failed, and what is not in it; None for other libraries."""
+    module = error.name or ""
+    if module.partition(".")[0] not in _LIBRARIES:
+        return None
+    found = re.match(r"cannot import name '(\w+)'", str(error))
+    return module, found.group(1) if found else ""
+
+
+def _is_served(module: str, name: str) -> bool:
+    """Whether the import that failed succeeds in an old package."""
+    from tpu_estimator_compat.legacy import imports
+    from tpu_estimator_compat.legacy.dialect import Dialect
+
+    try:
+        imports.imported(module, [name] if name else None, Dialect.V1)
+    except ImportError:
+        return False
+    return True
+
+
 def _is_tensorflow(value: object) -> bool:
     if not isinstance(value, types.ModuleType):
         return False
@@ -258,4 +295,5 @@ _OURS = {
     "tpu_estimator_compat.legacy.notebook_program",
     "tpu_estimator_compat.legacy.overlay",
     "tpu_estimator_compat.legacy.script",
+    "tpu_estimator_compat.legacy.vendored",
 }

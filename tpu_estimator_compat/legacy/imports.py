@@ -27,12 +27,14 @@ from tpu_estimator_compat.legacy import (
     python2,
     python_names,
     table,
+    vendored,
 )
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.old_packages import OldPackages
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
-_ROOTS = ("tensorflow", "tensorflow_estimator", "tensorflow_core")
+_ROOTS = frozenset({"tensorflow", "tensorflow_estimator", "tensorflow_core"})
+_ROOTS_OF_PACKAGES = _ROOTS | {"keras"}
 _OURSELVES = __name__.partition(".")[0]
 
 
@@ -43,7 +45,8 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 
     Args:
       folders: modules whose files are below one of them are legacy; installed packages are not.
-      packages: names of installed packages that are.
+      packages: names of installed packages that are; `keras` is Keras 2 in them.
+      own: names of packages that are the script's own.
       old_packages: says which other installed packages are; None for none.
       numpy: whether NumPy shows them the names that it dropped.
       python_path: folders of which some modules are legacy too; None for none.
@@ -56,18 +59,24 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         packages: Iterable[str] = (),
         numpy: bool = False,
         *,
+        own: Iterable[str] = (),
         old_packages: OldPackages | None = None,
         python_path: PythonPath | None = None,
         judge: Callable[[bytecode.Compiled], Dialect] = lambda found: found.dialect or Dialect.V2,
     ):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
+        self.own = frozenset(own)
         self.old_packages = old_packages
         self.numpy = numpy
         self.python_path = python_path or PythonPath("")
         self.judge = judge
         self.loaded: set[str] = set()
-        self._by_dialect = {d: self._builtins(d) for d in Dialect}
+        self._by_meaning = {
+            (meaning, roots): self._builtins(meaning, roots)
+            for meaning in Dialect
+            for roots in (_ROOTS, _ROOTS_OF_PACKAGES)
+        }
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -93,7 +102,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         top = fullname.partition(".")[0]
         if top == _OURSELVES:  # wherever it lies: perhaps in a clone below the script
             return False
-        if top in self.packages:
+        if top in self.packages | self.own:
             return True
         if self.old_packages is not None and self.old_packages.may_have(top):
             return True
@@ -109,13 +118,22 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 
     def _is_legacy(self, spec: importlib.machinery.ModuleSpec) -> bool:
         top = spec.name.partition(".")[0]
-        if top in self.packages:
+        if top in self.packages | self.own:
             return True
         if not spec.has_location or not spec.origin:
             return False
         if _below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin):
             return True
         return self.old_packages is not None and self.old_packages.has(top, spec.origin)
+
+    def _is_of_package(self, namespace: dict[str, Any]) -> bool:
+        """Whether a legacy module, by its globals, is of an installed package."""
+        top = str(namespace.get("__name__")).partition(".")[0]
+        if top in self.packages:
+            return True
+        old, origin = self.old_packages, str(namespace.get("__file__"))
+        is_own = top in self.own or _below(origin, self.folders)
+        return not is_own and old is not None and old.has(top, origin)
 
     def prepare(
         self, namespace: dict[str, Any], meaning: Dialect, python_2: Sequence[str] = ()
@@ -127,15 +145,16 @@ class LegacyImports(importlib.abc.MetaPathFinder):
           meaning: what the module means by `tensorflow`.
           python_2: builtins of Python 2 that it takes to be there.
         """
-        namespace["__builtins__"] = self._by_dialect[meaning]
+        roots = _ROOTS_OF_PACKAGES if self._is_of_package(namespace) else _ROOTS
+        namespace["__builtins__"] = self._by_meaning[meaning, roots]
         if python_2:
-            namespace["__builtins__"] = {**self._by_dialect[meaning], **python2.given(python_2)}
+            namespace["__builtins__"] = {**namespace["__builtins__"], **python2.given(python_2)}
             where = namespace.get("__file__") or namespace.get("__name__")
             logging.getLogger("tensorflow").warning(
                 "%s uses %s: %s", where, ", ".join(python_2), python2.OTHERWISE
             )
 
-    def _builtins(self, meaning: Dialect) -> dict[str, Any]:
+    def _builtins(self, meaning: Dialect, roots: frozenset[str]) -> dict[str, Any]:
         def legacy_import(
             name: str,
             globals: Mapping[str, object] | None = None,
@@ -143,7 +162,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             fromlist: Sequence[str] | None = (),
             level: int = 0,
         ) -> Any:
-            return self.import_(name, globals, locals, fromlist, level, meaning)
+            return self.import_(name, globals, locals, fromlist, level, meaning, roots=roots)
 
         return {**vars(builtins), "__import__": legacy_import}
 
@@ -156,13 +175,14 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         level: int,
         meaning: Dialect,
         plain: Callable[..., Any] | None = None,
+        roots: frozenset[str] = _ROOTS,
     ) -> Any:
         """`__import__` for a legacy module that means `meaning` by `tensorflow`.
 
-        `plain` imports all that is not legacy; None for Python's.
+        `plain` imports all that is not below `roots`; None for Python's.
         """
         top = name.partition(".")[0]
-        if not level and top in _ROOTS:
+        if not level and top in roots:
             return imported(name, fromlist, meaning)
         found = (plain or builtins.__import__)(name, globals, locals, fromlist or (), level)
         if level:
@@ -170,7 +190,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         if name != top and fromlist:
             return found  # a module below the top, which has all its names
         if top == "importlib":
-            return _importlib(meaning)
+            return _importlib(meaning, roots)
         if top == "numpy" and self.numpy:
             return numpy_names.numpy()
         return python_names.module(top) or found
@@ -221,11 +241,15 @@ class _Loader(importlib.machinery.SourceFileLoader):
         found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
         self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
         self._imports.loaded.add(module.__name__)
-        exec(found.code, module.__dict__)
+        copy = vendored.copy_of_original(self.get_data(self.path))
+        if copy is None:
+            exec(found.code, module.__dict__)
+        else:
+            vendored.stand_in(module, copy)
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
-    """What `import name` or `from name import ...` of TensorFlow gives to a legacy module."""
+    """What an import of TensorFlow, or of Keras 2, gives to a legacy module."""
     root, path = _root(name, meaning)
     module = overlay.module(root, path)
     if not fromlist:
@@ -238,8 +262,8 @@ def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any
 
 def _root(name: str, meaning: Dialect) -> tuple[Any, str]:
     top, _, path = table.public(name).partition(".")
-    if top == "tensorflow_estimator":
-        return namespaces.tensorflow_estimator(), path
+    if top in ("keras", "tensorflow_estimator"):
+        return _top(top, meaning), path
     if path == "compat.v1" or path.startswith("compat.v1."):
         return namespaces.v1(), path[len("compat.v1.") :]
     if path == "compat.v2" or path.startswith("compat.v2."):
@@ -248,16 +272,19 @@ def _root(name: str, meaning: Dialect) -> tuple[Any, str]:
 
 
 def _top(name: str, meaning: Dialect) -> Any:
-    if name.startswith("tensorflow_estimator"):
+    top = name.partition(".")[0]
+    if top == "keras":
+        return namespaces.keras_2()
+    if top == "tensorflow_estimator":
         return namespaces.tensorflow_estimator()
     return namespaces.v1() if meaning is Dialect.V1 else namespaces.v2()
 
 
-def _importlib(meaning: Dialect) -> types.ModuleType:
+def _importlib(meaning: Dialect, roots: frozenset[str]) -> types.ModuleType:
     """The `importlib` of legacy modules, whose `import_module` follows the same rules."""
 
     def import_module(name: str, package: str | None = None) -> types.ModuleType:
-        if name.partition(".")[0] in _ROOTS:
+        if name.partition(".")[0] in roots:
             root, path = _root(name, meaning)
             module: types.ModuleType = overlay.module(root, path)
             return module

@@ -1,7 +1,8 @@
 """The roots of what legacy code calls `tensorflow`: that of TensorFlow 1, and that of TensorFlow 2.
 
 The first is the package `tpu_estimator_compat.v1` itself. The second is today's `tensorflow` with
-what died since 2.0 in its place, such as `tf.estimator`, and with Keras 2 as `tf.keras`.
+what died since 2.0 in its place, such as `tf.estimator`, and with Keras 2 as `tf.keras`. What old
+packages call `keras` is Keras 2 too.
 """
 
 from __future__ import annotations
@@ -69,6 +70,39 @@ def v2() -> Namespace:
 def tensorflow_estimator() -> Namespace:
     """The package `tensorflow_estimator`."""
     return Namespace("tensorflow_estimator", "tensorflow_estimator", ())
+
+
+@functools.cache
+def keras_2() -> Namespace:
+    """The package `keras` of Keras 2, which is `tf_keras`, with its inside by both of its names.
+
+    Up to 2.12 that was `keras.engine` and the like, from 2.13 on `keras.src.engine`.
+    """
+    bases = tuple(importlib.import_module(name) for name in ("tf_keras", "tf_keras.src"))
+    return _Keras2("keras", "keras", bases)
+
+
+class _Keras2(Namespace):
+    """A module of Keras 2: the public one's names, then the inside's, then the public one's above.
+
+    Names moved inside: `get_custom_objects` was in `keras.utils.generic_utils` too.
+    """
+
+    def _alive(self, name: str) -> Any:
+        value = super()._alive(name)
+        if not isinstance(value, types.ModuleType):
+            return value
+        found = [overlay.submodule(base, name) for base in self._bases[:2]]
+        modules = [module for module in found if isinstance(module, types.ModuleType)]
+        if not modules:
+            return value  # what the module imports
+        above = keras_2().layers if name == "engine" else self._bases[0]
+        path = f"{self._path}.{name}"
+        return _Keras2(path, path, (*modules, above))
+
+    def _inside(self, parts: Sequence[str]) -> Namespace | None:
+        """`keras.layers` for modules of layers that merged: `keras.layers.recurrent` and others."""
+        return keras_2().layers if parts[1] in ("layers", "engine") else None
 
 
 def _estimator() -> Namespace:

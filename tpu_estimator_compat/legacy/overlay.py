@@ -11,6 +11,7 @@ import importlib
 import operator
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from tpu_estimator_compat.legacy import table
@@ -88,6 +89,8 @@ class Namespace(types.ModuleType):
         if name in self._children:
             return self._children[name]
         path = f"{self._path}.{name}"
+        if path in _SHADOWED:
+            return getattr(_serve(table.load().rows[path]), name)
         row, alive = table.load().get(path), self._alive(name)
         if self._alive_first and alive is not _MISSING:
             row = None
@@ -100,19 +103,30 @@ class Namespace(types.ModuleType):
             if above is not None and above.status is Status.REFUSED:
                 return Refused(dataclasses.replace(above, name=path))
         served = _MISSING if row is None or refused else _serve(row)
-        if path in _SHADOWED:
-            return getattr(served, name)
         if below:
             bases = tuple(base for base in (served, alive) if base is not _MISSING)
             named = f"{self.__name__}.{name}"
             return Namespace(named, path, bases, alive_first=self._alive_first)
         return alive if served is _MISSING else served
 
+    def _inside(self, parts: Sequence[str]) -> Namespace | None:
+        """What a root gives for a module below it that has no row; None for nothing.
+
+        A module inside a namespace of `tf.contrib` has the namespace's names.
+
+        Args:
+          parts: of its path.
+        """
+        if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in _contrib():
+            return None
+        path = ".".join(parts)
+        return Namespace(path, path, (module(self, ".".join(parts[1:3])),))
+
     def _alive(self, name: str) -> Any:
         for base in self._bases:
             value = getattr(base, name, _MISSING)
             if value is _MISSING:
-                value = _submodule(base, name)
+                value = submodule(base, name)
             if value is not _MISSING:
                 return value
         return _MISSING
@@ -166,28 +180,17 @@ def module(root: Any, path: str) -> Any:
         try:
             found = getattr(node, part)
         except AttributeError:
-            found = _submodule(node, part)
+            found = submodule(node, part)
         done = f"{done}.{part}"
         row = table.load().get(done)
         if done in _SHADOWED and row is not None:
             found = _serve(row)
         if not isinstance(found, (types.ModuleType, Refused)):
-            found = _inside(root, done)
+            found = root._inside(done.split("."))
+        if found is None:
+            raise ModuleNotFoundError(_unknown(done), name=done)
         node = found
     return node
-
-
-def _inside(root: Any, path: str) -> Namespace:
-    """A module inside a namespace of `tf.contrib` that has no row: it has the namespace's names.
-
-    Raises:
-      ModuleNotFoundError: it is not inside of one.
-    """
-    parts = path.split(".")
-    if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in _contrib():
-        raise ModuleNotFoundError(_unknown(path), name=path)
-    public = module(root, ".".join(parts[1:3]))
-    return Namespace(path, path, (public,))
 
 
 def _contrib() -> frozenset[str]:
@@ -208,7 +211,7 @@ def member(parent: Any, path: str, name: str) -> Any:
     try:
         return getattr(parent, name)
     except AttributeError:
-        found = _submodule(parent, name)
+        found = submodule(parent, name)
         if found is _MISSING:
             found = _refused_in_public(table.canonical(f"{path}.{name}"))
         if found is _MISSING:
@@ -245,8 +248,8 @@ def _module(where: str) -> Any:
     return operator.attrgetter(path)(found) if path else found
 
 
-def _submodule(package: Any, name: str) -> Any:
-    """The real submodule, if there is one."""
+def submodule(package: Any, name: str) -> Any:
+    """The real submodule of a package; `_MISSING` if there is none, or it is a `Namespace`."""
     if isinstance(package, Namespace) or not hasattr(package, "__path__"):
         return _MISSING
     full = f"{package.__name__}.{name}"

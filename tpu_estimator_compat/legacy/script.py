@@ -61,12 +61,12 @@ def run(
     asked = _BEHAVIORS[behavior]
     name = os.fspath(name)
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
-    packages = {*legacy_packages, *([name.partition(".")[0]] if module else [])}
     chosen = Behavior()
     imports = LegacyImports(
         [folder],
-        packages,
+        legacy_packages,
         numpy_legacy,
+        own=[name.partition(".")[0]] if module else [],
         old_packages=OldPackages(modern_packages),
         python_path=PythonPath(),
         judge=chosen.judge,

@@ -8,6 +8,13 @@ from support.proofs import evaluate, proves
 
 DATA = "tf.contrib.data"
 OPS = "tf.contrib.data.python.ops"
+CLASSES = (
+    "Dataset",
+    "FixedLengthRecordDataset",
+    "Iterator",
+    "TFRecordDataset",
+    "TextLineDataset",
+)
 Dataset = tf2.data.Dataset
 
 
@@ -30,6 +37,15 @@ def batches(data):
     assert len(items(shaped)) == 5
     with pytest.raises(tf.errors.InvalidArgumentError):
         items(ragged.apply(data.assert_element_shape(tf2.TensorShape([2]))))
+
+
+@proves(*(f"{DATA}.{name}" for name in CLASSES), f"{OPS}.dataset_ops")
+def classes(value):
+    known = tf.data
+    if isinstance(value, type):
+        assert value is getattr(known, value.__name__.removesuffix("V1"))
+    else:
+        assert [getattr(value, name) for name in CLASSES] == [getattr(known, n) for n in CLASSES]
 
 
 @proves(f"{OPS}.interleave_ops")

@@ -103,7 +103,7 @@ def has_cells(rnn_cell):
     assert "rnn/multi_rnn_cell/cell_0/basic_lstm_cell/kernel" in variables_of(build)
 
 
-@proves("tf.keras", "tf.contrib.keras")
+@proves("tf.keras", "tf.contrib.keras", "tf.contrib.keras.api.keras")
 def is_keras_2(keras):
     assert keras.layers.Dense.__module__.startswith("tf_keras.")
     assert variables_of(lambda: keras.layers.Dense(2)(tf.ones([1, 3]))) == [
