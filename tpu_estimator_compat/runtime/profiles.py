@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
@@ -76,62 +77,108 @@ def step_stats(folder: str) -> step_stats_pb2.StepStats:
     for path in tf.io.gfile.glob(os.path.join(folder, "plugins", "profile", "*", "*.xplane.pb")):
         with tf.io.gfile.GFile(path, "rb") as file:
             planes = xplane_pb2.XSpace.FromString(file.read()).planes
-        names = _names_of_xla(planes)
-        for plane in planes:
-            device = plane.name if plane.name.startswith("/device:") else _CPU
-            for thread, line in enumerate(plane.lines):
-                for name, kind, start, duration in _operations(plane, line, names):
-                    if device not in by_device:
-                        by_device[device] = stats.dev_stats.add(device=device)
-                    by_device[device].node_stats.add(
-                        node_name=name,
-                        timeline_label=f"{name} = {kind}()",
-                        thread_id=thread,
-                        all_start_micros=start // 1_000_000,
-                        op_end_rel_micros=duration // 1_000_000,
-                        all_end_rel_micros=duration // 1_000_000,
-                        all_start_nanos=start // 1000,
-                        op_end_rel_nanos=duration // 1000,
-                        all_end_rel_nanos=duration // 1000,
-                    )
+        for found in _operations(planes):
+            if found.device not in by_device:
+                by_device[found.device] = stats.dev_stats.add(device=found.device)
+            by_device[found.device].node_stats.add(
+                node_name=found.name,
+                timeline_label=f"{found.name} = {found.kind}()",
+                thread_id=found.thread,
+                all_start_micros=found.start // 1_000_000,
+                op_end_rel_micros=found.length // 1_000_000,
+                all_end_rel_micros=found.length // 1_000_000,
+                all_start_nanos=found.start // 1000,
+                op_end_rel_nanos=found.length // 1000,
+                all_end_rel_nanos=found.length // 1000,
+            )
     for device_stats in stats.dev_stats:
         device_stats.node_stats.sort(key=lambda node: node.all_start_nanos)
     return stats
 
 
-def _names_of_xla(planes: Iterable[Any]) -> dict[tuple[int, str], str]:
-    """The graph's names of XLA's instructions, by program, out of the programs in a profile."""
-    names: dict[tuple[int, str], str] = {}
+class _Operation(NamedTuple):
+    """What a profile says of an operation; start and length are in picoseconds.
+
+    Attributes:
+      program: the number of XLA's program that it belongs to; None for a kernel of TensorFlow.
+    """
+
+    device: str
+    thread: int
+    name: str
+    kind: str
+    start: int
+    length: int
+    program: int | None
+
+
+def _operations(planes: Sequence[Any]) -> list[_Operation]:
+    """The operations of a profile, under the graph's names."""
+    found = [operation for plane in planes for operation in _of_plane(plane)]
+    used: dict[int, set[str]] = collections.defaultdict(set)
+    for operation in found:
+        if operation.program is not None:
+            used[operation.program].add(operation.name)
+    programs = _programs(planes)
+    names = {program: _names(programs, program, used[program]) for program in used}
+    return [
+        operation
+        if operation.program is None
+        else operation._replace(name=names[operation.program].get(operation.name) or operation.name)
+        for operation in found
+    ]
+
+
+def _programs(planes: Iterable[Any]) -> dict[int, dict[str, str]]:
+    """The graph's names of the instructions of XLA's programs in a profile; empty for none."""
+    programs: dict[int, dict[str, str]] = {}
     for plane in planes:
         for described in plane.event_metadata.values() if plane.name == "/host:metadata" else ():
             found = {plane.stat_metadata[s.metadata_id].name: s for s in described.stats}
-            program = _integer(found["program_id"]) if "program_id" in found else 0
             module = hlo_pb2.HloProto.FromString(found["Hlo Proto"].bytes_value).hlo_module
-            for instruction in (i for c in module.computations for i in c.instructions):
-                _, of_step, name = instruction.metadata.op_name.rpartition(_STEP)
-                if of_step:
-                    names[program, instruction.name] = name
-    return names
+            programs[_number(found)] = {
+                instruction.name: _of_step(instruction.metadata.op_name)
+                for computation in module.computations
+                for instruction in computation.instructions
+            }
+    return programs
 
 
-def _integer(statistic: Any) -> int:
-    number: int = statistic.int64_value or statistic.uint64_value
-    return number
+def _of_step(op_name: str) -> str:
+    _, of_step, name = op_name.rpartition(_STEP)
+    return name if of_step else ""
 
 
-def _operations(
-    plane: Any, line: Any, names: Mapping[tuple[int, str], str]
-) -> Iterator[tuple[str, str, int, int]]:
-    """Name, kind, start and length, both in picoseconds, of the operations of a line."""
-    for event in line.events:
-        text: str = plane.event_metadata[event.metadata_id].name
-        start = line.timestamp_ns * 1000 + event.offset_ps
-        if kernel := _KERNEL.fullmatch(text):
-            name = _LOOP_OF_STEPS.sub("", kernel["name"])
-            yield name, kernel["type"], start, event.duration_ps
-            continue
-        # XLA's have a statistic that names them. So have their ends, which are other events.
-        statistics = {plane.stat_metadata[s.metadata_id].name: s for s in event.stats}
-        if "hlo_op" in statistics and not text.startswith("end: "):
-            program = _integer(statistics["program_id"]) if "program_id" in statistics else 0
-            yield names.get((program, text), text), text, start, event.duration_ps
+def _names(programs: dict[int, dict[str, str]], program: int, used: set[str]) -> dict[str, str]:
+    """The names of a program's instructions.
+
+    A program that was loaded from a cache has another number in its events: then it is the
+    smallest that has all instructions of the events.
+    """
+    if program in programs:
+        return programs[program]
+    fitting = [names for names in programs.values() if used <= names.keys()]
+    return min(fitting, key=len, default={})
+
+
+def _number(statistics: Mapping[str, Any]) -> int:
+    """The number of a program; 0 if there is none."""
+    found = statistics.get("program_id")
+    return 0 if found is None else found.int64_value or found.uint64_value
+
+
+def _of_plane(plane: Any) -> Iterator[_Operation]:
+    """The operations of a plane, those of XLA under XLA's names."""
+    device = plane.name if plane.name.startswith("/device:") else _CPU
+    for thread, line in enumerate(plane.lines):
+        for event in line.events:
+            text: str = plane.event_metadata[event.metadata_id].name
+            times = line.timestamp_ns * 1000 + event.offset_ps, event.duration_ps
+            if kernel := _KERNEL.fullmatch(text):
+                name = _LOOP_OF_STEPS.sub("", kernel["name"])
+                yield _Operation(device, thread, name, kernel["type"], *times, None)
+                continue
+            # XLA's have a statistic that names them. So have their ends, which are other events.
+            statistics = {plane.stat_metadata[s.metadata_id].name: s for s in event.stats}
+            if "hlo_op" in statistics and not text.startswith("end: "):
+                yield _Operation(device, thread, text, text, *times, _number(statistics))
