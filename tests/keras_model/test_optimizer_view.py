@@ -118,6 +118,42 @@ def by_hand(step):
     return [Descent()]
 
 
+class OfBert(tf.train.Optimizer):
+    """As BERT's AdamWeightDecayOptimizer: all of it in Python, with slots that are variables."""
+
+    def __init__(self, rate):
+        super().__init__(False, "OfBert")
+        self.learning_rate = rate
+
+    def apply_gradients(self, pairs, global_step=None, name=None):
+        updates = []
+        for gradient, variable in pairs:
+            slot = tf.get_variable(
+                variable.op.name + "/m",
+                variable.shape,
+                trainable=False,
+                initializer=tf.zeros_initializer(),
+            )
+            moment = 0.9 * slot + 0.1 * gradient
+            step = moment / (tf.abs(moment) + 1e-6) + 0.01 * variable
+            updates += [variable.assign(variable - self.learning_rate * step), slot.assign(moment)]
+        return tf.group(*updates)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_rate_of_an_optimizer_in_python(tmp_path, strategy, replicas):
+    def make(step):
+        return [OfBert(tf.train.polynomial_decay(tf.constant(0.4), step, 2 * STEPS, 0.0))]
+
+    model, _ = fitted(tmp_path, make, train_distribute=strategy(replicas))
+    assert float(model.optimizer.learning_rate) == pytest.approx(0.2)
+    model.optimizer.learning_rate = 0.0
+    before = [variable.numpy() for variable in model.trainable_variables]
+    model.fit(dataset(), verbose=0)
+    for value, variable in zip(before, model.trainable_variables, strict=True):
+        np.testing.assert_array_equal(value, variable.numpy())
+
+
 WITHOUT = {
     "two": (
         lambda step: [tf.train.AdamOptimizer(0.1), tf.train.AdamOptimizer(0.2)],

@@ -82,17 +82,38 @@ def _is_written(graph: tf.Graph, op: tf.Operation, names: Collection[str]) -> bo
 
 
 def _rate_of(op: tf.Operation) -> tf.Tensor | None:
-    """The tensor that an optimizer's operation takes as its rate, before copies."""
+    """The tensor that an update takes as its rate, before copies; None if it says of none."""
     if not op.type.startswith(("ResourceApply", "ResourceSparseApply")):
-        return None
+        return _rate_by_hand(op)
     names = [argument.name for argument in op.op_def.input_arg]
     name = next((n for n in ("lr", "alpha") if n in names), None)
-    if name is None:
+    return None if name is None else _original(op.inputs[names.index(name)])
+
+
+def _rate_by_hand(op: tf.Operation) -> tf.Tensor | None:
+    """The rate of an optimizer that is written in Python, such as BERT's.
+
+    Such a one assigns `variable - rate * update`, or subtracts `rate * update`. What is multiplied
+    by a constant may be something else than a step along a gradient.
+    """
+    step = op.inputs[1] if op.type == "AssignSubVariableOp" else None
+    if op.type == "AssignVariableOp":
+        made = _original(op.inputs[1]).op
+        own = made.type == "Sub" and _original(made.inputs[0]).op
+        if own and own.type == "ReadVariableOp" and own.inputs[0] is op.inputs[0]:
+            step = made.inputs[1]
+    product = None if step is None else _original(step).op
+    if product is None or product.type != "Mul" or product.outputs[0].shape.rank == 0:
         return None
-    rate = op.inputs[names.index(name)]
-    while rate.op.type in _COPIES and rate.op.inputs[0].dtype.is_floating:
-        rate = rate.op.inputs[0]
-    return rate
+    scalars = [t for t in map(_original, product.inputs) if t.shape.rank == 0]
+    return scalars[0] if len(scalars) == 1 and scalars[0].op.type != "Const" else None
+
+
+def _original(tensor: tf.Tensor) -> tf.Tensor:
+    """What a tensor is a copy of, perhaps of another precision."""
+    while tensor.op.type in _COPIES and tensor.op.inputs[0].dtype.is_floating:
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _origin(rate: tf.Tensor) -> graph_ops.Key:
