@@ -16,6 +16,16 @@ from typing import Any
 import numpy as np
 
 
+def check_empty_folder(path: str) -> None:
+    """Refuses a place for a new folder where there are files.
+
+    Raises:
+      FileExistsError: there are some.
+    """
+    if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
+        raise FileExistsError(f"{path} exists, and is no empty folder. Name a new folder.")
+
+
 def check_steps(value: Any, name: str) -> None:
     """Refuses a number of steps that is neither None nor a positive number.
 

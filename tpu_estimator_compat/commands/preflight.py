@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.arguments import check_empty_folder
 from tpu_estimator_compat.commands.progress import Progress
 from tpu_estimator_compat.commands.run import (
     add_script_arguments,
@@ -139,8 +139,7 @@ def _check_saving(arguments: argparse.Namespace) -> None:
     if arguments.mode != "train":
         raise ValueError(f"--save-step saves a training step; got --mode {arguments.mode}.")
     jax_installation.check()
-    if os.path.isdir(arguments.save_step) and os.listdir(arguments.save_step):
-        raise FileExistsError(f"{arguments.save_step} is not empty. Name a new folder.")
+    check_empty_folder(arguments.save_step)
 
 
 def _save(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.arguments import check_empty_folder
 from tpu_estimator_compat.environment import JAX, TENSORFLOW
 from tpu_estimator_compat.estimator.plain_rules import InputFn
 
@@ -62,7 +63,7 @@ def save_step(
     """
     from tpu_estimator_compat.preflight import step_folder
 
-    step_folder.check(folder)
+    check_empty_folder(folder)
     taker = _Taker(largest)
     with contextlib.suppress(_Collected):
         _train(estimator, JAX, input_fn, taker)

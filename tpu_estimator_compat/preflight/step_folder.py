@@ -92,17 +92,6 @@ class Saved:
         return RANDOM_STATE in self.module.variables or bool(seeds)
 
 
-def check(folder: str) -> None:
-    """Refuses a folder with files.
-
-    Raises:
-      FileExistsError: it has some.
-    """
-    path = pathlib.Path(folder)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(f"{folder} exists and is not empty. Name a new folder.")
-
-
 def within(values: Mapping[str, np.ndarray], largest: int) -> dict[str, Value]:
     """First values, of which no more than `largest` bytes are saved, the smallest first."""
     found: dict[str, Value] = {}
