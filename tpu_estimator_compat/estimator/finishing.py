@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import functools
 import inspect
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -19,14 +20,16 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 _IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a session begins anew after these
 
-_OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Generators of results that may not be at their end."""
+_OPEN: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+"""Generators of results that may not be at their end, and the process that each belongs to."""
 
 
 @atexit.register
 def _close_all() -> None:
     """Closes what a script leaves open, while Python still has its modules."""
-    for results in list(_OPEN):
+    for results, process in list(_OPEN.items()):
+        if process != os.getpid():  # a fork has none of the threads that work for it
+            continue
         with contextlib.suppress(ValueError):  # it is at work in another thread
             results.close()
 
@@ -55,7 +58,7 @@ def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
             @functools.wraps(method)
             def marked(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
                 found = results(self, *args, **kwargs)
-                _OPEN.add(found)
+                _OPEN[found] = os.getpid()
                 return found
 
         else:
