@@ -96,7 +96,7 @@ def scenarios(
         path, given = names()[name]
         module, _, function = path.partition(".")
         if side == "original" and "side" in given:
-            given = {"side": given["side"]._replace(replicas=0)}
+            given = {"side": given["side"]._replace(replicas=0, runtime="tensorflow")}
         scenario = getattr(importlib.import_module(f"scenarios.{module}"), function)
         return functools.partial(scenario, **given)
 
