@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from importlib import metadata
 from xml.etree import ElementTree
 
-BUDGET = 36.0
-"""The fast tests may take this many times as long as `reference.py`; they take some 23 times."""
+BUDGET = 30.0
+"""The fast tests may take this many times as long as `reference.py`; they take some 18 times."""
 
 SLOWEST = 20
 RECORD = pathlib.Path(__file__).with_name("full_record.md")
