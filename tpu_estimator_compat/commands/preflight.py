@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.arguments import check_empty_folder
 from tpu_estimator_compat.commands.progress import Progress
 from tpu_estimator_compat.commands.run import (
     add_script_arguments,
@@ -134,6 +133,7 @@ def _check_saving(arguments: argparse.Namespace) -> None:
       FileExistsError: the folder holds files.
       ValueError: another mode than "train".
     """
+    from tpu_estimator_compat.arguments import check_empty_folder
     from tpu_estimator_compat.runtime import jax_installation
 
     if arguments.mode != "train":
