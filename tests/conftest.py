@@ -18,7 +18,12 @@ from support import python_path
 from support.forks import Forks
 from support.untuned import untuned_replicas
 
-pytest_plugins = ["support.original", "support.client_packages", "support.source_trees"]
+pytest_plugins = [
+    "support.original",
+    "support.client_packages",
+    "support.gpu_compiler",
+    "support.source_trees",
+]
 
 LOGICAL_CPUS = 4
 

@@ -17,7 +17,18 @@ _LAST_LIBTPU = (0, 0, 31)
 """The newest one with which `import tensorflow` does not end the process; 0.0.32.1 does."""
 
 _JAX = ("jax>=0.10.2,<0.13", "jaxlib>=0.10.2,<0.13")
-EXTRAS = {"jax": _JAX, "migrate": ("libcst>=1.5",), "preflight": (*_JAX, "libtpu==0.0.51")}
+EXTRAS = {
+    "jax": _JAX,
+    "migrate": ("libcst>=1.5",),
+    "preflight": (*_JAX, "libtpu==0.0.51"),
+    "preflight-gpu": (
+        "jax==0.10.2",
+        "jaxlib==0.10.2",
+        "jax-cuda12-pjrt==0.10.2",
+        "jax-cuda12-plugin==0.10.2",
+        "nvidia-cuda-nvcc-cu12==12.9.86",
+    ),
+}
 """The packages of each extra, as setup.cfg has them."""
 
 _REQUIRED = {"absl", "keras", "numpy", "tensorboard", "tensorflow", "tf_keras", "tf_slim"}

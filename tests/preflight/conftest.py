@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tpu_estimator_compat.preflight import compiler, topologies
+from tpu_estimator_compat.preflight import compiler, targets
 
 from . import models
 from .asking import estimator, input_fn
@@ -14,10 +14,10 @@ from .asking import estimator, input_fn
 def compile_for(tmp_path):
     """`compile_for(program, topology, replicas)`, with an empty cache."""
 
-    def compile_(program, topology="v5e:1x1", replicas=1, **options):
+    def compile_(program, topology="v5e:1x1", replicas=1, share=0.75, **options):
         return compiler.compile(
             program,
-            topologies.parse(topology),
+            targets.parse(topology, share),
             replicas,
             **{"cache_dir": tmp_path / "cache", **options},
         )

@@ -124,7 +124,7 @@ def too_large(topology: str = "v2:1x1", hbm: int = int(7.48 * GIB)) -> Report:
         Finding(
             Severity.FAILS,
             Kind.MEMORY,
-            "The step needs 24.63 GiB of HBM, and a v2 device has 7.48 GiB.",
+            "The step needs 24.63 GiB of memory, and a v2 device has 7.48 GiB.",
             "Take a smaller batch per replica, or bfloat16 activations.",
         )
     ]

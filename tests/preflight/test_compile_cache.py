@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModule
-from tpu_estimator_compat.preflight import compile_cache, compiler
+from tpu_estimator_compat.preflight import compile_cache, targets
 from tpu_estimator_compat.preflight.compiled import Error
+from tpu_estimator_compat.preflight.targets import tpu_compiler
 
 from . import stablehlo_modules as modules
 
-VERSIONS = {"jax": "0.10.2", "jaxlib": "0.10.2", "libtpu": compiler.LIBTPU}
+VERSIONS = {"jax": "0.10.2", "jaxlib": "0.10.2", "libtpu": tpu_compiler.LIBTPU}
 
 pytestmark = pytest.mark.slow  # each test waits for processes
 
@@ -50,7 +51,7 @@ def test_what_is_part_of_the_key():
 
     def key(topology="v5e:2x2", replicas=1, versions=VERSIONS, most=1, loss=0, **other):
         dispatch = Dispatch(dataclasses.replace(step, **other), most, loss)
-        return compile_cache.key(dispatch, topology, replicas, versions)
+        return compile_cache.key(dispatch, targets.parse(topology), replicas, versions)
 
     keys = {
         key(),
@@ -62,17 +63,18 @@ def test_what_is_part_of_the_key():
         key(most=2),
         key(loss=None),
         key(topology="v5e:1x1"),
+        key(topology="h100:4"),
         key(replicas=4),
         key(versions={**VERSIONS, "libtpu": "0.0.52"}),
     }
-    assert len(keys) == 11
+    assert len(keys) == 12
     assert key() == key(versions=dict(reversed(VERSIONS.items())))
 
 
 def test_the_number_of_a_step_is_not_part_of_the_key():
     def key(code):
         dispatch = Dispatch(StepModule(code, (), {}, ()))
-        return compile_cache.key(dispatch, "v5e:2x2", 1, VERSIONS)
+        return compile_cache.key(dispatch, targets.parse("v5e:2x2"), 1, VERSIONS)
 
     assert key(b"\0a_inference_step_73__.3\0x") == key(b"\0a_inference_step_74__.3\0x")
     assert key(b"\0a_inference_step_73__.3\0x") != key(b"\0a_inference_eval_73__.3\0x")

@@ -2,7 +2,6 @@
 
 import configparser
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -15,8 +14,9 @@ import tensorflow as tf
 from support import python_path
 
 from tpu_estimator_compat.lowering.step_module import Array, Dispatch, StepModule
-from tpu_estimator_compat.preflight import compiler, topologies
+from tpu_estimator_compat.preflight import compiler, targets
 from tpu_estimator_compat.preflight.compiled import Error, Place
+from tpu_estimator_compat.preflight.targets import tpu_compiler
 
 from . import stablehlo_modules as modules
 
@@ -61,7 +61,7 @@ def test_a_step_compiles(compile_for, topology, replicas, device):
 def alone(tmp_path_factory):
     """A step of one replica alone, compiled."""
     cache = tmp_path_factory.mktemp("cache")
-    return compiler.compile(modules.step(1), topologies.parse("v5e:1x1"), 1, cache_dir=cache)
+    return compiler.compile(modules.step(1), targets.parse("v5e:1x1"), 1, cache_dir=cache)
 
 
 def test_the_arguments_are_known(alone):
@@ -183,7 +183,7 @@ def test_a_step_that_is_a_little_too_large(compile_for):
 
     assert result.error is Error.TOO_LARGE
     assert result.memory is None
-    hbm = topologies.parse("v5e:1x1").hbm
+    hbm = targets.parse("v5e:1x1").hbm
     assert result.available == pytest.approx(hbm, abs=0.006 * 2**30)
     assert result.available < result.needed < 1.1 * result.available
     temporaries = [b.op_name for b in result.buffers if b.place is Place.TEMPORARY]
@@ -274,7 +274,7 @@ def test_variables_of_the_user_do_not_matter(compile_for, monkeypatch):
 def test_the_version_is_that_of_the_extra():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
-    assert f"libtpu=={compiler.LIBTPU}" in config["options.extras_require"]["preflight"].split()
+    assert f"libtpu=={tpu_compiler.LIBTPU}" in config["options.extras_require"]["preflight"].split()
 
 
 IMPORTS = """
@@ -292,12 +292,15 @@ def test_the_worker_imports_its_own_package_and_no_tensorflow(tmp_path):
     (tmp_path / "tpu_estimator_compat").mkdir()
     (tmp_path / "tpu_estimator_compat" / "__init__.py").write_text("raise ImportError('another')")
     dispatch = modules.step(1, most=2)
-    compiler._write_request(tmp_path, dispatch, topologies.parse("v5e:1x1"), 1)
+    compiler._write_request(tmp_path, dispatch, targets.parse("v5e:1x1"), 1)
     package = ROOT / "tpu_estimator_compat"
     worker = str(package / "preflight" / "worker.py")
     done = subprocess.run(
         [sys.executable, "-P", "-c", IMPORTS, worker, str(tmp_path / "request")],
-        env={**os.environ, "PYTHONPATH": python_path.joined(tmp_path)},
+        env={
+            **compiler._environment(tpu_compiler.TpuCompiler.variables),
+            "PYTHONPATH": python_path.joined(tmp_path),
+        },
         capture_output=True,
         text=True,
     )
@@ -331,7 +334,8 @@ def test_missing_packages_are_named(compile_for, monkeypatch, no_worker, found, 
 
     assert result.error is Error.MISSING
     assert words in result.message
-    assert "needs jax 0.10.2 to 0.12.0.1 and libtpu==0.0.51;" in result.message
+    jax = "jax 0.10.2 to 0.12.0.1, jaxlib 0.10.2 to 0.12.0.1"
+    assert f"Compiling for a TPU needs {jax}, libtpu==0.0.51;" in result.message
     assert (
         "pip install 'jax>=0.10.2,<0.13' 'jaxlib>=0.10.2,<0.13' 'libtpu==0.0.51'`" in result.message
     )
@@ -339,7 +343,7 @@ def test_missing_packages_are_named(compile_for, monkeypatch, no_worker, found, 
 
 def test_the_parent_imports_neither_jax_nor_tensorflow():
     code = (
-        "import sys; from tpu_estimator_compat.preflight import compiler, topologies;"
+        "import sys; from tpu_estimator_compat.preflight import compiler, targets;"
         "print([m for m in ('jax', 'jaxlib', 'libtpu', 'tensorflow', 'numpy') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

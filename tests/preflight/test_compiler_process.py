@@ -51,7 +51,7 @@ def test_an_abort_is_a_crash(compile_for, tmp_path):
     assert result.error is Error.CRASHED
     # Which of its checks fails first differs: several threads look for that device.
     assert re.fullmatch(
-        r"The TPU compiler was ended by SIGABRT\. (Check failed|ValueOrDie).* \(\w+\.cc:\d+\)",
+        r"The compiler was ended by SIGABRT\. (Check failed|ValueOrDie).* \(\w+\.cc:\d+\)",
         result.message,
     )
     assert not (tmp_path / "cache").exists()
@@ -177,9 +177,9 @@ def test_a_worker_that_cannot_be_started(compile_for, monkeypatch):
 
 PARENT = """
 import pickle, sys
-from tpu_estimator_compat.preflight import compiler, topologies
+from tpu_estimator_compat.preflight import compiler, targets
 compiler.compile(
-    pickle.load(open(sys.argv[1], "rb")), topologies.parse("v5e:1x1"), 1, cache_dir=sys.argv[2],
+    pickle.load(open(sys.argv[1], "rb")), targets.parse("v5e:1x1"), 1, cache_dir=sys.argv[2],
     progress=lambda stage, seconds: print(stage, flush=True))
 """
 

@@ -32,7 +32,11 @@ kind=kOutput, calls=%fused_two, metadata={op_name="model/add"}
 copy-start(%part), backend_config={"dma_priority":1}
   %copy-done.3 = f32[8,128]{1,0:T(8,128)} copy-done(%copy-start.3)
   %one = f32[8,128]{1,0:T(8,128)} fusion(%copy-done.3), kind=kLoop, calls=%fused_one
-  ROOT %sum = f32[8,128]{1,0:T(8,128)} add(%one, %copy.1)
+  %zeros = f32[8,128]{1,0:T(8,128)} broadcast(%Arg_0.1)
+  %spread = (f32[8,128]{1,0:T(8,128)}, s32[8,128]{1,0:T(8,128)}) reduce-window(%zeros, %zeros)
+  %index = s32[8,128]{1,0:T(8,128)} get-tuple-element(%spread), index=1
+  %relu = f32[8,128]{1,0:T(8,128)} maximum(%index, %one), metadata={op_name="model/Relu"}
+  ROOT %sum = f32[8,128]{1,0:T(8,128)} add(%relu, %copy.1)
 }
 """
 
@@ -51,6 +55,9 @@ copy-start(%part), backend_config={"dma_priority":1}
         ("copy-done.3", None, "model/einsum/Einsum"),
         ("one", None, "model/Tanh"),
         ("copy.1", None, ""),
+        ("zeros", None, "model/Relu"),
+        ("spread", 1, "model/Relu"),
+        ("Arg_0.1", None, ""),
         ("sum", None, ""),
         ("unknown", None, ""),
     ],

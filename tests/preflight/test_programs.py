@@ -16,6 +16,7 @@ from tpu_estimator_compat.jax_runtime import step
 from tpu_estimator_compat.lowering.findings import Kind
 from tpu_estimator_compat.lowering.step_module import Dispatch
 from tpu_estimator_compat.preflight import compiler_dump, programs
+from tpu_estimator_compat.preflight.compiler_dump import CompilerDump
 from tpu_estimator_compat.preflight.report import Verdict
 from tpu_estimator_compat.runtime import jax_mesh
 
@@ -173,12 +174,12 @@ def test_what_a_device_cannot_compute_is_a_fault_where_the_runtime_is_tensorflow
 def test_the_loop_as_it_is_compiled(tmp_path, monkeypatch, checked):
     texts = []
 
-    def noted(directory):
-        texts.append(compiler_dump._text(directory, compiler_dump._PROGRAM))
-        return real(directory)
+    def noted(files):
+        texts.append(files._text(compiler_dump._PROGRAM))
+        return real(files)
 
-    real = compiler_dump.collectives
-    monkeypatch.setattr(compiler_dump, "collectives", noted)
+    real = CompilerDump.collectives
+    monkeypatch.setattr(CompilerDump, "collectives", noted)
     made = estimator(tmp_path / "model", "jax").preflight(input_fn, "v5e:2x2")
 
     [report] = made.reports

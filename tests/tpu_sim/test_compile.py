@@ -5,7 +5,7 @@ from support.sides import running
 
 from tpu_estimator_compat.lowering import module_cache
 from tpu_estimator_compat.lowering.step_module import Dispatch
-from tpu_estimator_compat.preflight import compiler, topologies
+from tpu_estimator_compat.preflight import compiler, targets
 from tpu_estimator_compat.preflight.compiled import Error
 
 from .configurations import CONFIGURATIONS
@@ -13,7 +13,7 @@ from .configurations import CONFIGURATIONS
 pytestmark = pytest.mark.slow
 
 NAME = "four cores"
-TOPOLOGY = topologies.parse("v5e:2x2")
+TOPOLOGY = targets.parse("v5e:2x2")
 
 
 @pytest.mark.parametrize("scenario", CONFIGURATIONS[NAME].scenarios)

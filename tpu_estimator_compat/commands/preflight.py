@@ -1,9 +1,9 @@
-"""Compiles a script's step for TPUs that are not there, and says whether it fits.
+"""Compiles a script's step for TPUs or GPUs that are not there, and says whether it fits.
 
 The script runs up to its first train() (or, with --mode, evaluate() or predict()), whose step is
 then checked: ops that no TPU has, shapes that depend on data, memory. No data is read, and nothing
 is trained. The exit status is 0 if the step compiles and fits on all topologies, 1 if it does not
-on one, 2 if that cannot be told.
+on one, 2 if that cannot be told or is close.
 """
 
 from __future__ import annotations
@@ -33,7 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topology",
         action="append",
         metavar="NAME",
-        help="such as v5e:2x2 (the default), v3:2x2, v5p:2x2x1; may be repeated",
+        help="TPUs such as v5e:2x2 (the default), v3:2x2, v5p:2x2x1, or GPUs such as h100:8, "
+        "a100-80:4, t4:1; may be repeated",
+    )
+    parser.add_argument(
+        "--memory-share",
+        type=float,
+        default=0.75,
+        metavar="SHARE",
+        help="the share of a GPU's memory that JAX takes; default: 0.75, as JAX's",
     )
     parser.add_argument(
         "--mode", choices=["train", "eval", "predict"], default="train", help="default: train"
@@ -43,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["scan", "lower", "compile"],
         default="compile",
         help="scan: read the graph; lower: with XLA to StableHLO, too; compile (the default): also "
-        f"with the TPU's own compiler: {environment.pip_line('preflight')}",
+        f"with the devices' own compiler. For TPUs: {environment.pip_line('preflight')}. For "
+        f"GPUs: {environment.pip_line('preflight-gpu')}",
     )
     parser.add_argument(
         "--largest-batch",
@@ -84,12 +93,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the reports; returns 0, 1 or 2 as the module says."""
     if not script_is_there(arguments, NAME):
         return _UNKNOWN
-    from tpu_estimator_compat.preflight import topologies
+    from tpu_estimator_compat.preflight import targets
 
     try:
         environment.require_xla_for_cpu(NAME)
         for name in _topologies(arguments):
-            topologies.parse(name)
+            targets.parse(name, arguments.memory_share)
         check_writable(arguments.html)
         if arguments.save_step:
             _check_saving(arguments)
@@ -204,6 +213,7 @@ def _check(
             depth=arguments.depth,
             largest_batch=arguments.largest_batch,
             time_limit=arguments.time_limit,
+            memory_share=arguments.memory_share,
             progress=lambda what, seconds: progress(what, f" … {seconds:.0f} s"),
         )
     finally:

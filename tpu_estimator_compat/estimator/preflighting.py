@@ -1,4 +1,4 @@
-"""The preflight of TPUEstimators: their step on a TPU that is not there."""
+"""The preflight of TPUEstimators: their step on TPUs and GPUs that are not there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
 
 
 class Preflighting:
-    """What can be checked before there is a TPU; a base of `TPUEstimator`."""
+    """What can be checked before there is a TPU or GPU; a base of `TPUEstimator`."""
 
     def preflight(
         self,
@@ -34,9 +34,10 @@ class Preflighting:
         depth: str = "compile",
         largest_batch: bool = False,
         time_limit: float = 3600,
+        memory_share: float = 0.75,
         progress: Callable[[str, float], None] | None = None,
     ) -> Preflight:
-        """Compiles this estimator's step for TPUs that are not there.
+        """Compiles this estimator's step for TPUs and NVIDIA GPUs that are not there.
 
         What is compiled is what `RunConfig(runtime="jax")` runs there: the steps of one dispatch in
         a loop, with the input of all of them, and variables updated in place.
@@ -47,13 +48,16 @@ class Preflighting:
         Args:
           input_fn: tells the signature of the data.
           topology: one or several of "v2:2x2", "v3:2x2", "v4:2x2x1", "v5e:2x2", "v5p:2x2x1",
-            "v6e:2x2" and their like; chips along x, y (and z).
+            "v6e:2x2" and their like: chips along x, y (and z); or GPUs, such as "h100:8",
+            "a100-80:4" or "t4:1".
           mode: a `ModeKeys` value.
           depth: "scan" reads the graph; "lower" lowers it to StableHLO, too; "compile" also calls
-            the TPU's own compiler, which `pip install libtpu==0.0.51`, with a JAX, brings.
+            the devices' own compiler; the error that says that it is missing has the line of pip.
           largest_batch: also search for the largest batch of one replica that fits. Every size that
             is tried is compiled.
           time_limit: seconds that one compilation may take.
+          memory_share: the share of a GPU's memory that JAX takes, above 0 and at most 1; what
+            XLA_PYTHON_CLIENT_MEM_FRACTION says there. A step fits with room below 85 % of it.
           progress: called about once a second with what is being done, and for how many seconds.
 
         Returns:
@@ -80,7 +84,8 @@ class Preflighting:
         names = {d.name.lower(): d for d in Depth}
         if depth not in names:
             raise ValueError(f"depth must be one of {list(names)}, got {depth!r}.")
-        options = Options(names[depth], largest_batch, time_limit, progress or (lambda *_: None))
+        told = progress or (lambda *_: None)
+        options = Options(names[depth], largest_batch, time_limit, told, memory_share)
         subject = _Mode(self._mode_rules, input_fn, mode)  # type: ignore[attr-defined]
         return Preflight(check(subject, wanted, options))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.step_module import Dispatch
-from tpu_estimator_compat.preflight import compiler, sizes, topologies
+from tpu_estimator_compat.preflight import compiler, sizes, targets
 from tpu_estimator_compat.preflight.attribution import Attribution
 from tpu_estimator_compat.preflight.compiled import Compiled, Error, Place
 from tpu_estimator_compat.preflight.planned import PlannedTopology
@@ -18,7 +18,8 @@ from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Depth, Memory, Report, Verdict
 from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
-from tpu_estimator_compat.preflight.topologies import TpuTopology
+from tpu_estimator_compat.preflight.targets.gpu import MEMORY_SHARE
+from tpu_estimator_compat.preflight.targets.target import Target
 from tpu_estimator_compat.program import sources
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
@@ -35,12 +36,14 @@ class Options:
       largest_batch: whether to search for the largest batch of one replica.
       time_limit: seconds that one compilation may take.
       progress: told what is being done, and for how many seconds, about once a second.
+      memory_share: the share of a GPU's memory that JAX takes.
     """
 
     depth: Depth = Depth.COMPILE
     largest_batch: bool = False
     time_limit: float = 3600
     progress: Progress = lambda what, seconds: None
+    memory_share: float = MEMORY_SHARE
 
 
 def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
@@ -48,7 +51,7 @@ def check(subject: Subject, names: Sequence[str], options: Options) -> list[Repo
 
     Args:
       subject: the mode.
-      names: of the topologies, such as "v5e:2x2".
+      names: of the topologies, such as "v5e:2x2" or "h100:8".
       options: how deep, and how long.
 
     Returns:
@@ -59,34 +62,38 @@ def check(subject: Subject, names: Sequence[str], options: Options) -> list[Repo
       ValueError: a name that is no topology's.
     """
     environment.require_xla_for_cpu("preflight")
-    tpus = [topologies.parse(name) for name in names]
+    found = [targets.parse(name, options.memory_share) for name in names]
     programs = Programs(subject, options.depth, options.progress)
     with eager.eager_mode():
-        return [_Check(subject, tpu, programs, options).report() for tpu in tpus]
+        return [_Check(subject, target, programs, options).report() for target in found]
 
 
 class _Check:
     """One topology."""
 
-    def __init__(self, subject: Subject, tpu: TpuTopology, programs: Programs, options: Options):
+    def __init__(self, subject: Subject, target: Target, programs: Programs, options: Options):
         self._subject = subject
-        self._tpu = tpu
+        self._target = target
         self._programs = programs
         self._options = options
-        self._topology = PlannedTopology.of(tpu, subject.replicas(tpu.devices))
+        self._topology = PlannedTopology.of(target, subject.replicas(target.devices))
 
     def report(self) -> Report:
         """What is found out."""
         report = Report(
-            self._tpu.name,
+            self._target.name,
             self._subject.mode,
-            self._tpu.devices,
+            self._target.devices,
             self._topology.num_replicas,
             self._topology.num_hosts,
             None,
-            self._tpu.hbm,
+            self._target.hbm,
             self._options.depth,
             notes=[*self._subject.remarks, *self._on_cores()],
+            kind=self._target.kind,
+            memory_share=self._target.memory_share,
+            fits_below=self._target.fits_below,
+            peak_flops=self._target.peak_flops,
         )
         try:
             program = self._programs.get(self._topology)
@@ -143,14 +150,14 @@ class _Check:
     def _too_large(self, least: int) -> Finding | None:
         """Says so where `least`, before any padding and temporaries, is more than a replica has."""
         cores = self._subject.cores_per_replica
-        if least <= self._tpu.hbm * cores:
+        if least <= self._target.hbm * cores:
             return None
         whose = "a device" if cores == 1 else f"each of {cores} devices"
         return Finding(
             Severity.FAILS,
             Kind.MEMORY,
             f"Variables and input alone need {numbers.size(least)}, of "
-            f"{numbers.size(self._tpu.hbm)} that {whose} of {self._tpu.name} has.",
+            f"{numbers.size(self._target.hbm)} that {whose} of {self._target.name} has.",
             _ADVICE_ON_MEMORY,
         )
 
@@ -160,13 +167,13 @@ class _Check:
         if program.dispatch is None:
             report.unknown = "The step could not be lowered to StableHLO."
         else:
-            compiled = self._compile(program.dispatch, f"Compiling for {self._tpu.name}")
+            compiled = self._compile(program.dispatch, f"Compiling for {self._target.name}")
             _put_into(report, compiled, program)
 
     def _compile(self, dispatch: Dispatch, what: str) -> Compiled:
         return compiler.compile(
             dispatch,
-            self._tpu,
+            self._target,
             self._topology.num_replicas,
             time_limit=self._options.time_limit,
             progress=lambda stage, seconds: self._options.progress(what, seconds),
@@ -200,10 +207,13 @@ class _Check:
         if program.dispatch is None:
             report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
             return None
-        what = f"Compiling a batch of {batch} for {self._tpu.name}"
+        what = f"Compiling a batch of {batch} for {self._target.name}"
         compiled = self._compile(program.dispatch, what)
-        if compiled.error in (Error.NONE, Error.TOO_LARGE):
-            return compiled.error is Error.NONE
+        if compiled.error is Error.NONE and compiled.memory:
+            most = self._target.fits_below
+            return most is None or compiled.memory.total <= most
+        if compiled.error is Error.TOO_LARGE:
+            return False
         report.notes.append(f"A batch of {batch} cannot be told: {compiled.message}")
         return None
 
@@ -236,21 +246,26 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
     report.layers = whose.with_temporaries(report.layers, compiled.buffers)
     if compiled.error is Error.REFUSED:
         report.findings.append(_refusal(compiled, whose))
-    elif compiled.error is Error.TOO_LARGE:
+        return
+    report.memory = compiled.memory or _memory_of(compiled)
+    report.flops = compiled.flops
+    report.bytes_accessed = compiled.bytes_accessed
+    if report.collectives and compiled.memory:
+        exchanged = dict(compiled.collectives)
+        report.collectives = dataclasses.replace(report.collectives, compiled=exchanged)
+    if compiled.error is Error.TOO_LARGE:
         report.findings.append(_too_large_for(compiled, report))
+    if report.verdict is not Verdict.FITS:
         report.buffers = whose.largest(compiled.buffers)
-        report.memory = _memory_of(compiled)
-    else:
-        report.memory = compiled.memory
-        report.flops = compiled.flops
-        report.bytes_accessed = compiled.bytes_accessed
-        if report.collectives:
-            exchanged = dict(compiled.collectives)
-            report.collectives = dataclasses.replace(report.collectives, compiled=exchanged)
+    if compiled.convolutions:
+        report.notes.append(
+            f"{compiled.convolutions} convolutions are calls of cuDNN, which was not asked: the "
+            "memory that they need for themselves is not counted, and the verdict less certain."
+        )
 
 
 def _memory_of(compiled: Compiled) -> Memory | None:
-    """HBM by kind of a step that is too large; None where its buffers were not placed."""
+    """Memory by kind of a step that is too large; None where its buffers were not placed."""
     sizes_of: collections.Counter[Place] = collections.Counter()
     for buffer in compiled.buffers:
         sizes_of[buffer.place] += buffer.size
@@ -262,7 +277,7 @@ def _memory_of(compiled: Compiled) -> Memory | None:
 
 
 def _refusal(compiled: Compiled, whose: Attribution) -> Finding:
-    words = f"The TPU's compiler refuses the step: {compiled.message}"
+    words = f"The compiler refuses the step: {compiled.message}"
     op = whose.operation_in(compiled.message)
     if op is None:
         return Finding(Severity.FAILS, Kind.COMPILER, words)
@@ -271,11 +286,14 @@ def _refusal(compiled: Compiled, whose: Attribution) -> Finding:
 
 
 def _too_large_for(compiled: Compiled, report: Report) -> Finding:
-    needed = f"{numbers.size(compiled.needed)} " if compiled.needed else "more "
+    needed = numbers.size(compiled.needed) if compiled.needed else "more"
+    available = numbers.size(compiled.available or report.hbm)
+    has = f"that a device of {report.topology} has"
+    if report.memory_share is not None:
+        has = f"that JAX takes of a device of {report.topology}, {report.memory_share:.0%}"
     return Finding(
         Severity.FAILS,
         Kind.MEMORY,
-        f"The step needs {needed}of HBM, of {numbers.size(compiled.available or report.hbm)} "
-        f"that a device of {report.topology} has.",
+        f"The step needs {needed} of memory, of {available} {has}.",
         _ADVICE_ON_MEMORY,
     )

@@ -1,4 +1,4 @@
-"""Keeps what the TPU's compiler said in files, so that the same program is compiled once."""
+"""Keeps what compilers said in files, so that the same program is compiled once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tpu_estimator_compat.runtime import cache_files
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.lowering.step_module import Dispatch
+    from tpu_estimator_compat.preflight.targets.target import Target
 
 # Part of the key: to be raised when a result of the same program has more or other content.
-_FORMAT = 2
+_FORMAT = 3
 
 # What the compiler said; crashes and time-outs may not happen again.
 _KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
@@ -36,6 +37,8 @@ _PACKAGE = pathlib.Path(__file__).parents[1]
 _SOURCES = (
     "jax_runtime/module.py",
     "jax_runtime/step_function.py",
+    "preflight/targets/gpu_compiler.py",
+    "preflight/targets/tpu_compiler.py",
     "preflight/worker.py",
     "runtime/jax_mesh.py",
 )
@@ -46,17 +49,17 @@ def _sources() -> bytes:
     return b"\0".join((_PACKAGE / name).read_bytes() for name in _SOURCES)
 
 
-def key(dispatch: Dispatch, topology: str, replicas: int, versions: dict[str, str]) -> str:
+def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, str]) -> str:
     """Name of the result's file.
 
     Args:
       dispatch: the program. Names that TensorFlow has given its functions do not count; what this
         package makes of it does.
-      topology: its name.
-      replicas: how many.
+      target: the devices.
+      replicas: number of replicas.
       versions: of the packages that compile.
     """
-    request = [_FORMAT, topology, replicas, versions, dispatch.to_json()]
+    request = [_FORMAT, target.name, target.described(), replicas, versions, dispatch.to_json()]
     # The order of variables, which is that of the arguments, counts.
     request = [*request, list(dispatch.step.variables)]
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())

@@ -1,4 +1,4 @@
-"""What came out of compiling a step for a TPU topology."""
+"""What came out of compiling a step for devices that are not there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Error(enum.StrEnum):
 
     NONE = ""
     TOO_LARGE = "too large"
-    """The compiler says that the program does not fit into the HBM of a device."""
+    """The program does not fit into the memory of a device."""
     REFUSED = "refused"
     """The compiler says that it cannot compile the program."""
     NOT_EXPRESSED = "not expressed"
@@ -37,7 +37,7 @@ class Place(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class RawBuffer:
-    """One buffer in HBM, as the compiler has placed it.
+    """One buffer in a device's memory, as the compiler has placed it.
 
     Attributes:
       size: bytes on the device, padding included.
@@ -60,17 +60,18 @@ class RawBuffer:
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """What the TPU's compiler says of the steps of a dispatch on one topology.
+    """What a compiler says of the steps of a dispatch on some devices.
 
     Attributes:
       error: why it could not be compiled; Error.NONE if it could.
       message: the compiler's words, or what to do; empty if it could be compiled.
-      memory: HBM of one device by kind; None if not compiled.
+      memory: memory of one device by kind; None if not compiled.
       flops: floating-point operations of one replica in one step; None if not compiled. The
         compiler counts the body of a loop once, and what it does before it for all steps.
-      bytes_accessed: bytes that one replica reads and writes in HBM, counted likewise.
+      bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
       collectives: number of exchanges between replicas in the compiled program, by kind.
-      buffers: what is in HBM at the moment when the temporaries need most, largest first: all
+      convolutions: number of calls of cuDNN, whose workspaces `memory` does not have.
+      buffers: what is in memory at the moment when the temporaries need most, largest first: all
         arguments, outputs, and the temporaries alive then. Empty where the compiler gave up before
         it placed buffers, which it mostly does even if they do not fit.
       needed: bytes that a program that is too large needs, to the three or four digits that the
@@ -87,6 +88,7 @@ class Compiled:
     flops: float | None = None
     bytes_accessed: float | None = None
     collectives: dict[str, int] = dataclasses.field(default_factory=dict)
+    convolutions: int = 0
     buffers: tuple[RawBuffer, ...] = ()
     needed: int | None = None
     available: int | None = None

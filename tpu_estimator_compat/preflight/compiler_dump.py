@@ -1,9 +1,9 @@
-"""Reads the compiled program that libtpu has written: its buffers in HBM and its collectives.
+"""Reads the compiled program that a compiler of XLA has written: its buffers and its collectives.
 
-libtpu writes its buffer assignment (sizes on the device, padding included), the live ranges of the
+It writes its buffer assignment (sizes on the device, padding included), the live ranges of the
 buffers in the order of the schedule, and the program itself, whose instructions carry the names of
-the user's operations. All are text; the pinned version of libtpu pins their form. The executable
-itself has no buffer assignment, and jaxlib cannot read some of libtpu's programs back.
+the user's operations. All are text; the pinned version of the compiler pins their form. The
+executable itself has no buffer assignment, and jaxlib cannot read some of libtpu's programs back.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from collections.abc import Sequence
 
 from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
 from tpu_estimator_compat.preflight.op_names import OpNames
+from tpu_estimator_compat.preflight.targets.target import Dump
 
-_PROGRAM = ".after_optimizations.txt"
-_ASSIGNMENT = ".after_optimizations-buffer-assignment.txt"
-_LIVE_RANGES = ".after_optimizations-live-range.txt"
+_PROGRAM = ".txt"
+_ASSIGNMENT = "-buffer-assignment.txt"
+_LIVE_RANGES = "-live-range.txt"
 
 # Asynchronous ones are counted where they start.
 _COLLECTIVE = re.compile(
@@ -29,7 +30,9 @@ _COLLECTIVE = re.compile(
     r"|collective-permute|collective-broadcast)(?:-start)?\(",
     re.MULTILINE,
 )
-_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?page \d+, (.*)")
+# Calls of a library whose workspaces are not known where the library is not there.
+_CONVOLUTION = re.compile(r'custom_call_target="__cudnn\$conv')
+_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?(?:page \d+, )?(.*)")
 _VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
 _NAME = re.compile(r"([^{]+)(?:\{(\d*)[\d,]*\})?")
 _LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
@@ -45,38 +48,53 @@ _ARGUMENT = re.compile(r"^(variables|feeds)\[(\d+)\]$")
 _BYTES = {"pred": 1, "token": 0, "opaque": 0}
 
 
-def collectives(directory: pathlib.Path) -> dict[str, int]:
-    """Number of exchanges between replicas, by kind such as "all-reduce".
+class CompilerDump:
+    """The files of one program.
 
     Args:
-      directory: what libtpu was given as `xla_dump_to`, for one program.
-
-    Raises:
-      ValueError: libtpu has not written the program there.
+      directory: what the compiler was given as `xla_dump_to`.
+      dump: how the compiler writes them.
     """
-    program = _text(directory, _PROGRAM)
-    if not program:
-        raise ValueError(f"libtpu has not written the program into {directory}.")
-    return dict(collections.Counter(_COLLECTIVE.findall(program)))
 
+    def __init__(self, directory: pathlib.Path, dump: Dump):
+        self._directory = directory
+        self._dump = dump
 
-def buffers(directory: pathlib.Path, variables: Sequence[str]) -> tuple[RawBuffer, ...]:
-    """The buffers in HBM when the temporaries need most, largest first.
+    def collectives(self) -> dict[str, int]:
+        """Number of exchanges between replicas, by kind such as "all-reduce".
 
-    Args:
-      directory: what libtpu was given as `xla_dump_to`, for one program.
-      variables: names of those that the program is given, in their order.
+        Raises:
+          ValueError: the compiler has not written the program.
+        """
+        if not (program := self._text(_PROGRAM)):
+            raise ValueError(f"No compiled program was written into {self._directory}.")
+        return dict(collections.Counter(_COLLECTIVE.findall(program)))
 
-    Returns:
-      All arguments and outputs, and the temporaries that are alive at the peak; empty where libtpu
-      has not placed buffers.
-    """
-    names = OpNames(
-        _text(directory, _PROGRAM), functools.partial(_shown, variables=list(variables))
-    )
-    fixed, temporaries = _buffers(_text(directory, _ASSIGNMENT), names)
-    alive = _at_peak(temporaries, _live_ranges(_text(directory, _LIVE_RANGES)))
-    return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
+    def convolutions(self) -> int:
+        """Number of convolutions by cuDNN, of whose workspaces the compiler knows nothing."""
+        return len(_CONVOLUTION.findall(self._text(_PROGRAM)))
+
+    def buffers(self, variables: Sequence[str]) -> tuple[RawBuffer, ...]:
+        """The buffers of a device when the temporaries need most, largest first.
+
+        Args:
+          variables: names of those that the program is given, in their order.
+
+        Returns:
+          All arguments and outputs, and the temporaries that are alive at the peak; empty where
+          the compiler has not placed buffers.
+        """
+        shown = functools.partial(_shown, variables=list(variables))
+        names = OpNames(self._text(_PROGRAM), shown)
+        assignment = self._text(_ASSIGNMENT)
+        fixed, temporaries = _buffers(assignment, names, self._dump.has_other_memories)
+        alive = _at_peak(temporaries, _live_ranges(self._text(_LIVE_RANGES)))
+        return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
+
+    def _text(self, ending: str) -> str:
+        # The first module is the program; others may follow, parts of it for other cores of a chip.
+        files = sorted(self._directory.glob(f"*{self._dump.stage}{ending}"))
+        return files[0].read_text(errors="replace") if files else ""
 
 
 def _shown(name: str, variables: Sequence[str]) -> str:
@@ -90,19 +108,15 @@ def _shown(name: str, variables: Sequence[str]) -> str:
     return "" if inside == name else inside
 
 
-def _text(directory: pathlib.Path, ending: str) -> str:
-    # The first module is the program; others may follow, parts of it for the chip's other cores.
-    files = sorted(directory.glob(f"*{ending}"))
-    return files[0].read_text(errors="replace") if files else ""
-
-
-def _buffers(assignment: str, names: OpNames) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
+def _buffers(
+    assignment: str, names: OpNames, has_other_memories: bool
+) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
     """Arguments and outputs; and temporaries by the value that is in them."""
     fixed: list[RawBuffer] = []
     temporaries: dict[str, RawBuffer] = {}
     allocation, kind = 0, ""
     values: list[re.Match[str]] = []
-    for line in [*assignment.splitlines(), "allocation 0: size 0, page 0, end"]:
+    for line in [*assignment.splitlines(), "allocation 0: size 0, end"]:
         if value := _VALUE.match(line):
             if not value[3].startswith("("):  # a tuple's own buffer only lists those of its parts
                 values.append(value)
@@ -111,8 +125,8 @@ def _buffers(assignment: str, names: OpNames) -> tuple[list[RawBuffer], dict[str
                 fixed.append(_fixed(allocation, kind, values, names))
             elif _is_temporary(kind):
                 temporaries |= {v[1]: _buffer(v, int(v[2]), names) for v in values}
-            # Other colors are memories on the chip.
-            allocation, kind = int(match[1]), "" if match[2] else match[3]
+            elsewhere = has_other_memories and match[2]
+            allocation, kind = int(match[1]), "" if elsewhere else match[3]
             values = []
     return fixed, temporaries
 
@@ -127,7 +141,8 @@ def _is_temporary(kind: str) -> bool:
 
 def _fixed(size: int, kind: str, values: list[re.Match[str]], names: OpNames) -> RawBuffer:
     if kind.startswith("parameter "):
-        return _buffer(values[0], size, names, Place.ARGUMENT)
+        given = (value for value in values if names.is_parameter(value[1]))
+        return _buffer(next(given, values[0]), size, names, Place.ARGUMENT)
     return _buffer(values[-1], size, names, Place.OUTPUT)
 
 

@@ -1,8 +1,8 @@
 """Which of the user's operations made a value of a compiled program, read from the program's text.
 
-Instructions carry the name of the operation that they come from, except those the compiler adds to
-move values: between the memories of the chip, into other layouts, in and out of tuples. For these,
-the name is that of what they move.
+Instructions carry the name of the operation that they come from, except those that the compiler
+adds. Where it moves values (between the memories of the chip, into other layouts, in and out of
+tuples), the name is that of what is moved; where it computes, that of what uses the result.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class OpNames:
     def __init__(self, program: str, shown: Callable[[str], str] = str):
         self._instructions: dict[str, _Instruction] = {}
         self._roots: dict[str, str] = {}
+        self._users: dict[str, str] = {}
         computation = ""
         for line in program.splitlines():
             if header := _COMPUTATION.match(line):
@@ -65,7 +66,14 @@ class OpNames:
             elif match := _INSTRUCTION.match(line):
                 if match[1]:
                     self._roots[computation] = match[2]
-                self._instructions[match[2]] = _instruction(shown, *match.groups()[2:])
+                found = _instruction(shown, *match.groups()[2:])
+                self._instructions[match[2]] = found
+                for operand in found.operands:
+                    self._users.setdefault(operand, match[2])
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether an instruction is what its computation is given."""
+        return name in self._instructions and self._instructions[name].kind == "parameter"
 
     def of(self, name: str, element: int | None = None) -> str:
         """Name of the operation that makes a value.
@@ -77,6 +85,15 @@ class OpNames:
         Returns:
           The name; empty where the compiler knows none.
         """
+        made_by = self._maker(name, element)
+        if self.is_parameter(name):
+            return made_by
+        while not made_by and name in self._users:
+            name = self._users[name]
+            made_by = self._maker(name, None)
+        return made_by
+
+    def _maker(self, name: str, element: int | None) -> str:
         instruction = self._instructions.get(name)
         if instruction is None:
             return ""
@@ -85,16 +102,16 @@ class OpNames:
         if made_by:
             return made_by
         if instruction.called in self._roots:
-            return self.of(self._roots[instruction.called])
+            return self._maker(self._roots[instruction.called], None)
         if instruction.kind in _MOVES and instruction.operands:
-            return self.of(instruction.operands[0], instruction.index)
+            return self._maker(instruction.operands[0], instruction.index)
         return ""
 
     def _part(self, instruction: _Instruction, element: int | None) -> str:
         root = self._instructions.get(self._roots.get(instruction.called, ""))
         if element is None or root is None or root.kind != "tuple":
             return ""
-        return self.of(root.operands[element]) if element < len(root.operands) else ""
+        return self._maker(root.operands[element], None) if element < len(root.operands) else ""
 
 
 def _instruction(shown: Callable[[str], str], kind: str, operands: str, rest: str) -> _Instruction:

@@ -11,7 +11,7 @@ from tpu_estimator_compat.jax_runtime.device_share import DeviceShare
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import evaluation_plan, prediction_plan, training_plan
-from tpu_estimator_compat.preflight.topologies import TpuTopology
+from tpu_estimator_compat.preflight.targets.target import Target
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
@@ -22,15 +22,18 @@ class PlannedTopology(Topology):
     """Replicas that are not there.
 
     Attributes:
-      replicas: how many.
+      replicas: number of replicas.
+      needs_jax: whether only the JAX runtime compiles steps for their devices.
     """
 
     replicas: int = 1
+    needs_jax: bool = False
 
     @classmethod
-    def of(cls, tpu: TpuTopology, replicas: int) -> PlannedTopology:
-        """`replicas` on the hosts of `tpu`; one of these stands for all, whose input is alike."""
-        return cls(tf.distribute.get_strategy(), True, tpu.hosts, 0, replicas)
+    def of(cls, target: Target, replicas: int) -> PlannedTopology:
+        """`replicas` on the hosts of `target`; one of these stands for all, with input alike."""
+        strategy = tf.distribute.get_strategy()
+        return cls(strategy, True, target.hosts, 0, replicas, target.needs_jax)
 
     @property
     def compiles_steps(self) -> bool:
@@ -56,8 +59,8 @@ class PlannedStep(ReplicaStep):
     share: DeviceShare
 
 
-def plan_step(run: CapturedMode) -> PlannedStep:
-    """The replicas' share of a captured mode.
+def plan_step(run: CapturedMode, needs_jax: bool) -> PlannedStep:
+    """The replicas' share of a captured mode, of the JAX runtime if need be.
 
     TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's computes there
     what a TPU cannot: nothing of that is a fault where the configuration asks for it.
@@ -69,7 +72,8 @@ def plan_step(run: CapturedMode) -> PlannedStep:
         plan = _plan(run)
     replicas = run.topology.num_replicas
     share = DeviceShare(plan, replicas)
-    step = share.step if run.config.runtime == JAX else replica_step(plan, replicas)
+    on_jax = run.config.runtime == JAX or needs_jax
+    step = share.step if on_jax else replica_step(plan, replicas)
     return PlannedStep(plan, step.program, run, share)
 
 

@@ -62,7 +62,7 @@ class Programs:
         self._subject = subject
         self._depth = depth
         self._progress = progress
-        self._made: dict[tuple[int, int, int | None], Program] = {}
+        self._made: dict[tuple[int, int, bool, int | None], Program] = {}
 
     def get(self, topology: PlannedTopology, share: int | None = None) -> Program:
         """The program of one replica.
@@ -74,7 +74,7 @@ class Programs:
         Raises:
           NoStepError: it cannot be captured.
         """
-        key = (topology.num_replicas, topology.num_hosts, share)
+        key = (topology.num_replicas, topology.num_hosts, topology.needs_jax, share)
         if key not in self._made:
             self._made[key] = self._make(topology, share)
         return self._made[key]

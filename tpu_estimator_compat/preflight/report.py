@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from tpu_estimator_compat.lowering.findings import Finding, Severity
+from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.program.source_line import Source
 
 
@@ -18,24 +18,29 @@ class Depth(enum.IntEnum):
     LOWER = 2
     """Lower the step to StableHLO with XLA on the CPU: TensorFlow only."""
     COMPILE = 3
-    """Compile the step with the TPU's own compiler: needs the extra `preflight`."""
+    """Compile the step with the devices' own compiler: needs an extra, such as `preflight`."""
+
+
+WITH_ROOM, TOO_LARGE = "fits with room", "too large"
+"""Words for FITS and FAILS where this package judges the memory, and not the compiler."""
 
 
 class Verdict(enum.Enum):
     """What is known in the end."""
 
     FITS = "compiles and fits"
+    CLOSE = "close: may not fit"
     FAILS = "fails"
     UNKNOWN = "could not tell"
 
     @property
     def exit_code(self) -> int:
-        """0 for FITS, 1 for FAILS, 2 for UNKNOWN."""
-        return {Verdict.FITS: 0, Verdict.FAILS: 1, Verdict.UNKNOWN: 2}[self]
+        """0 for FITS, 1 for FAILS, 2 for CLOSE and UNKNOWN."""
+        return {Verdict.FITS: 0, Verdict.FAILS: 1}.get(self, 2)
 
     @classmethod
     def worst(cls, verdicts: Iterable[Verdict]) -> Verdict:
-        """FAILS if there is one; else UNKNOWN if there is one; else FITS.
+        """FAILS if there is one; else UNKNOWN, CLOSE or FITS, in this order.
 
         Raises:
           ValueError: there is no verdict, and so nothing that fits.
@@ -43,12 +48,12 @@ class Verdict(enum.Enum):
         given = set(verdicts)
         if not given:
             raise ValueError("No reports: expected at least one, of one mode on one topology.")
-        return next(v for v in (cls.FAILS, cls.UNKNOWN, cls.FITS) if v in given)
+        return next(v for v in (cls.FAILS, cls.UNKNOWN, cls.CLOSE, cls.FITS) if v in given)
 
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """HBM of one device in a dispatch, bytes, as the TPU's compiler counts it.
+    """Memory of one device in a dispatch, bytes, as the compiler counts it.
 
     Attributes:
       arguments: what it is given: variables, and the input of a replica for all steps.
@@ -144,13 +149,13 @@ class Report:
     """What is known of one mode of a model on one topology.
 
     Attributes:
-      topology: its name, such as "v5e:2x2".
+      topology: its name, such as "v5e:2x2" or "h100:8".
       mode: a `ModeKeys` value.
-      devices: devices of the topology, each with HBM of its own.
+      devices: devices of the topology, each with memory of its own.
       replicas: replicas of the model.
       hosts: hosts of the topology.
       batch_size: examples of one replica's step; None if unknown.
-      hbm: bytes of one device that a program can use.
+      hbm: bytes of one device that a program can use: of a GPU, what JAX takes of its memory.
       asked: the depth that was asked for.
       reached: the depth that was reached; None where not even the graph could be captured.
       findings: what is or may be wrong, certain ones first.
@@ -160,19 +165,23 @@ class Report:
       input_bytes: bytes of one replica's input.
       collectives: what the replicas exchange.
       layers: memory by layer, in the order of the graph.
-      memory: HBM by kind; None if not compiled. Of a step that is too large, its code counts 0.
+      memory: memory by kind; None if not compiled. Of a step that is too large, its code counts 0.
       buffers: the largest buffers; empty where it fits or was not compiled.
       dispatch_steps: steps that the JAX runtime makes in one dispatch, at most, as they were
         compiled; None if not compiled.
       flops: floating-point operations of one replica in one step; None if not compiled. The
         compiler counts the body of a loop once, and what it does before it for all steps.
-      bytes_accessed: bytes that one replica reads and writes in HBM, counted likewise.
+      bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
       largest_batch: None where nobody searched.
       compiler: its name and version; empty if not compiled.
       cached: whether the compiler's answer came from the cache.
       seconds: wall time by part: "capture", "scan", "lower", "compile".
       unknown: why the verdict is UNKNOWN; empty otherwise.
       notes: other remarks.
+      kind: what a device is: "TPU" or "GPU".
+      memory_share: the share of a device's memory that `hbm` is; None for TPUs.
+      fits_below: bytes up to which a step fits with room; None where the compiler decides.
+      peak_flops: FLOP/s of a device at most, as its maker publishes them; None where not known.
     """
 
     topology: str
@@ -202,15 +211,36 @@ class Report:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     unknown: str = ""
     notes: list[str] = dataclasses.field(default_factory=list)
+    kind: str = "TPU"
+    memory_share: float | None = None
+    fits_below: int | None = None
+    peak_flops: float | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """FAILS with a certain finding; FITS only where the TPU's compiler says so."""
+        """FAILS with a certain finding; FITS only where the step was compiled."""
         if any(f.severity is Severity.FAILS for f in self.findings):
             return Verdict.FAILS
         if self.unknown or self.memory is None:
             return Verdict.UNKNOWN
+        if self.fits_below is not None and self.memory.total > self.fits_below:
+            return Verdict.CLOSE
         return Verdict.FITS
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict; for memory that nobody but this package judges, in words of its own."""
+        if self.fits_below is None:
+            return self.verdict.value
+        stops = [f for f in self.findings if f.severity is Severity.FAILS]
+        if stops and all(f.kind is Kind.MEMORY for f in stops):
+            return TOO_LARGE
+        return WITH_ROOM if self.verdict is Verdict.FITS else self.verdict.value
+
+    @property
+    def least_seconds(self) -> float | None:
+        """Lower bound of a step's time: its FLOPs at the peak; None where one is not known."""
+        return self.flops / self.peak_flops if self.flops and self.peak_flops else None
 
     @property
     def intensity(self) -> float | None:

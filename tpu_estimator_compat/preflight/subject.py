@@ -101,7 +101,7 @@ def capture(
         # Scalars are refused below, and what else is wrong is to be found too.
         if any(f.kind is Kind.MODEL_FN for f in found):
             run = dataclasses.replace(run, same_on_all_replicas=True)
-        step = plan_step(run)
+        step = plan_step(run, topology.needs_jax)
     # The host takes ids of any number, and looks them up.
     fed = set(step.feed_names)
     dynamic_input = [finding for name, finding in dynamic.items() if name in fed]

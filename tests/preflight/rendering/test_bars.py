@@ -22,7 +22,7 @@ def _percent(value: str) -> float:
 
 
 def _drawn(report: Report) -> tuple[list[bars.Segment], list[tuple[float, float]], float]:
-    """Segments by kind, where they start and how wide they are drawn; where the HBM line is."""
+    """Segments by kind, where they start and how wide they are drawn; where the line is."""
     segments = bars.by_kind(report)
     seen = Elements(bars.bar("By kind", segments, report.hbm, segments))
     drawn = [(_percent(a["x"]), _percent(a["width"])) for a in seen.of_class("segment")]

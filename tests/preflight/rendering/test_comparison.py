@@ -31,7 +31,7 @@ def test_what_was_compiled_is_said():
 def test_figures():
     assert cell("operations", FITS) == "14,871"
     assert cell("global batch", FITS) == "128"
-    assert cell("HBM used", FITS) == "2.97 GiB (19%)"
+    assert cell("memory used", FITS) == "2.97 GiB (19%)"
     assert cell("FLOPs of a step *", FITS) == "2.25 TFLOPs"
     assert cell("arithmetic intensity", FITS) == "70.3 FLOPs/byte"
     assert cell("all-reduces asked for", FITS) == "196 (420.0 MiB)"
@@ -57,7 +57,7 @@ def test_largest_batch(found, said):
 
 
 def test_rows_that_no_report_has_are_left_out():
-    for name in ("FLOPs of a step *", "HBM used", "temporaries", "largest batch *", "compiler"):
+    for name in ("FLOPs of a step *", "memory used", "temporaries", "largest batch *", "compiler"):
         assert cell(name, FITS)
         assert not cell(name, UNKNOWN)
         (row,) = [r for r in comparison.rows([UNKNOWN, FITS]) if r.name.strip() == name]

@@ -28,7 +28,7 @@ def test_json_has_every_field_of_every_dataclass():
     full.findings += FINDINGS
     said = json.loads(Preflight([full]).to_json())
     (report,) = said["reports"]
-    more = {"verdict", "exit_code", "intensity", "cannot_know"}
+    more = {"verdict", "exit_code", "intensity", "least_seconds", "cannot_know"}
     assert set(report) == _fields(Report) | more
     assert set(report["memory"]) == _fields(Memory) | {"total"}
     assert set(report["collectives"]) == _fields(Collectives)

@@ -20,7 +20,7 @@ ways = pytest.mark.parametrize(
 @ways
 def test_what_cannot_be_known_is_said(reports, said):
     text = said(reports)
-    assert "Nothing was run on a TPU" in text
+    assert "Nothing was run on such a device" in text
     for report in reports:
         for sentence in limits.cannot_know(report):
             assert sentence in text
@@ -33,7 +33,7 @@ def test_what_cannot_be_known_depends_on_the_depth():
     }
     for depth, said in at.items():
         compiled = depth is Depth.COMPILE
-        assert ("not compiled for a TPU" in said) is not compiled
+        assert ("not compiled for the device" in said) is not compiled
         assert ("7% apart" in said) is compiled
         assert ("XLA kernels for the CPU" in said) is (depth is not None)
         assert ("a TPU has them" in said) is (depth is not None)
@@ -45,4 +45,4 @@ def test_sentences_on_some_reports_name_them():
     text = plain(table([FITS, UNKNOWN]))
     assert "v5e:2x2: The memory is an estimate" in text
     assert "v5p:2x2x1: The step was not compiled" in text
-    assert "- Nothing was run on a TPU" in text
+    assert "- Nothing was run on such a device" in text

@@ -23,13 +23,13 @@ def test_without_a_compiler_only_variables_and_input_are_drawn_and_that_is_said(
 
 
 def test_the_page_says_in_words_how_the_memory_compares():
-    assert "2.97 GiB of 15.75 GiB HBM, 19%" in page(FITS).text
+    assert "2.97 GiB of 15.75 GiB, 19%" in page(FITS).text
     assert "12.78 GiB are left" in page(FITS).text
     # Variables alone can be too much.
-    assert "more than 7.48 GiB HBM" in page(FAILS).text
+    assert "more than 7.48 GiB" in page(FAILS).text
     assert "The two alone are 737.3 MiB more than the device has" in page(FAILS).text
     assert "2.55 GiB more than the device has" in page(over_the_line()).text
-    assert "memory not known (95.73 GiB HBM)" in page(UNKNOWN).text
+    assert "memory not known (of 95.73 GiB)" in page(UNKNOWN).text
     assert "the step could not be captured" in page(not_captured()).text
 
 

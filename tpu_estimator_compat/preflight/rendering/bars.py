@@ -81,7 +81,7 @@ def by_layer(report: Report) -> list[Segment]:
 
 
 def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segment]) -> Html:
-    """Segments after one another, in proportion to their bytes, and the line of the HBM.
+    """Segments after one another, in proportion to their bytes, and the line of the memory.
 
     Args:
       title: what the bar shows.
@@ -112,12 +112,12 @@ def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segmen
 
 
 def _line(hbm: int, x: float) -> list[Html]:
-    """The line of the HBM, and its name on the side where there is room."""
+    """The line of the memory, and its name on the side where there is room."""
     return [
         element("line", class_="hbm", x1=_of(x), x2=_of(x), y1="14", y2="54"),
         element(
             "text",
-            f"HBM {numbers.size(hbm)}",
+            f"memory {numbers.size(hbm)}",
             class_="hbm",
             x=_of(x),
             y="11",

@@ -68,10 +68,12 @@ def summary(reports: Sequence[Report]) -> str:
     """
     names = labels(reports)
     parts = []
-    for verdict in (Verdict.FAILS, Verdict.UNKNOWN, Verdict.FITS):
-        having = [n for n, r in zip(names, reports, strict=True) if r.verdict is verdict]
-        if having:
-            parts.append(f"{verdict.value} on {', '.join(having)}")
+    for verdict in (Verdict.FAILS, Verdict.UNKNOWN, Verdict.CLOSE, Verdict.FITS):
+        having: dict[str, list[str]] = {}
+        for name, report in zip(names, reports, strict=True):
+            if report.verdict is verdict:
+                having.setdefault(report.verdict_in_words, []).append(name)
+        parts += [f"{words} on {', '.join(where)}" for words, where in having.items()]
     return "; ".join(parts)
 
 
@@ -98,6 +100,18 @@ def _depth(report: Report) -> str:
     return reached if reached == asked else f"{reached}, not {asked}"
 
 
+def _available(report: Report) -> str:
+    said = numbers.size(report.hbm)
+    return said if report.memory_share is None else f"{said} ({report.memory_share:.0%})"
+
+
+def _least_time(report: Report) -> str:
+    if report.least_seconds is None or report.peak_flops is None:
+        return ""
+    peak = report.peak_flops / 1e12
+    return f"{1000 * report.least_seconds:,.3g} ms at {peak:,.0f} TFLOP/s"
+
+
 def _used(report: Report) -> str:
     if report.memory is None:
         return ""
@@ -107,6 +121,12 @@ def _used(report: Report) -> str:
 
 def _part(name: str) -> Callable[[Report], str]:
     return lambda r: "" if r.memory is None else numbers.size(getattr(r.memory, name))
+
+
+def _code(report: Report) -> str:
+    """Bytes of the program; empty where the compiler does not count them."""
+    memory = report.memory
+    return numbers.size(memory.code) if memory is not None and memory.code else ""
 
 
 def _new_outputs(report: Report) -> str:
@@ -163,7 +183,7 @@ def _took(report: Report) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
-    (VERDICT, lambda report: report.verdict.value),
+    (VERDICT, lambda report: report.verdict_in_words),
     ("mode", lambda report: report.mode),
     ("devices", _devices),
     ("replicas", lambda report: str(report.replicas)),
@@ -175,18 +195,19 @@ _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("variables", _captured(lambda report: numbers.size(report.variable_bytes))),
     ("input of a replica", _captured(lambda report: numbers.size(report.input_bytes))),
     ("steps in a dispatch", lambda r: str(r.dispatch_steps or "")),
-    ("HBM of a device", lambda report: numbers.size(report.hbm)),
-    ("HBM used", _used),
+    ("memory of a device", _available),
+    ("memory used", _used),
     ("  arguments", _part("arguments")),
     ("  new outputs", _new_outputs),
     ("  temporaries", _part("temporaries")),
-    ("  code", _part("code")),
+    ("  code", _code),
     ("FLOPs of a step *", lambda r: "" if r.flops is None else numbers.flops(r.flops)),
     (
         "bytes accessed *",
         lambda r: "" if r.bytes_accessed is None else numbers.size(round(r.bytes_accessed)),
     ),
     ("arithmetic intensity", _intensity),
+    ("lower bound of a step *", _least_time),
     ("all-reduces asked for", _all_reduces),
     ("other exchanges", _other_exchanges),
     ("exchanges compiled", _compiled_collectives),

@@ -42,5 +42,6 @@ def _of_report(report: Report) -> dict[str, Any]:
         "exit_code": report.verdict.exit_code,
         **said,
         "intensity": report.intensity,
+        "least_seconds": report.least_seconds,
         "cannot_know": limits.cannot_know(report),
     }

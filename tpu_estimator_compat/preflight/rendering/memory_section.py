@@ -59,7 +59,7 @@ def _said(report: Report, segments: Sequence[bars.Segment]) -> str:
     if memory is None:
         alone = f" The two alone are {more}" if over > 0 else ""
         return (
-            "The TPU's compiler gave no figures. The bar shows the variables and one replica's "
+            "The compiler gave no figures. The bar shows the variables and one replica's "
             f"input only: temporaries and code come on top.{alone}"
         )
     used = f"{numbers.size(memory.total)} by the compiler's count"

@@ -13,8 +13,8 @@ from tpu_estimator_compat.preflight.rendering.style import CSS
 from tpu_estimator_compat.preflight.report import Report, Verdict
 from tpu_estimator_compat.program.source_line import Source
 
-_SIGNS = {Verdict.FITS: "\u2713", Verdict.FAILS: "\u2717", Verdict.UNKNOWN: "?"}
-_CLASSES = {Verdict.FITS: "fits", Verdict.FAILS: "fails", Verdict.UNKNOWN: "unknown"}
+_SIGNS = {Verdict.FITS: "\u2713", Verdict.FAILS: "\u2717"}
+_CLASSES = {Verdict.FITS: "fits", Verdict.FAILS: "fails"}
 
 
 def to_html(reports: Sequence[Report]) -> str:
@@ -58,10 +58,14 @@ def _header(reports: Sequence[Report], title: str) -> Html:
         element(
             "li",
             element("strong", label),
-            element("span", f"{_SIGNS[report.verdict]} {report.verdict.value}", class_="verdict"),
+            element(
+                "span",
+                f"{_SIGNS.get(report.verdict, '?')} {report.verdict_in_words}",
+                class_="verdict",
+            ),
             element("br"),
             element("span", _in_short(report), class_="soft"),
-            class_=f"card {_CLASSES[report.verdict]}",
+            class_=f"card {_CLASSES.get(report.verdict, 'unknown')}",
         )
         for label, report in zip(comparison.labels(reports), reports, strict=True)
     ]
@@ -79,9 +83,9 @@ def _in_short(report: Report) -> str:
     if report.memory is not None:
         used = report.memory.total
         share = numbers.share(used, report.hbm)
-        return f"{report.mode}: {numbers.size(used)} of {hbm} HBM, {share}"
+        return f"{report.mode}: {numbers.size(used)} of {hbm}, {share}"
     too_large = any(f.kind is Kind.MEMORY and f.severity is Severity.FAILS for f in report.findings)
-    said = f"more than {hbm} HBM" if too_large else f"memory not known ({hbm} HBM)"
+    said = f"more than {hbm}" if too_large else f"memory not known (of {hbm})"
     return f"{report.mode}: {said}"
 
 

@@ -10,14 +10,17 @@ from tpu_estimator_compat.lowering.findings import Severity
 from tpu_estimator_compat.preflight.rendering import comparison, groups, numbers
 from tpu_estimator_compat.preflight.rendering.columns import columns
 from tpu_estimator_compat.preflight.rendering.sources import place, printable
-from tpu_estimator_compat.preflight.report import Report, Verdict
+from tpu_estimator_compat.preflight.report import TOO_LARGE, WITH_ROOM, Report, Verdict
 
 _NARROWEST, _WIDEST = 40, 120
 _BUFFERS = 10
 _BOLD, _RED, _GREEN, _YELLOW = "1", "31", "32", "33"
 _COLORS = {
     Verdict.FITS.value: _GREEN,
+    WITH_ROOM: _GREEN,
     Verdict.FAILS.value: _RED,
+    TOO_LARGE: _RED,
+    Verdict.CLOSE.value: _YELLOW,
     Verdict.UNKNOWN.value: _YELLOW,
     groups.HEADINGS[Severity.FAILS]: _RED,
     groups.HEADINGS[Severity.MIGHT]: _YELLOW,

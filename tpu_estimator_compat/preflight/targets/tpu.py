@@ -9,6 +9,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from typing import Any, ClassVar
+
+from tpu_estimator_compat.preflight.targets.target import Target
 
 _MIB = 2**20
 
@@ -65,31 +68,33 @@ _ARRANGEMENTS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class TpuTopology:
-    """An arrangement of TPU chips.
+class TpuTopology(Target):
+    """An arrangement of TPU chips, named in libtpu's spelling, such as "v5e:2x2".
 
     Attributes:
-      name: in libtpu's spelling, such as "v5e:2x2".
       generation: such as "v5e".
       shape: chips in each dimension.
-      devices: devices that a program sees; each has a replica.
-      hosts: hosts of the chips.
-      hbm: bytes of one device that a program can use.
       chip_config: the configuration of a chip to ask libtpu for; empty for the default.
     """
 
-    name: str
     generation: str
     shape: tuple[int, ...]
-    devices: int
-    hosts: int
-    hbm: int
     chip_config: str = ""
+
+    kind: ClassVar[str] = "TPU"
+
+    def described(self) -> dict[str, Any]:
+        """See `TpuCompiler.devices`."""
+        return {"topology": self.name, "chip_config": self.chip_config}
 
     @property
     def chips(self) -> int:
         """Number of chips."""
         return math.prod(self.shape)
+
+
+class UnknownGenerationError(ValueError):
+    """A name does not start with a TPU generation."""
 
 
 def parse(name: str) -> TpuTopology:
@@ -99,14 +104,16 @@ def parse(name: str) -> TpuTopology:
       name: generation and chips in each dimension, such as "v5e:2x2" or "v4:2x2x1".
 
     Raises:
-      ValueError: no such generation, an arrangement that it does not have, or a name in another
-        spelling, such as Google Cloud's accelerator types.
+      UnknownGenerationError: no such generation.
+      ValueError: an arrangement that it does not have, or a name in another spelling, such as
+        Google Cloud's accelerator types.
     """
     stripped = name.strip().lower()
     _refuse_accelerator_type(name, stripped)
     generation, _, arrangement = stripped.partition(":")
     if generation not in _GENERATIONS:
-        raise ValueError(f"Unknown TPU generation in topology {name!r}{_instead(generation)}.")
+        words = f"Unknown TPU generation in topology {name!r}{_instead(generation)}."
+        raise UnknownGenerationError(words)
     if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", arrangement):
         raise ValueError(
             f"Topology {name!r} does not say how the chips are arranged. Expected the generation, "

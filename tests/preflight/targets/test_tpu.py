@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tpu_estimator_compat.preflight import topologies
+from tpu_estimator_compat.preflight.targets import tpu
 
 NAMES = [
     "v2:1x1",
@@ -96,7 +96,7 @@ def ask_libtpu(names):
 
 
 def test_libtpu_agrees_about_devices_and_hosts():
-    known = {name: topologies.parse(name) for name in NAMES}
+    known = {name: tpu.parse(name) for name in NAMES}
     asked = {name: [topology.chip_config, 0] for name, topology in known.items()}
     said = ask_libtpu(asked | {name: ["", 0] for name in NOT_DIVISIBLE})
 
@@ -108,7 +108,7 @@ def test_libtpu_agrees_about_devices_and_hosts():
 @pytest.mark.slow  # it compiles for each generation
 def test_libtpu_agrees_about_the_memory():
     names = ["v2:1x1", "v3:1x1", "v4:1x1x1", "v5e:1x1", "v5p:1x1x1", "v6e:1x1", "tpu7x:1x1x1"]
-    known = {name: topologies.parse(name) for name in names}
+    known = {name: tpu.parse(name) for name in names}
     said = ask_libtpu({name: [t.chip_config, t.hbm] for name, t in known.items()})
 
     # One MiB less than `hbm` leaves room for the code; `hbm` itself does not.
@@ -118,17 +118,17 @@ def test_libtpu_agrees_about_the_memory():
 @pytest.mark.parametrize("name", NOT_DIVISIBLE)
 def test_what_cannot_be_made_of_whole_hosts_is_refused(name):
     with pytest.raises(ValueError, match=f"'{name}' cannot be made of whole hosts.*divisible by 2"):
-        topologies.parse(name)
+        tpu.parse(name)
 
 
 def test_a_topology_says_what_there_is():
-    v3 = topologies.parse("v3:4x4")
+    v3 = tpu.parse("v3:4x4")
 
     assert (v3.name, v3.generation, v3.shape, v3.chips) == ("v3:4x4", "v3", (4, 4), 16)
     assert (v3.devices, v3.hosts, v3.chip_config) == (32, 4, "")
     assert f"{v3.hbm / 2**30:.2f}" == "15.48"
-    assert topologies.parse("v4:2x2x1").chip_config == "megacore"
-    assert topologies.parse(" V5E:2x2 ") == topologies.parse("v5e:2x2")
+    assert tpu.parse("v4:2x2x1").chip_config == "megacore"
+    assert tpu.parse(" V5E:2x2 ") == tpu.parse("v5e:2x2")
 
 
 @pytest.mark.parametrize(
@@ -148,21 +148,21 @@ def test_a_topology_says_what_there_is():
 )
 def test_an_accelerator_type_is_refused_with_the_right_spelling(name, right):
     with pytest.raises(ValueError, match=rf"'{name}' is an accelerator type.*Write '{right}'"):
-        topologies.parse(name)
-    topologies.parse(right)
+        tpu.parse(name)
+    tpu.parse(right)
 
 
 def test_the_number_in_a_name_may_count_tensorcores():
     with pytest.raises(ValueError, match="its 8 counts TensorCores, two on a chip"):
-        topologies.parse("v4-8")
+        tpu.parse("v4-8")
     with pytest.raises(ValueError, match="its 8 counts chips"):
-        topologies.parse("v6e-8")
+        tpu.parse("v6e-8")
 
 
 @pytest.mark.parametrize("name", ["v4-512", "v3-7", "v5p-1536"])
 def test_an_accelerator_type_with_several_or_no_arrangements_gets_no_guess(name):
     with pytest.raises(ValueError, match="Write how the chips are arranged, such as v2:2x2"):
-        topologies.parse(name)
+        tpu.parse(name)
 
 
 @pytest.mark.parametrize(
@@ -183,4 +183,4 @@ def test_an_accelerator_type_with_several_or_no_arrangements_gets_no_guess(name)
 )
 def test_a_wrong_name_is_refused(name, message):
     with pytest.raises(ValueError, match=message):
-        topologies.parse(name)
+        tpu.parse(name)
