@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.preflight import compiler
+from tpu_estimator_compat.preflight.targets.tpu_compiler import TpuCompiler
 
 SCRIPT = """
     import numpy as np
@@ -168,11 +168,35 @@ def test_estimators_train_again_afterwards(script):
 
 
 def test_without_the_compiler_the_report_says_how_to_get_it(script, capsys, monkeypatch):
-    monkeypatch.setattr(compiler, "LIBTPU", "99.0")
+    monkeypatch.setitem(TpuCompiler.packages, "libtpu", "99.0")
     assert preflight(script) == 2
     printed = " ".join(capsys.readouterr().out.split())
     assert "pip install 'jax>=0.10.2,<0.13' 'jaxlib>=0.10.2,<0.13' 'libtpu==0.0.51'" in printed
     assert "could not tell" in printed
+
+
+def test_a_gpu_needs_a_compiler_of_its_own(script, capsys):
+    """Which no environment of the tests has: what else there is to say of the step is said."""
+    assert preflight("--topology", "h100:8", script) == 2
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Compiling for a GPU needs jax==0.10.2, jaxlib==0.10.2, jax-cuda12-pjrt" in printed
+    assert "no jax-cuda12-pjrt, no jax-cuda12-plugin, no nvidia-cuda-nvcc-cu12" in printed
+    assert "'nvidia-cuda-nvcc-cu12==12.9.86'`. No GPU is needed." in printed
+    assert "replicas 8" in printed
+    assert "memory of a device 59.33 GiB (75%)" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--topology", "h100:9"], "'h100:9' has no valid number of GPUs"),
+        (["--topology", "rtx:1"], "GPUs are named such as h100:8: t4, v100"),
+        (["--topology", "t4:1", "--memory-share", "75"], "at most 1, got 75.0"),
+    ],
+)
+def test_gpus_that_do_not_exist(script, capsys, arguments, words):
+    assert preflight(*arguments, script) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_a_compiler_that_takes_too_long(script, capsys):

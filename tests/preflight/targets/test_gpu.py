@@ -67,6 +67,17 @@ def test_every_card_has_every_figure():
         assert plain < float(card["peak in TFLOP/s"]) < 40 * plain, name
 
 
+def test_the_guide_has_the_table():
+    page = (ROOT / "migration_guide" / "preflight.md").read_text()
+    shown = [
+        f"| `{name}` | {card['device']} | {int(card['memory in bytes']) / GIB:.1f} GiB | "
+        f"{float(card['bandwidth in GB/s']):,.0f} GB/s | "
+        f"{float(card['peak in TFLOP/s']):,.0f} TFLOP/s |"
+        for name, card in gpu.cards().items()
+    ]
+    assert "\n".join(shown) in page
+
+
 def report_on(used, target):
     """A report on a step of so many bytes."""
     return dataclasses.replace(

@@ -109,7 +109,7 @@ def _least_time(report: Report) -> str:
     if report.least_seconds is None or report.peak_flops is None:
         return ""
     peak = report.peak_flops / 1e12
-    return f"{1000 * report.least_seconds:,.3g} ms at {peak:,.0f} TFLOP/s"
+    return f"{numbers.duration(report.least_seconds)} at {peak:,.0f} TFLOP/s"
 
 
 def _used(report: Report) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SECONDS = (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -26,6 +27,16 @@ def flops(number: float) -> str:
     """
     value, prefix = _scaled(number, 1000, _DECIMAL)
     return f"{value:.2f} {prefix}FLOPs" if prefix else f"{number:,.0f} FLOPs"
+
+
+def duration(seconds: float) -> str:
+    """A short time in the unit that fits, to three digits.
+
+    >>> duration(0.0123), duration(1.5e-9), duration(2)
+    ('12.3 ms', '1.5 ns', '2 s')
+    """
+    unit, factor = next((u for u in _SECONDS if seconds * u[1] >= 1), _SECONDS[-1])
+    return f"{seconds * factor:.3g} {unit}"
 
 
 def difference(number: float) -> str:
