@@ -6,7 +6,11 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import tensorflow as tf
+
+import tpu_estimator_compat as tec
 
 from . import bert
 
@@ -103,3 +107,37 @@ def test_a_layer_of_bert(clients, with_gpu_compiler, tmp_path, replicas):
     assert found["flops"] > 2 * one_hot_product  # with its gradient
     assert bool(found["collectives"]["compiled"]) == (replicas > 1)
     assert (found["collectives"]["all_reduces"] > 25) == (replicas > 1)
+
+
+WIDTH = 1024
+
+
+def products(features, labels, mode, params):
+    """Two products of matrices, and nothing besides that counts."""
+    first = tf.compat.v1.get_variable("first", [WIDTH, WIDTH])
+    second = tf.compat.v1.get_variable("second", [WIDTH, WIDTH])
+    loss = tf.reduce_mean(tf.square((features @ first) @ second))
+    optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+    train_op = tf.compat.v1.tpu.CrossShardOptimizer(optimizer).minimize(
+        loss, tf.compat.v1.train.get_global_step()
+    )
+    return tec.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+@pytest.mark.parametrize("cores", [None, 2, 4])
+def test_flops_are_those_of_one_device(with_gpu_compiler, tmp_path, monkeypatch, cores):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shards = tec.TPUConfig(num_cores_per_replica=cores, iterations_per_loop=1)
+    estimator = tec.TPUEstimator(
+        products,
+        config=tec.RunConfig(model_dir=str(tmp_path / "model"), tpu_config=shards),
+        train_batch_size=512,
+    )
+
+    def input_fn(params):
+        return tf.data.Dataset.from_tensors(np.zeros([params["batch_size"], WIDTH], np.float32))
+
+    [report] = estimator.preflight(input_fn, "h100:4").reports
+    assert report.replicas == 4 // (cores or 1)
+    # Each product has one more for its weights' gradient; the second also one for its input's.
+    assert report.flops == pytest.approx(5 * 2 * 512 * WIDTH**2 / 4, rel=0.05)

@@ -105,7 +105,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"compiler": compiler, "not_expressed": str(error)}
     except RuntimeError as error:
         return {"compiler": compiler, "refused": str(error)}
-    cost = backend.cost(lowered, executable)
+    cost = backend.cost(lowered, executable, dispatch.cores)
     return {"compiler": compiler, "memory": _memory(executable), **cost}
 
 

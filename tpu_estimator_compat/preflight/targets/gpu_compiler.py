@@ -85,11 +85,12 @@ class GpuCompiler(Backend):
     def options(self) -> dict[str, Any]:
         return {"xla_gpu_autotune_level": 0}
 
-    def cost(self, lowered: Any, executable: Any) -> dict[str, float | None]:
+    def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
         """FLOPs before fusion: in the compiled program, those of calls to libraries count nothing.
 
-        Bytes are those of the compiled program, without those calls'. Either is counted with the
-        CPU's client: the plugin counts nothing without a GPU.
+        Before it is divided among devices, the step is that of a whole replica. Bytes are those of
+        the compiled program, without those calls'. Either is counted with the CPU's client: the
+        plugin counts nothing without a GPU.
         """
         import jax
         from jaxlib import _jax
@@ -99,4 +100,4 @@ class GpuCompiler(Backend):
         [compiled] = executable.runtime_executable().hlo_modules()
         before = _jax.hlo_module_cost_analysis(client, given)
         after = _jax.hlo_module_cost_analysis(client, compiled)
-        return {"flops": before.get("flops"), "bytes_accessed": after.get("bytes accessed")}
+        return {"flops": before["flops"] / cores, "bytes_accessed": after.get("bytes accessed")}

@@ -111,5 +111,11 @@ class Backend(abc.ABC):
         """Its options for each compilation."""
 
     @abc.abstractmethod
-    def cost(self, lowered: Any, executable: Any) -> dict[str, float | None]:
-        """The counts "flops" and "bytes_accessed" of one device; None where not known."""
+    def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
+        """The counts "flops" and "bytes_accessed" of one device; None where not known.
+
+        Args:
+          lowered: what was compiled: a `jax.stages.Lowered`.
+          executable: what it became.
+          cores: number of devices that share a replica.
+        """

@@ -60,7 +60,7 @@ class TpuCompiler(Backend):
     def options(self) -> dict[str, Any]:
         return {}
 
-    def cost(self, lowered: Any, executable: Any) -> dict[str, float | None]:
+    def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
         found = executable.cost_analysis()
         return {"flops": found.get("flops"), "bytes_accessed": found.get("bytes accessed")}
 
