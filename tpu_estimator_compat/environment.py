@@ -31,6 +31,9 @@ EXTRAS = {
 }
 """The packages of each extra, as setup.cfg has them."""
 
+ESTIMATOR_PACKAGE = "tensorflow-estimator==2.15.0"
+"""The release whose canned models are used."""
+
 _REQUIRED = {"absl", "keras", "numpy", "tensorboard", "tensorflow", "tf_keras", "tf_slim"}
 
 

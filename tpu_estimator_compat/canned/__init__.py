@@ -1,1 +1,1 @@
-"""Models and heads that TensorFlow brought ready: what `tf.estimator` had besides `Estimator`."""
+"""Canned models and heads of `tf.estimator`: those of the package tensorflow-estimator, on ours."""

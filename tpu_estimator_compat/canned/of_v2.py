@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, inner = _PLACES[name]
-    return getattr(importlib.import_module(f"tpu_estimator_compat.canned.{module}"), inner)
+    return getattr(importlib.import_module(f"{__package__}.wheel.canned.{module}"), inner)
 
 
 def __dir__() -> list[str]:

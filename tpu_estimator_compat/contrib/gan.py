@@ -7,7 +7,7 @@ what is missing is said where a script first takes something from here.
 import sys
 from typing import Any
 
-from tpu_estimator_compat.contrib import package_copy
+from tpu_estimator_compat.legacy import package_copy
 
 _PACKAGE = "tensorflow_gan"
 

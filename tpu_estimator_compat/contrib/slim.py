@@ -9,7 +9,7 @@ and TensorFlow stay as others see them.
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tpu_estimator_compat.contrib import package_copy
+from tpu_estimator_compat.legacy import package_copy
 
 package_copy.load_into(sys.modules[__name__], "tf_slim")
 

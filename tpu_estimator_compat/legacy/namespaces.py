@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.legacy import overlay
 from tpu_estimator_compat.legacy.overlay import Namespace
-from tpu_estimator_compat.program import dimensions
+from tpu_estimator_compat.program import dimensions, exchanging_optimizers
 
 V1 = "tpu_estimator_compat.v1"
 _KERAS_NAMESPACES = ("initializers", "losses", "metrics", "optimizers")
@@ -33,6 +33,7 @@ def become_v1(package: types.ModuleType) -> None:
     path = package.__path__
     package.become("tf", (tf.compat.v1, tf), {"compat": _compat(package)})
     package.__path__ = path
+    exchanging_optimizers.APIS.append(package)
     dimensions.ask_for_values()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
@@ -63,7 +64,9 @@ def v2() -> Namespace:
         **{name: getattr(keras, name) for name in _KERAS_NAMESPACES},
         "python": v1().python,  # TensorFlow's inside, which has no two APIs
     }
-    return Namespace("tensorflow", "tf", (tf,), children, alive_first=True)
+    root = Namespace("tensorflow", "tf", (tf,), children, alive_first=True)
+    exchanging_optimizers.APIS.append(root)
+    return root
 
 
 @functools.cache

@@ -5,7 +5,7 @@ On a TPU the user says where replicas exchange gradients (CrossShardOptimizer). 
 `compute_gradients` divided the loss by the number of replicas and `apply_gradients` summed over
 them; those of Keras summed, and left the loss to the user, or to a Keras 2 model that was compiled
 in a graph. A captured graph knows no strategy, so the same is written into it here, as
-CrossReplicaSum ops.
+CrossReplicaSum ops. Models that ask the strategy for the number of replicas are told it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from keras.src.backend.tensorflow.optimizer import TFOptimizer
 from tensorflow.python.tpu.ops import tpu_ops
 
 _Optimizer = tf.compat.v1.train.Optimizer
+
+APIS: list[Any] = [tf, tf.compat.v1, tf.compat.v2]
+"""What models may call `tf`; others that keep its functions add themselves."""
 
 
 @contextlib.contextmanager
@@ -40,10 +43,33 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
         patches.enter_context(
             _replaced(losses_utils, "scale_loss_for_distribution", lambda loss: loss / replicas)
         )
+        _shown.append(_strategy(replicas))
+        patches.callback(_shown.pop)
+        for api in APIS:
+            patches.enter_context(_replaced(api.distribute, "get_strategy", _get_strategy))
         for kind, method in _methods():
             summing = _summing(getattr(kind, method), replicas)
             patches.enter_context(_replaced(kind, method, summing))
         yield
+
+
+_shown: list[tf.distribute.Strategy] = []
+_real_get_strategy = tf.distribute.get_strategy
+
+
+def _get_strategy() -> tf.distribute.Strategy:
+    """As TensorFlow's, but while a graph is captured; some of `APIS` keep what they find."""
+    return _shown[-1] if _shown else _real_get_strategy()
+
+
+def _strategy(replicas: int) -> tf.distribute.Strategy:
+    """TensorFlow's default strategy, but for the number of replicas that it says."""
+    default = tf.distribute.get_strategy()
+    said = {"num_replicas_in_sync": property(lambda strategy: replicas)}
+    kind = type(type(default).__name__, (type(default),), said)
+    shown = kind.__new__(kind)  # a strategy cannot be copied
+    vars(shown).update(vars(default))
+    return shown
 
 
 def _methods() -> list[tuple[type, str]]:

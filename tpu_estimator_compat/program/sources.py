@@ -22,7 +22,15 @@ from tensorflow.python.framework import error_interpolation
 from tpu_estimator_compat.program import graph_def, graph_ops
 from tpu_estimator_compat.program.source_line import Source
 
-_LIBRARIES = ("tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "tpu_estimator_compat")
+_LIBRARIES = (
+    "tensorflow",
+    "tensorflow_estimator",
+    "keras",
+    "tf_keras",
+    "tf_slim",
+    "numpy",
+    "tpu_estimator_compat",
+)
 """Packages whose lines are no user's; others below site-packages may be legacy code."""
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from support.proofs import evaluate, proves
-from tpu_estimator_compat.canned import heads
-from tpu_estimator_compat.canned.heads import contrib
+from tpu_estimator_compat.v1 import estimator as heads
+from tpu_estimator_compat.canned import contrib_heads as contrib
 
 X = np.array([[1.0], [-2.0]], np.float32)
 LABELS = np.array([[0.0], [1.0]], np.float32)
@@ -20,7 +20,7 @@ def deep(names):
 
 def loss_of(head, labels=LABELS, logits=X):
     if isinstance(head, heads.Head):
-        return float(head.loss(labels, logits))
+        return float(head.loss(labels, logits, {}))
     return evaluate(lambda: head.create_loss({}, "train", logits, labels).training_loss)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from tensorflow.python.feature_column import feature_column
 
-from tpu_estimator_compat.canned import heads
+from tpu_estimator_compat.v1 import estimator as heads
 
 X = np.linspace(-1.0, 1.0, 8, dtype=np.float32)[:, None]
 

@@ -1,6 +1,6 @@
 """Metrics of heads."""
 
-from tpu_estimator_compat.canned import heads
+from tpu_estimator_compat.v1 import estimator as heads
 
 
 def test_no_labels_have_a_baseline_of_zero():

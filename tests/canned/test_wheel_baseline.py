@@ -4,9 +4,9 @@ import pytest
 from support.proofs.canned import baseline as proofs
 from support.proofs.proving import each_proof_of
 
-from tpu_estimator_compat.canned import baseline
+from tpu_estimator_compat.canned.wheel.canned import baseline
 
-from .small_data import COLUMN, X, input_fn
+from .small_data import X, input_fn
 
 test_served_names = each_proof_of(proofs)
 
@@ -16,8 +16,3 @@ def test_a_baseline_learns_the_mean(model, tmp_path):
     estimator = model(str(tmp_path), optimizer="Adagrad")
     estimator.train(lambda: input_fn(X + 3.0), steps=200)
     assert abs(estimator.get_variable_value("baseline/bias")[0] - 3.0) < 0.6
-
-
-def test_weights_of_a_baseline_may_be_a_column(tmp_path):
-    estimator = baseline.BaselineClassifier(str(tmp_path), weight_column=COLUMN)
-    estimator.train(input_fn, steps=1)

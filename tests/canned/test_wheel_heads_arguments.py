@@ -2,8 +2,9 @@
 
 import pytest
 
-from tpu_estimator_compat.canned import heads
-from tpu_estimator_compat.canned.heads import contrib, v1
+from tpu_estimator_compat.v1 import estimator as heads
+from tpu_estimator_compat.canned import contrib_heads as contrib
+from tpu_estimator_compat.canned.wheel.canned import head as v1
 
 
 @pytest.mark.parametrize(
