@@ -3,7 +3,6 @@
 import pytest
 from support.proofs.canned import baseline as proofs
 from support.proofs.proving import each_proof_of
-
 from tpu_estimator_compat.canned.wheel.canned import baseline
 
 from .small_data import X, input_fn

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from support.proofs.canned import dnn as proofs
 from support.proofs.proving import each_proof_of
-
 from tpu_estimator_compat.canned.wheel.canned import dnn
 
 from .small_data import COLUMN, X, input_fn

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from support.proofs.canned import dnn_linear_combined as proofs
 from support.proofs.proving import each_proof_of
-
 from tpu_estimator_compat.canned.wheel.canned import dnn_linear_combined
 
 from .small_data import COLUMN, WORD, input_fn

@@ -10,8 +10,8 @@ from support.proofs.canned import heads as proofs
 from support.proofs.proving import each_proof_of
 
 import tpu_estimator_compat.tpu as tpu
-from tpu_estimator_compat.v1 import estimator as heads
 from tpu_estimator_compat.canned import contrib_heads as contrib
+from tpu_estimator_compat.v1 import estimator as heads
 
 test_served_names = each_proof_of(proofs)
 

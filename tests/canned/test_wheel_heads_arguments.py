@@ -1,10 +1,10 @@
 """Wrong arguments of heads are named."""
 
 import pytest
-
-from tpu_estimator_compat.v1 import estimator as heads
-from tpu_estimator_compat.canned import contrib_heads as contrib
 from tpu_estimator_compat.canned.wheel.canned import head as v1
+
+from tpu_estimator_compat.canned import contrib_heads as contrib
+from tpu_estimator_compat.v1 import estimator as heads
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tpu_estimator_compat.canned.wheel.canned import head as v1
 
 X = np.linspace(-1.0, 1.0, 8, dtype=np.float32)[:, None]

@@ -3,7 +3,6 @@
 import pytest
 from support.proofs.canned import logit_fns as proofs
 from support.proofs.proving import each_proof_of
-
 from tpu_estimator_compat.canned.wheel.canned import dnn
 
 from .small_data import COLUMN

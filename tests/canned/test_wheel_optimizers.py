@@ -3,7 +3,6 @@
 import pytest
 from support.proofs.canned import optimizers as proofs
 from support.proofs.proving import each_proof_of
-
 from tpu_estimator_compat.canned.wheel.canned import optimizers
 
 test_served_names = each_proof_of(proofs)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-
 from tpu_estimator_compat.canned.wheel.canned import linear
+
 from tpu_estimator_compat.estimator import RunConfig
 
 from .small_data import COLUMN, X

@@ -113,7 +113,7 @@ def multi_label_head(
     return _MultiLabelHead(head, loss_reduction)
 
 
-class _MultiLabelHead(v1._Head):  
+class _MultiLabelHead(v1._Head):
     """A head of TensorFlow 2, with metrics and training steps of TensorFlow 1.
 
     Args:
@@ -222,7 +222,7 @@ def multi_head(heads: Sequence[Any], head_weights: Sequence[float] | None = None
     return _MultiHead(merging.MultiHead(heads, head_weights))
 
 
-class _MultiHead(v1._Head):  
+class _MultiHead(v1._Head):
     """Head of several heads of TensorFlow 1.
 
     Args:

@@ -20,7 +20,6 @@ from tpu_estimator_compat.legacy import python_names
 from tpu_estimator_compat.legacy.dialect import Dialect
 from tpu_estimator_compat.legacy.imports import imported
 
-
 Names = Callable[[], Mapping[str, Any]]
 """Makes the names of a module when they are first asked for."""
 

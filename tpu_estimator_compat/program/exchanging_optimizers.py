@@ -66,7 +66,7 @@ def _strategy(replicas: int) -> tf.distribute.Strategy:
     """TensorFlow's default strategy, but for the number of replicas that it says."""
     default = tf.distribute.get_strategy()
     said = {"num_replicas_in_sync": property(lambda strategy: replicas)}
-    kind = type(type(default).__name__, (type(default),), said)
+    kind: Any = type(type(default).__name__, (type(default),), said)
     shown = kind.__new__(kind)  # a strategy cannot be copied
     vars(shown).update(vars(default))
     return shown

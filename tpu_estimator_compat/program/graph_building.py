@@ -11,7 +11,7 @@ from keras.src.backend.common import global_state
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.ops import control_flow_util, resource_variables_toggle
 
-from tpu_estimator_compat.program import branch_names, dimensions, variable_refs
+from tpu_estimator_compat.program import branch_names, branch_reads, dimensions, variable_refs
 from tpu_estimator_compat.program.keras_layers import one_scope_per_call
 
 _FOREIGN = "Attempting to capture an EagerTensor without building a function"
@@ -31,7 +31,15 @@ def capture_semantics() -> Iterator[None]:
     control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
     resource_variables_toggle._DEFAULT_USE_RESOURCE = True
     try:
-        with dimensions.with_values(), variable_refs.with_refs(), _recording(), named:
+        with contextlib.ExitStack() as stack:
+            for context in (
+                dimensions.with_values(),
+                variable_refs.with_refs(),
+                _recording(),
+                named,
+                branch_reads.awaited(),
+            ):
+                stack.enter_context(context)
             yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow

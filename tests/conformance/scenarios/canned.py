@@ -487,6 +487,54 @@ def parsing(model_dir, record):
                 record(error)
 
 
+POINTS = np.array([[0, 0], [1, 0], [10, 10], [11, 10], [0, 1], [9, 11]], np.float32)
+
+
+def kmeans(model_dir, record):
+    estimator = tf2.estimator.experimental.KMeans(
+        2, model_dir, initial_clusters=POINTS[[0, 3]], use_mini_batch=False, config=_config(None)
+    )
+
+    def input_fn():
+        return tf.data.Dataset.from_tensors(POINTS).repeat(3)
+
+    with _without_log():
+        estimator.train(input_fn)
+    record(estimator.cluster_centers())
+    record(estimator.score(input_fn))
+    record(list(estimator.predict_cluster_index(input_fn))[:6])
+    record(list(estimator.transform(input_fn))[:6])
+    record(estimator.get_variable_names())
+
+
+def _recurrent(estimator, record):
+    def input_fn():
+        words = tf.sparse.from_dense(np.arange(1, 13, dtype=np.float32).reshape(4, 3))
+        features = {"words": words}
+        return tf.data.Dataset.from_tensors((features, np.array([0, 1, 1, 0]))).repeat(3)
+
+    with _without_log():
+        estimator.train(input_fn)
+    for name in estimator.get_variable_names():
+        record(name, np.shape(estimator.get_variable_value(name)))
+    record(sorted(estimator.evaluate(input_fn)))
+    record(sorted(next(estimator.predict(input_fn))))
+
+
+def recurrent(model_dir, record):
+    """Names and shapes: the original draws other first values in each run."""
+    columns = [fc.sequence_numeric_column("words")]
+    experimental = tf2.estimator.experimental
+    for cell in ("simple_rnn", "lstm", "gru"):
+        made = experimental.RNNClassifier(
+            columns, units=[3], cell_type=cell, model_dir=f"{model_dir}/{cell}"
+        )
+        _recurrent(made, record)
+    head = tf2.estimator.BinaryClassHead()
+    folder = f"{model_dir}/below_a_head"
+    _recurrent(experimental.RNNEstimator(head, columns, units=[3, 2], model_dir=folder), record)
+
+
 def signatures(model_dir, record):
     """Names, order and defaults of the arguments."""
     import inspect

@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from support.proofs import evaluate, proves
-from tpu_estimator_compat.v1 import estimator as heads
 from tpu_estimator_compat.canned import contrib_heads as contrib
+from tpu_estimator_compat.v1 import estimator as heads
 
 X = np.array([[1.0], [-2.0]], np.float32)
 LABELS = np.array([[0.0], [1.0]], np.float32)
