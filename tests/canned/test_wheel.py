@@ -1,15 +1,10 @@
-"""The modules of tensorflow-estimator: served names, and what happens without them."""
+"""The modules of tensorflow-estimator: another release, or none."""
 
 import subprocess
 import sys
 from importlib import metadata
 
 import pytest
-from support.proofs.canned import kmeans, rnn
-from support.proofs.proving import each_proof_of
-
-test_clusters = each_proof_of(kmeans)
-test_recurrent_models = each_proof_of(rnn)
 
 WITHOUT = """
 from importlib import metadata

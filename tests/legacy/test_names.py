@@ -45,7 +45,7 @@ def test_every_served_row_has_a_proof_and_every_proof_a_row():
 
 
 def test_every_module_of_proofs_is_tested():
-    """By a test file of its name, or by this one."""
+    """By a test file of its name (with or without the module's before it), or by this one."""
     tests = pathlib.Path(__file__).parents[1]
     proofs = tests / "support/proofs"
     for path in proofs.rglob("*.py"):
@@ -55,8 +55,9 @@ def test_every_module_of_proofs_is_tested():
         if name.parts[0] == "names":
             assert name.name in globals(), name
             continue
-        places = [name.with_name(f"test_{name.name}.py"), name / f"test_{name.name}.py"]
-        texts = [(tests / p).read_text() for p in places if (tests / p).exists()]
+        own = (tests / name / f"test_{name.name}.py",) * (tests / name).is_dir()
+        places = [*(tests / name.parent).glob(f"test*_{name.name}.py"), *own]
+        texts = [place.read_text() for place in places if place.exists()]
         assert any(
             f"import {name.name} as proofs\n" in text
             and "\ntest_served_names = each_proof_of(proofs)\n" in text

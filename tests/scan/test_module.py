@@ -35,8 +35,8 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
             [(1, "tf.contrib.slim.nets.inception", "works")],
         ),
         (
-            "import tensorflow.compat.v1 as tf\ntf.estimator.experimental.KMeans(3)",
-            [(2, "tf.estimator.experimental.KMeans", "refused")],
+            "import tensorflow.compat.v1 as tf\ntf.estimator.BoostedTreesClassifier(3)",
+            [(2, "tf.estimator.BoostedTreesClassifier", "refused")],
         ),
         (
             "import tensorflow.compat.v1 as tf\ntf.layers.dense(x, 1)",
