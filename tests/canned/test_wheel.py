@@ -45,7 +45,7 @@ def test_another_release_is_refused(monkeypatch):
     from tpu_estimator_compat.canned import wheel
 
     monkeypatch.setattr(metadata, "version", lambda package: "2.12.0")
-    with pytest.raises(ImportError, match="found 2.12.0"):
+    with pytest.raises(ImportError, match=r"found 2\.12\.0"):
         wheel._check_version()
 
 
