@@ -1,7 +1,5 @@
 """The modules of tensorflow-estimator: another release, or none."""
 
-import subprocess
-import sys
 from importlib import metadata
 
 import pytest
@@ -30,11 +28,9 @@ for ask in (
 """
 
 
-def test_without_the_package_the_error_names_it():
+def test_without_the_package_the_error_names_it(forks):
     """And all that needs no canned model is there."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
-    )
+    done = forks.run("-c", WITHOUT)
     said = "Canned models and heads are those of tensorflow-estimator==2.15.0; found none. "
     install = "Install it: `pip install 'tensorflow-estimator==2.15.0'` brings no other package."
     assert done.stdout.splitlines() == 3 * [said + install]
@@ -49,10 +45,10 @@ def test_another_release_is_refused(monkeypatch):
         wheel._check_version()
 
 
-def test_the_original_is_not_imported():
+def test_the_original_is_not_imported(forks):
     code = (
         "import sys, tpu_estimator_compat.v1 as tf; tf.estimator.DNNClassifier;"
         "print('tensorflow_estimator' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = forks.run("-c", code)
     assert done.stdout.split() == ["False"]
