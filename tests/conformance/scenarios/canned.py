@@ -507,6 +507,28 @@ def kmeans(model_dir, record):
     record(estimator.get_variable_names())
 
 
+def dual_coordinates(model_dir, record):
+    """Its kernel takes the examples of a batch in an order of its own: there is one in each.
+
+    No summaries: that of the duality gap is read while the step changes it.
+    """
+    optimizer = tf2.estimator.experimental.LinearSDCA("id", symmetric_l2_regularization=0.1)
+    columns = [fc.numeric_column("x"), fc.bucketized_column(fc.numeric_column("x"), [2.0, 4.0])]
+
+    def input_fn():
+        features = {"x": np.arange(6, dtype=np.float32), "id": np.arange(6).astype(str)}
+        labels = np.array([[0], [0], [0], [1], [1], [1]])
+        return tf.data.Dataset.from_tensor_slices((features, labels)).batch(1).repeat()
+
+    for number in range(2):  # the second one has dual variables of its own
+        config = _config(f"{model_dir}/{number}").replace(save_summary_steps=None)
+        estimator = tf2.estimator.LinearClassifier(columns, optimizer=optimizer, config=config)
+        estimator.train(input_fn, steps=12)
+        record(estimator.evaluate(input_fn, steps=6))
+        for name in estimator.get_variable_names():
+            record(name, np.shape(estimator.get_variable_value(name)))
+
+
 def _recurrent(estimator, record):
     def input_fn():
         words = tf.sparse.from_dense(np.arange(1, 13, dtype=np.float32).reshape(4, 3))
