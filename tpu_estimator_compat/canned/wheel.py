@@ -3,6 +3,13 @@
 They are loaded under this name, whoever asks first. Estimator, specs, modes and configuration are
 this package's own; nothing of the original's runtime is loaded. `tensorflow_estimator` itself
 cannot be imported: it needs what TensorFlow 2.16 dropped.
+
+These modules of the original have counterparts here that stay:
+
+- early stopping: the loop has to know when each hook reads the global step;
+- input functions over arrays: the original's need queues, and threads that fill them;
+- `model_to_estimator`: the original takes models of Keras 2 only;
+- receivers and exporters: exports must work where the package is missing.
 """
 
 from __future__ import annotations
