@@ -340,13 +340,6 @@ def _is_numbered(node: NodeDef) -> bool:
     return any(attr in node.attr for attr in _NUMBERED)
 
 
-def op_types(graph: tf.Graph) -> set[str]:
-    """Types of all ops of `graph`, those in functions of its library included."""
-    source = _nodes_of(graph)
-    in_functions = {node.op for f in source.library.function for node in f.node_def}
-    return {node.op for node in source.nodes.values()} | in_functions
-
-
 def called_functions(op: tf.Operation) -> list[str]:
     """Names of the functions of the graph's library that `op` calls itself."""
     return [name for name in _function_names([op.node_def]) if name != op.type]
