@@ -7,6 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.estimator import Estimator
+from tpu_estimator_compat.program import branch_reads
 from tpu_estimator_compat.spec import EstimatorSpec
 
 
@@ -56,3 +57,15 @@ def test_an_update_waits_for_it(read, tmp_path):
     estimator = Estimator(model_fn, str(tmp_path))
     estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=3, hooks=[Hook()])
     assert seen == [0.0, 1.0, 2.0]
+
+
+def test_a_function_names_each_operation_once():
+    """TensorFlow itself makes its branches wait, and refuses a second mention."""
+    value = tf.Variable(2.0, use_resource=True)
+
+    @tf.function
+    def read():
+        return tf.cond(value > 0.0, lambda: value + 0.0, lambda: 0.0)
+
+    with branch_reads.awaited():
+        assert read().numpy() == 2.0

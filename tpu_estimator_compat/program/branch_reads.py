@@ -41,6 +41,8 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
     def call() -> Any:
         result = branch()
         graph = tf.compat.v1.get_default_graph()
+        if graph._add_control_dependencies:  # in a tf.function, which does the same for all ops
+            return result
         made = [x for x in tf.nest.flatten(result, expand_composites=True) if tf.is_tensor(x)]
         targets = [tensor.op for tensor in made if tensor.graph is graph]
         graph.control_outputs.extend(
