@@ -69,3 +69,13 @@ def test_a_function_names_each_operation_once():
 
     with branch_reads.awaited():
         assert read().numpy() == 2.0
+
+
+def test_a_graph_made_while_another_is_names_each_read_once():
+    """As an evaluation does that a hook starts where the training's functions are called."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        value = tf.get_variable("value", [], initializer=tf.ones_initializer(), use_resource=True)
+        with branch_reads.awaited(), branch_reads.awaited():
+            read = tf.cond(value > 0.0, lambda: value.read_value() + 1.0, lambda: 0.0)
+        session.run(tf.global_variables_initializer())
+        assert session.run(read) == 2.0
