@@ -18,6 +18,7 @@ PACKAGE = pathlib.Path(_package)
 OF_NO_ROOM = {
     "bad_input",
     "benchmarks",
+    "chips",
     "clients",
     "conformance",
     "docs",

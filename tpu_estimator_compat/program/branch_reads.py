@@ -48,7 +48,8 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
         graph.control_outputs.extend(
             op
             for op in graph_ops.in_creation_order(graph_ops.ancestors(targets, ()))
-            if op.op_def.is_stateful and any(t.dtype == tf.resource for t in op.inputs)
+            if op.op_def.is_stateful
+            and any(t.dtype == tf.resource for t in op.inputs)
             # An evaluation amid a training builds its graph within `awaited` of both.
             and op not in graph.control_outputs
         )

@@ -1,0 +1,286 @@
+"""One command for him who has a GPU or a TPU: runs the JAX runtime on it, and leaves a record.
+
+    python tests/chips/record.py --topology h100:1
+
+It runs the steps of five models as `preflight --save-step` saves them, compares and measures them,
+and their memory with what preflight expected; then the package itself with `runtime="jax"`:
+`doctor`, the digits example, trainings beside the bare loop of the same step, host calls and
+metrics, a checkpoint that another training begins with, and SIGKILL and going on. It takes half an
+hour, and writes `tests/chips/DEVICE.json`. A part that fails is in the record, with its last words,
+and makes the exit status 1. No names of hosts or paths get into the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+TRAIN = str(HERE / "train.py")
+DIGITS = str(REPOSITORY / "migration_guide" / "examples" / "digits.py")
+COMMAND = (sys.executable, "-m", "tpu_estimator_compat")
+ON_JAX = (*COMMAND, "run", "--runtime", "jax", TRAIN)
+PACKAGES = ("jax", "jaxlib", "tensorflow", "keras", "numpy")
+
+SIZES = {
+    "convnet": (256,),
+    "encoder": (64,),
+    "bert_base": (8, 16, 32, 64),
+    "resnet50": (64,),
+}
+SMALL = {"convnet": (8,), "encoder": (8,), "resnet": (2,)}
+"""For CPUs, where the record is tried."""
+
+
+class FailedError(Exception):
+    """A part of the record failed; the text is what it said last."""
+
+
+class Runs:
+    """The parts of the record.
+
+    Args:
+      folder: for what they write.
+      topology: that preflight compiles for; None to compile for none.
+      sizes: batch sizes by model.
+      steps: of a training whose speed is measured.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        topology: str | None,
+        sizes: dict[str, tuple[int, ...]],
+        steps: int,
+    ):
+        self._folder, self._topology, self._sizes, self._steps = folder, topology, sizes, steps
+
+    def parts(self) -> Iterator[tuple[str, Callable[[], Any]]]:
+        """Name and function of each part."""
+        yield "doctor", self.doctor
+        for model, batches in self._sizes.items():
+            for batch in batches:
+                yield f"{model}, batch {batch}", lambda m=model, b=batch: self.step(m, b)
+        yield "bfloat16", self.bfloat16
+        yield "digits", self.digits
+        yield "host calls, dropout, evaluation", self.whole
+        yield "killed and started again", self.killed
+        yield "begun with a checkpoint", self.begun
+
+    def doctor(self) -> Any:
+        """What `doctor` finds."""
+        return json.loads(self._output(*COMMAND, "doctor", "--json"))
+
+    def step(self, model: str, batch: int) -> dict[str, Any]:
+        """The saved step by itself, then a training that makes the same step."""
+        saved = self._folder / f"{model}-{batch}"
+        depth = ["--topology", self._topology] if self._topology else ["--depth", "scan"]
+        words = ["preflight", *depth, "--save-step", str(saved), TRAIN]
+        # 1 and 2: it may not fit, or has no TPU's exchange; what counts here is the folder.
+        self._output(*COMMAND, *words, *_flags(model=model, batch=batch), allowed=(0, 1, 2))
+        self._output(sys.executable, str(saved / "run_step.py"), allowed=(0, 1))
+        alone = json.loads((saved / "result.json").read_text())
+        trained = self.train(model=model, batch=batch, steps=self._steps, loop=self._steps // 5)
+        speed = trained["steps_per_second"]
+        return {
+            "step": alone,
+            "steps_per_second": speed,
+            "of_the_bare_loop": speed / alone["steps_per_second"],
+        }
+
+    def bfloat16(self) -> dict[str, Any]:
+        """Speed with the model in bfloat16, as scripts for TPUs ask for it."""
+        model = list(self._sizes)[-2]
+        flags = {"model": model, "batch": self._sizes[model][-1], "loop": self._steps // 5}
+        plain = self.train(steps=self._steps, **flags)
+        short = self.train(steps=self._steps, bfloat16=True, **flags)
+        return {
+            "model": model,
+            "faster": short["steps_per_second"] / plain["steps_per_second"],
+            "losses": [plain["losses"][-1], short["losses"][-1]],
+        }
+
+    def digits(self) -> dict[str, float]:
+        """The example's accuracy, which is above 0.97 on CPUs."""
+        environment = {"TPU_ESTIMATOR_COMPAT_RUNTIME": "jax"}
+        words = [f"--data_dir={self._folder}/data", f"--model_dir={self._new('digits')}"]
+        output = self._output(sys.executable, DIGITS, *words, environment=environment)
+        [found] = re.findall(r"^Test accuracy: ([\d.]+)$", output, re.MULTILINE)
+        return {"accuracy": _checked(float(found), float(found) >= 0.97)}
+
+    def whole(self) -> dict[str, Any]:
+        """A training with dropout and a host call in each step, and an evaluation."""
+        found = self.train(
+            model="encoder",
+            batch=64,
+            steps=200,
+            rate=1e-3,
+            dropout=0.1,
+            host_call=True,
+            evaluate=True,
+        )
+        told = [int(step) for step, _ in found["told"]]
+        return {
+            "host_calls": _checked(len(told), told == list(range(200))),
+            "evaluated": _checked(found["evaluated"], found["evaluated"]["accuracy"] > 0.9),
+        }
+
+    def killed(self) -> dict[str, Any]:
+        """A training that SIGKILL ends, and that is started again, beside one that runs through."""
+        flags = {"model": "encoder", "batch": 64, "steps": 400, "save_every": 100, "dropout": 0.1}
+        through = self.train(**flags)
+        model_dir = self._new("killed")
+        words = [*ON_JAX, *_flags(**flags, model_dir=model_dir)]
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+            # Once a second checkpoint is being written, the first one is complete.
+            while run.poll() is None and not (model_dir / "model.ckpt-200.index").exists():
+                time.sleep(0.01)
+            run.send_signal(signal.SIGKILL)
+        again = json.loads(self._output(*words).splitlines()[-1])
+        begun = again["losses"][0][0]
+        last, other = through["losses"][-1], again["losses"][-1]
+        return {"went_on_by_step": _checked(begun, begun > 100), "losses": [last, other]}
+
+    def begun(self) -> dict[str, Any]:
+        """A training of other labels that begins with the encoder of a first one's checkpoint."""
+        flags = {"model": "encoder", "batch": 64}
+        first = self._new("first")
+        self.train(**flags, steps=100, rate=1e-3, model_dir=first)
+        plain = self.train(**flags, steps=20, loop=1)
+        warm = self.train(**flags, steps=20, loop=1, init_checkpoint=first)
+        losses = [plain["losses"][-1], warm["losses"][-1]]
+        return {"losses": _checked(losses, warm["losses"][-1] < plain["losses"][-1])}
+
+    def train(self, model_dir: pathlib.Path | None = None, **flags: Any) -> Any:
+        """Trains by `train.py`; returns what its last line says."""
+        words = _flags(model_dir=model_dir or self._new("model"), **flags)
+        return json.loads(self._output(*ON_JAX, *words).splitlines()[-1])
+
+    def _new(self, name: str) -> pathlib.Path:
+        return pathlib.Path(tempfile.mkdtemp(prefix=name, dir=self._folder))
+
+    def _output(
+        self,
+        *words: str,
+        allowed: tuple[int, ...] = (0,),
+        environment: dict[str, str] | None = None,
+    ) -> str:
+        """What a command prints.
+
+        Raises:
+          FailedError: it ended with another status than those allowed.
+        """
+        done = subprocess.run(
+            words, capture_output=True, text=True, env={**os.environ, **(environment or {})}
+        )
+        if done.returncode not in allowed:
+            last = (done.stdout + done.stderr).strip().splitlines()[-5:]
+            raise FailedError(self._without_paths("\n".join(last)))
+        return done.stdout
+
+    def _without_paths(self, text: str) -> str:
+        for path in (self._folder, REPOSITORY, pathlib.Path.home()):
+            text = text.replace(str(path), path.name if path == REPOSITORY else "...")
+        return text
+
+
+def _flags(**values: Any) -> list[str]:
+    """Arguments of `train.py`."""
+    return [
+        f"--{name}" if value is True else f"--{name}={value}"
+        for name, value in values.items()
+        if value is not None
+    ]
+
+
+def _checked(value: Any, right: bool) -> Any:
+    """`value`.
+
+    Raises:
+      FailedError: it is not right.
+    """
+    if not right:
+        raise FailedError(f"found {value}")
+    return value
+
+
+def machine() -> dict[str, Any]:
+    """Device, driver, versions, commit and date."""
+    names = "import jax; print(jax.devices()[0].device_kind, jax.device_count(), sep='|')"
+    found = subprocess.run(
+        [sys.executable, "-c", names], capture_output=True, text=True, check=True
+    )
+    kind, count = found.stdout.split("\n")[-2].split("|")
+    return {
+        "device": kind,
+        "devices": int(count),
+        "driver": _told("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        **{package: metadata.version(package) for package in PACKAGES},
+        "commit": _told("git", "-C", str(REPOSITORY), "rev-parse", "HEAD"),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def _told(*words: str) -> str | None:
+    """The first line that a command prints; None where it is missing."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.splitlines()[0]
+
+
+def record(runs: Runs, only: list[str]) -> dict[str, Any]:
+    """All parts' results by name; those that fail say so."""
+    found: dict[str, Any] = {}
+    for name, part in runs.parts():
+        if only and not any(word in name for word in only):
+            continue
+        begun = time.monotonic()
+        try:
+            found[name] = part()
+        except (FailedError, ValueError, LookupError, OSError) as error:
+            found[name] = {"failed": f"{type(error).__name__}: {error}"}
+        said = "FAILED" if "failed" in found[name] else "ok"
+        print(f"{name}: {said}, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--topology", help="what preflight compiles for, such as h100:1 or v5e:1x1")
+    parser.add_argument("--out", help="file to write; default: tests/chips/DEVICE.json")
+    parser.add_argument("--only", action="append", default=[], help="parts with this in their name")
+    parser.add_argument("--small", action="store_true", help="models for a CPU")
+    given = parser.parse_args()
+    about = machine()
+    sizes, steps = (SMALL, 10) if given.small else (SIZES, 500)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = record(Runs(pathlib.Path(folder), given.topology, sizes, steps), given.only)
+    name = re.sub(r"\W+", "_", about["device"].lower()).strip("_")
+    out = pathlib.Path(given.out or HERE / f"{name}.json")
+    out.write_text(json.dumps({"machine": about, "parts": parts}, indent=1) + "\n")
+    print(f"The record is in {out}. Please send it in: a pull request, or an issue.")
+    return int(any("failed" in part for part in parts.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
