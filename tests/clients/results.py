@@ -1,7 +1,7 @@
-"""What the clients' scripts and tests gave: `results.csv`, and the README's table made from it.
+"""What the clients' scripts and tests gave: `results.csv`, and the guide's table made from it.
 
 A test that runs a client says what it found with `record`, which compares it with the row of
-`results.csv`. To write the rows anew, and the README with them:
+`results.csv`. To write the rows anew, and the page with them:
 
     TPU_ESTIMATOR_COMPAT_UPDATE_RESULTS=1 python -m pytest tests/clients
 """
@@ -16,7 +16,7 @@ import pathlib
 HERE = pathlib.Path(__file__).parent
 ROWS = HERE / "results.csv"
 EXPECTED = HERE / "expected_failures.csv"
-README = HERE.parents[1] / "README.md"
+PAGE = HERE.parents[1] / "migration_guide" / "field.md"
 UPDATE = "TPU_ESTIMATOR_COMPAT_UPDATE_RESULTS"
 BEGIN, END = "<!-- clients: begin -->\n", "<!-- clients: end -->\n"
 
@@ -53,7 +53,7 @@ def expected_failures(module: str) -> dict[str, str]:
 
 
 def table() -> str:
-    """The README's table: a line for each package."""
+    """The page's table: a line for each package."""
     lines = ["| package | what runs | passes |", "|---|---|---|"]
     packages: dict[str, list[tuple[str, int, int]]] = {}
     for (package, what), (passed, run) in read().items():
@@ -79,7 +79,7 @@ def _write(package: str, what: str, passed: str, run: str) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["package", "what", "passed", "run"])
             writer.writerows([*key, *value] for key, value in sorted(rows.items()))
-        text = README.read_text()
+        text = PAGE.read_text()
         before, _, rest = text.partition(BEGIN)
         _, _, after = rest.partition(END)
-        README.write_text(f"{before}{BEGIN}{table()}{END}{after}")
+        PAGE.write_text(f"{before}{BEGIN}{table()}{END}{after}")

@@ -77,4 +77,4 @@ def test_expected_failures_have_reasons():
 
 
 def test_readme_has_the_table():
-    assert results.BEGIN + results.table() + results.END in results.README.read_text()
+    assert results.BEGIN + results.table() + results.END in results.PAGE.read_text()

@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 README = ROOT / "README.md"
 GUIDE = ROOT / "migration_guide"
-PAGES = [README, *sorted(GUIDE.glob("*.md"))]
+GUIDE_PAGES = sorted(GUIDE.glob("*.md"))
+PAGES = [README, *GUIDE_PAGES]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 WALKED = {"bert.md", "compare.md", "migrate.md", "preflight.md", "run.md"}
@@ -43,7 +44,7 @@ events = [e for f in glob.glob(f"{MODEL_DIR}/*tfevents*") for e in tf.train.summ
 steps = {e.step for e in events for v in e.summary.value if v.tag == "learning_rate"}
 assert len(steps) == 20, steps
 """,
-    "README.md": """
+    "code.md": """
 assert results["accuracy"] > 0.9, results
 assert results["global_step"] == 400, results
 assert len(classes) == 300
@@ -155,7 +156,7 @@ def script(page: pathlib.Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    [p for p in PAGES if blocks(p, "python") and p.name not in WALKED],
+    [p for p in GUIDE_PAGES if blocks(p, "python") and p.name not in WALKED],
     ids=lambda p: p.name,
 )
 def test_code_runs(page, tmp_path):
@@ -199,7 +200,7 @@ def test_pages_that_are_walked():
 
 def test_pages_with_code():
     """The parser finds the code; a page without any needs no effects."""
-    with_code = {page.name for page in PAGES if blocks(page, "python")}
+    with_code = {page.name for page in GUIDE_PAGES if blocks(page, "python")}
     assert with_code - WALKED == set(EFFECTS)
 
 
@@ -288,9 +289,9 @@ def test_links_lead_somewhere(page):
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
-def test_readme_opens_with_the_theory():
+def test_the_design_opens_with_the_theory():
     """The same sentence as in the package's docstring."""
-    paragraph = README.read_text().split("\n\n")[1]
+    paragraph = (GUIDE / "design.md").read_text().split("\n\n")[1].split(". ", 1)[1]
     [theory] = re.findall(r"in one sentence: (.*?)\n\n", tpu_estimator_compat.__doc__, re.DOTALL)
     plain = re.sub(r"[`*]", "", paragraph)
     assert plain.split() == re.sub(r"[`*]", "", theory[0].upper() + theory[1:]).split()
