@@ -24,6 +24,7 @@ class Configuration:
       remote: whether they are other processes.
       cores_per_replica: cores that share a replica; None for one.
       scenarios: what it runs.
+      full: whether only the full run has it: others have its parts.
     """
 
     mesh: tuple[int, int, int, int]
@@ -31,6 +32,7 @@ class Configuration:
     remote: bool = False
     cores_per_replica: int | None = None
     scenarios: tuple[str, ...] = SHORT
+    full: bool = False
 
     @property
     def cores(self) -> int:
@@ -47,18 +49,22 @@ class Configuration:
 CONFIGURATIONS = {
     # Chips of two cores, as v2 and v3 have them.
     "four cores": Configuration((1, 2, 1, 2), scenarios=tuple(SCENARIOS)),
-    "eight cores": Configuration((2, 2, 1, 2)),
+    "eight cores": Configuration((2, 2, 1, 2), full=True),
     # Chips of one core, as TensorFlow sees v4, v5e and v6e.
     "one core": Configuration((1, 1, 1, 1), scenarios=(*SHORT, "branches_and_loops")),
-    "four chips of one core": Configuration((2, 2, 1, 1), scenarios=("plain", "keras_model")),
+    "four chips of one core": Configuration(
+        (2, 2, 1, 1), scenarios=("plain", "keras_model"), full=True
+    ),
     "two cores a replica": Configuration(
         (2, 2, 1, 2),
         cores_per_replica=2,
         scenarios=("plain", "host_call", "keras_model", "split_input"),
     ),
-    "eight cores a replica": Configuration((2, 2, 1, 2), cores_per_replica=8, scenarios=("plain",)),
+    "eight cores a replica": Configuration(
+        (2, 2, 1, 2), cores_per_replica=8, scenarios=("plain",), full=True
+    ),
     "two chips a replica": Configuration(
-        (2, 2, 1, 1), cores_per_replica=2, scenarios=("plain", "keras_model")
+        (2, 2, 1, 1), cores_per_replica=2, scenarios=("plain", "keras_model"), full=True
     ),
     "two hosts": Configuration(
         (1, 2, 1, 2),
@@ -75,10 +81,10 @@ CONFIGURATIONS = {
         ),
     ),
     "two hosts elsewhere": Configuration(
-        (1, 2, 1, 2), hosts=2, remote=True, scenarios=("plain", "host_call")
+        (1, 2, 1, 2), hosts=2, remote=True, scenarios=("plain", "host_call"), full=True
     ),
     "replicas over two hosts each": Configuration(
-        (1, 4, 1, 1), hosts=4, cores_per_replica=2, scenarios=("only_training",)
+        (1, 4, 1, 1), hosts=4, cores_per_replica=2, scenarios=("only_training",), full=True
     ),
     "a replica over two hosts": Configuration(
         (1, 2, 1, 2), hosts=2, cores_per_replica=4, scenarios=("plain",)
@@ -86,14 +92,9 @@ CONFIGURATIONS = {
 }
 
 _ON_FEWER = tuple(name for name in SCENARIOS if name not in ON_FOUR)
-ON_JAX_IN_FULL = {
-    "one device": Configuration((1, 1, 1, 1), scenarios=_ON_FEWER),
-    "two devices": Configuration((1, 1, 1, 2), scenarios=_ON_FEWER),
-}
-"""What fewer of JAX's devices run besides, in the full run."""
-
 ON_JAX = {
-    **ON_JAX_IN_FULL,
+    "one device": Configuration((1, 1, 1, 1), scenarios=_ON_FEWER, full=True),
+    "two devices": Configuration((1, 1, 1, 2), scenarios=_ON_FEWER, full=True),
     # The last of all scenarios is the last of a process.
     **{
         name: CONFIGURATIONS[name]

@@ -12,7 +12,8 @@ from support.sides import running
 
 from tpu_estimator_compat.environment import has_xla_for_cpu
 
-from .configurations import CONFIGURATIONS, ON_JAX, ON_JAX_IN_FULL
+from .configurations import CONFIGURATIONS, ON_JAX
+from .model import SCENARIOS
 
 Run = Callable[[str], pathlib.Path]
 
@@ -21,6 +22,12 @@ Run = Callable[[str], pathlib.Path]
 def asked(request: pytest.FixtureRequest) -> set[str]:
     """The scenarios that the selected tests are about."""
     return set(running.asked_for(request.session, "tpu_sim", "scenario"))
+
+
+@pytest.fixture(scope="session")
+def names(request: pytest.FixtureRequest) -> set[str]:
+    """The configurations that the selected tests are about."""
+    return set(running.asked_for(request.session, "tpu_sim", "name"))
 
 
 @pytest.fixture(scope="session")
@@ -51,22 +58,26 @@ def cores(asked: set[str], run_once: Callable[..., pathlib.Path]) -> Run:
 
 
 @pytest.fixture(scope="session")
-def cpus(asked: set[str], run_once: Callable[..., pathlib.Path]) -> Callable[[int], pathlib.Path]:
+def cpus(
+    asked: set[str], names: set[str], run_once: Callable[..., pathlib.Path]
+) -> Callable[[int], pathlib.Path]:
     """`cpus(replicas)`: of logical CPUs, all that configurations with so many replicas run."""
+    all_of = {**CONFIGURATIONS, **ON_JAX}
 
     def of(replicas: int) -> pathlib.Path:
-        all_of = [*CONFIGURATIONS.values(), *ON_JAX_IN_FULL.values()]
-        same = [c.scenarios for c in all_of if c.replicas == replicas]
-        names = [
-            each for each in dict.fromkeys(s for every in same for s in every) if each in asked
-        ]
-        return run_once(f"cpus-{replicas}", {"replicas": replicas}, names)
+        same = [all_of[name].scenarios for name in names if all_of[name].replicas == replicas]
+        found = dict.fromkeys(s for every in same for s in every)
+        wanted = [each for each in SCENARIOS if each in found and each in asked]
+        return run_once(f"cpus-{replicas}", {"replicas": replicas}, wanted)
 
     return of
 
 
 @pytest.fixture(scope="session")
-def jax_devices(asked: set[str], run_once: Callable[..., pathlib.Path]) -> pathlib.Path:
+def jax_devices(
+    asked: set[str], names: set[str], run_once: Callable[..., pathlib.Path]
+) -> pathlib.Path:
     """Of JAX's devices, all that they run."""
-    names = [f"{name}.{s}" for name, each in ON_JAX.items() for s in each.scenarios if s in asked]
-    return run_once("jax-devices", {"jax": True}, names)
+    each = {name: ON_JAX[name].scenarios for name in ON_JAX if name in names}
+    wanted = [f"{name}.{s}" for name, of in each.items() for s in of if s in asked]
+    return run_once("jax-devices", {"jax": True}, wanted)

@@ -13,7 +13,7 @@ from support.sides.comparing import Tolerance, Tolerances, assert_none, differen
 
 from tpu_estimator_compat.environment import has_xla_for_cpu
 
-from .configurations import CONFIGURATIONS, ON_JAX, ON_JAX_IN_FULL
+from .configurations import CONFIGURATIONS, ON_JAX, Configuration
 from .model import MOVES_TO_HOST
 
 pytestmark = pytest.mark.slow
@@ -29,12 +29,14 @@ JAX_TOLERANCES = within(1e-5)  # XLA fuses what TensorFlow computes op by op
 # the bias, XLA neither. (With Eigen's kernels, which some processors get, 1.6 * 2**-8 were seen.)
 BFLOAT16_TOLERANCES = within(2 * 2**-8)
 
-CASES = [(name, scenario) for name, each in CONFIGURATIONS.items() for scenario in each.scenarios]
-JAX_CASES = [
-    pytest.param(name, scenario, marks=[pytest.mark.full] if name in ON_JAX_IN_FULL else [])
-    for name, each in ON_JAX.items()
-    for scenario in each.scenarios
-]
+
+def cases(configurations: dict[str, Configuration]) -> list[Any]:
+    return [
+        pytest.param(name, scenario, marks=[pytest.mark.full] if each.full else [])
+        for name, each in configurations.items()
+        for scenario in each.scenarios
+    ]
+
 
 COMPARED = ("calls", "files", "events", "checkpoints")
 
@@ -44,7 +46,7 @@ def seen(found: dict[str, Any], scenario: str) -> dict[str, Any]:
     return {kind: found[kind] for kind in COMPARED if kind == "calls" or scenario not in REFUSED}
 
 
-@pytest.mark.parametrize(("name", "scenario"), CASES)
+@pytest.mark.parametrize(("name", "scenario"), cases(CONFIGURATIONS))
 def test_cores_do_what_cpus_do(cores, cpus, name, scenario):
     configuration = CONFIGURATIONS[name]
     on_cores = running.completed(cores(name), scenario)
@@ -67,7 +69,7 @@ MAY_BE_ON_HOST = {
 }
 
 
-@pytest.mark.parametrize(("name", "scenario"), JAX_CASES)
+@pytest.mark.parametrize(("name", "scenario"), cases(ON_JAX))
 def test_devices_of_jax_do_what_cpus_do(jax_devices, cpus, name, scenario):
     on_jax = running.completed(jax_devices, f"{name}.{scenario}")
     on_cpus = running.completed(cpus(ON_JAX[name].replicas), scenario)

@@ -9,9 +9,10 @@ from tpu_estimator_compat.commands import (
     doctor,
     map_weights,
     migrate,
+    names,
     preflight,
     run,
     scan,
 )
 
-COMMANDS = (run, scan, migrate, map_weights, preflight, compare, doctor)
+COMMANDS = (run, scan, migrate, names, map_weights, preflight, compare, doctor)
