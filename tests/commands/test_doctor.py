@@ -89,7 +89,13 @@ def test_the_guide_names_all_options_and_checks(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jax", [True, False], ids=["jax", "without jax"])
+@pytest.mark.parametrize(
+    "jax",
+    [
+        pytest.param(True, id="jax"),
+        pytest.param(False, id="without jax", marks=pytest.mark.full),
+    ],
+)
 def test_this_machine(tmp_path, jax):
     """All checks, as a user makes them."""
     hidden = tmp_path / "hidden"

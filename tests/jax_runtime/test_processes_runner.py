@@ -102,7 +102,10 @@ def test_sigterm_saves_and_stops_all(tmp_path):
     assert f"Training stops here because machine {signalled} of 2 stopped." in log
 
 
-@pytest.mark.parametrize(("kill", "lost"), [(signal.SIGKILL, 1), (signal.SIGSTOP, 0)])
+@pytest.mark.parametrize(
+    ("kill", "lost"),
+    [(signal.SIGKILL, 1), pytest.param(signal.SIGSTOP, 0, marks=pytest.mark.full)],
+)
 def test_a_lost_process_ends_the_other(kill, lost, tmp_path):
     """Its process ended, or it gives no sign of life."""
     with Cluster(tmp_path, 2) as cluster:

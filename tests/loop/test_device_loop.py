@@ -73,7 +73,10 @@ def train(tmp_path, strategy, loop, **limits):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("asked", "seconds"), [("1s", 1.0), ("2s", 2.0)])
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [("1s", 1.0), pytest.param("2s", 2.0, marks=pytest.mark.full)],
+)
 def test_loops_take_the_time_that_was_asked_for(tmp_path, strategy, traces, asked, seconds):
     hook = train(tmp_path, strategy, asked, steps=int(7 * seconds / 0.01))
     settled = hook.seconds[3:-1]  # the last loop has what steps are left

@@ -17,7 +17,10 @@ pytestmark = pytest.mark.slow
 TOPOLOGIES = ["v3:2x2", "v4:2x2x1", "v5e:2x2", "v5p:2x2x1", "v6e:2x2"]
 MODES = ["train", "eval", "infer"]
 STEPS = [
-    (family, mode, TOPOLOGIES[i % len(TOPOLOGIES)])
+    pytest.param(
+        *(family, mode, TOPOLOGIES[i % len(TOPOLOGIES)]),
+        marks=[pytest.mark.full] if mode == "infer" and i % 2 else [],
+    )
     for i, (family, mode) in enumerate(itertools.product(families.NAMES, MODES))
 ]
 

@@ -96,7 +96,7 @@ def test_a_convnet_and_its_largest_buffers(with_gpu_compiler, tmp_path):
         assert all(buffer["op"] for buffer in report["buffers"])
 
 
-@pytest.mark.parametrize("replicas", [1, 4])
+@pytest.mark.parametrize("replicas", [1, pytest.param(4, marks=pytest.mark.full)])
 def test_a_layer_of_bert(clients, with_gpu_compiler, tmp_path, replicas):
     sizes = bert.OF_ONE_SMALL_LAYER
     found = bert.report(clients, tmp_path, f"h100:{replicas}", replicas, True, sizes)

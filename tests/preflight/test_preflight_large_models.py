@@ -8,7 +8,8 @@ import pytest
 
 from . import bert
 
-pytestmark = [pytest.mark.slow, pytest.mark.minutes]
+# A layer of BERT that is compiled for GPUs, and an encoder for TPUs, are in every run.
+pytestmark = [pytest.mark.full, pytest.mark.minutes]
 
 GIB = 2**30
 
@@ -17,7 +18,7 @@ GIB = 2**30
     ("sizes", "parameters", "of_layer", "besides"),
     [
         pytest.param(
-            bert.OF_ONE_SMALL_LAYER, bert.PARAMETERS_OF_ONE_SMALL_LAYER, 198_272, 0.1, id="small"
+            *(bert.OF_ONE_SMALL_LAYER, bert.PARAMETERS_OF_ONE_SMALL_LAYER, 198_272, 0.1), id="small"
         ),
         pytest.param(
             bert.OF_ONE_LAYER,
@@ -25,7 +26,6 @@ GIB = 2**30
             7_087_872,
             0.05,
             id="base",
-            marks=pytest.mark.full,
         ),
     ],
 )
@@ -51,7 +51,6 @@ def test_bert(clients, tmp_path, sizes, parameters, of_layer, besides):
     assert layers == [4 * of_layer] * count
 
 
-@pytest.mark.full
 def test_bert_on_four_replicas(clients, tmp_path):
     """Its optimizer exchanges gradients, and its embeddings are products with one-hot vectors.
 

@@ -44,7 +44,10 @@ def alone(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize(("count", "v1_behavior"), [(2, False), (2, True), (4, False)])
+@pytest.mark.parametrize(
+    ("count", "v1_behavior"),
+    [(2, False), (2, True), pytest.param(4, False, marks=pytest.mark.full)],
+)
 def test_training_equals_one_process(count, v1_behavior, tmp_path, alone):
     model = str(tmp_path / "model")
     machines = run(tmp_path, count, "train", model_dir=model, v1_behavior=v1_behavior)
@@ -102,7 +105,10 @@ def test_the_end_of_everyones_data_ends_training(tmp_path):
         assert found["saved"].endswith("model.ckpt-7")
 
 
-@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGSTOP])
+# A silent one is noticed after half a minute.
+@pytest.mark.parametrize(
+    "kill", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.full)]
+)
 def test_a_lost_worker(kill, tmp_path):
     """Its process ended, or it gives no sign of life."""
     model = tmp_path / "model"
@@ -125,7 +131,7 @@ def test_a_lost_worker(kill, tmp_path):
         assert min(map(int, found["losses"])) > step
 
 
-@pytest.mark.parametrize("signalled", [[0], [1], [0, 1]])
+@pytest.mark.parametrize("signalled", [[0], pytest.param([1], marks=pytest.mark.full), [0, 1]])
 def test_sigterm_saves_and_stops_all(signalled, tmp_path):
     model = tmp_path / "model"
     with Cluster(tmp_path, 2) as cluster:

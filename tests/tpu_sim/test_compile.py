@@ -16,7 +16,15 @@ NAME = "four cores"
 TOPOLOGY = targets.parse("v5e:2x2")
 
 
-@pytest.mark.parametrize("scenario", CONFIGURATIONS[NAME].scenarios)
+OFTEN = ("plain", "split_input", "branches_and_loops", "bfloat16", "keras_model", "subgroups")
+SCENARIOS = [
+    pytest.param(name, marks=[] if name in OFTEN else [pytest.mark.full])
+    for name in CONFIGURATIONS[NAME].scenarios
+]
+"""The others compile in the full run; the families of `tests/preflight` do in every run."""
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_programs_of_a_scenario_compile_for_a_tpu(cores, scenario):
     directory = cores(NAME)
     clusters = running.answer(directory, scenario)["result"]
