@@ -24,7 +24,8 @@ def observed(
     """Of all scenarios that the selected tests are about; these run once in a session."""
     asked = set(running.asked_for(request.session, "conformance", "name"))
     for row in running.asked_for(request.session, "conformance", "row"):
-        asked.update(differences.scenarios_of(row))
+        of_row = differences.scenarios_of(row)
+        asked.update([] if asked.intersection(of_row) else of_row)
     names = sorted(asked)
     on_replicas = [name for name in names if setting.has_replicas(name)]
     ours = [name for name in names if name not in on_replicas]
