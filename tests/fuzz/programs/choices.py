@@ -265,7 +265,7 @@ def _of_seeds(made: Choices) -> Choices:
     """Ops that have no seed draw by that of the graph.
 
     Those of layers, and with v2 behaviour, by Python's generator: see "reaches Keras initializers"
-    in index.md.
+    in differences.md.
     """
     found = {}
     if made["v2"] == "on" and made["model"] not in ("linear", "map_fn"):
