@@ -1,4 +1,4 @@
-"""Many predictions in one call: the same values on whichever executor, and the end of the data."""
+"""Many predictions: the same values on each executor, in a loop or not; the end of the data."""
 
 import numpy as np
 import pytest
@@ -23,41 +23,73 @@ def step(batch):
     return [batch * 2.0, tf.argmax(batch, axis=-1)]
 
 
-def loop(executor):
-    tuner = CollectTuner(Tuning(slow_step=1e9), executor == SINGLE_THREADED, 1)
+def tuner_of(executor, loops):
+    tuner = CollectTuner(Tuning(slow_step=1e9), may_choose=False)
+    tuner.executor, tuner.loops = executor, loops
+    return tuner
+
+
+def collect_loop(tuner):
     return CollectLoop(step, [(tf.float32, 2), (tf.int64, 1)], tuner)
 
 
-@pytest.mark.parametrize("executor", [DEFAULT, SINGLE_THREADED])
-@pytest.mark.parametrize("most", [1, 2, 4, 9])
-def test_outputs_of_each_element(executor, most):
-    dataset, parts = batches()
-    iterator, collect, found = iter(dataset), loop(executor), []
+def collected(collect, iterator, most):
+    found = []
     while True:
         values = collect(iterator, most)
         found += values
         if len(values) < most:
-            break
+            return found
+
+
+def check(found, parts):
     assert len(found) == len(parts)
     for (doubled, largest), part in zip(found, parts, strict=True):
         np.testing.assert_array_equal(doubled, part * 2)
         np.testing.assert_array_equal(largest, part.argmax(-1))
 
 
+@pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("executor", [DEFAULT, SINGLE_THREADED])
-def test_no_data(executor):
-    assert loop(executor)(iter(batches(())[0]), 4) == []
+@pytest.mark.parametrize("most", [1, 2, 4, 9])
+def test_outputs_of_each_element(executor, loops, most):
+    dataset, parts = batches()
+    collect = collect_loop(tuner_of(executor, loops))
+    check(collected(collect, iter(dataset), most), parts)
 
 
-def test_slow_steps_change_their_executor_and_nothing_else():
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("executor", [DEFAULT, SINGLE_THREADED])
+def test_no_data(executor, loops):
+    assert collect_loop(tuner_of(executor, loops))(iter(batches(())[0]), 4) == []
+
+
+@pytest.mark.parametrize("most", [1, 3, 40])
+def test_a_change_of_executor_or_a_loop_changes_nothing_else(most):
+    """Small steps go to one thread after a few, and into a loop after some more."""
+    dataset, parts = batches(SIZES * 5)
+    tuning = Tuning(slow_step=1e9, first_runs=2, single_batches=7)
+    tuner = CollectTuner(tuning, may_choose=True)
+    check(collected(collect_loop(tuner), iter(dataset), most), parts)
+    assert (tuner.executor, tuner.loops) == (SINGLE_THREADED, True)
+
+
+def test_slow_steps_stay_where_they_are():
     dataset, parts = batches()
     times = iter(range(100))  # a second for each call
-    tuner = CollectTuner(Tuning(clock=lambda: next(times)), True, 1)
-    collect, iterator = CollectLoop(step, [(tf.float32, 2), (tf.int64, 1)], tuner), iter(dataset)
-    found, executors = [], []
-    for _ in parts:
-        executors.append(tuner.executor)
-        found += collect(iterator, 1)
-    assert executors == [SINGLE_THREADED, SINGLE_THREADED, DEFAULT, DEFAULT]
-    for (doubled, _), part in zip(found, parts, strict=True):
-        np.testing.assert_array_equal(doubled, part * 2)
+    tuning = Tuning(clock=lambda: next(times), first_runs=1, single_batches=1)
+    tuner = CollectTuner(tuning, may_choose=True)
+    check(collected(collect_loop(tuner), iter(dataset), 1), parts)
+    assert (tuner.executor, tuner.loops) == (DEFAULT, False)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_an_error_of_a_step_is_raised(loops):
+    """An error that is not the end of the data does not look like the end."""
+
+    def failing(batch):
+        return [tf.debugging.check_numerics(batch / 0.0, "no number")]
+
+    collect = CollectLoop(failing, [(tf.float32, 2)], tuner_of(DEFAULT, loops))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no number"):
+        collect(iter(batches()[0]), 4)

@@ -357,22 +357,38 @@ class TestPredictions:
             tuner.record(seconds)
         assert batches == [1, 2, 2, 4, 5]
 
-    @pytest.mark.parametrize(("may_choose", "ops"), [(False, 1), (True, 301)])
-    def test_steps_for_one_executor_or_of_many_ops_stay_on_the_default(self, may_choose, ops):
-        assert CollectTuner(Tuning(few_ops=300), may_choose, ops).executor == DEFAULT
+    NUMBERS = {"first_runs": 2, "single_batches": 4, "slow_step": 2e-3}
 
-    def test_small_steps_stay_on_one_thread_while_they_are_quick(self):
-        tuner = CollectTuner(Tuning(few_ops=300, slow_step=2e-3), True, 300)
-        executors = []
-        # The first compiles; one may meet the end of the data alone.
-        for batches, seconds in (
-            (1, 9.0),
-            (2, 3e-3),
-            (32, 0.06),
-            (0, 1e-3),
-            (32, 0.07),
-            (32, 1e-3),
-        ):
-            executors.append(tuner.executor)
+    @staticmethod
+    def told(tuner, calls):
+        """Executor and whether there is a loop, before each call."""
+        found = []
+        for batches, seconds in calls:
+            found.append((tuner.executor, tuner.loops))
             tuner.record(batches, seconds)
-        assert executors == [SINGLE_THREADED] * 5 + [DEFAULT]
+        return [*found, (tuner.executor, tuner.loops)]
+
+    def test_quick_batches_go_to_one_thread_and_then_into_a_loop(self):
+        # The first call of each kind traces.
+        calls = [(1, 9.0), (1, 1e-3), (1, 1e-3), (1, 9.0), (1, 1e-3), (1, 1e-3), (8, 9.0)]
+        tuner = CollectTuner(Tuning(**self.NUMBERS), may_choose=True)
+        assert self.told(tuner, calls) == [
+            *[(DEFAULT, False)] * 3,
+            *[(SINGLE_THREADED, False)] * 3,
+            *[(SINGLE_THREADED, True)] * 2,
+        ]
+
+    def test_a_loop_whose_batches_become_slow_goes_back_to_the_default(self):
+        tuner = CollectTuner(Tuning(**self.NUMBERS), may_choose=True)
+        tuner.executor, tuner.loops = SINGLE_THREADED, True
+        calls = [(1, 9.0), (32, 0.06), (0, 1e-3), (32, 0.07)]  # one meets the end of the data alone
+        expected = [*[(SINGLE_THREADED, True)] * 4, (DEFAULT, True)]
+        assert self.told(tuner, calls) == expected
+
+    def test_slow_batches_stay_on_the_default_without_a_loop(self):
+        tuner = CollectTuner(Tuning(**self.NUMBERS), may_choose=True)
+        assert set(self.told(tuner, [(1, 9.0), *[(1, 3e-3)] * 9])) == {(DEFAULT, False)}
+
+    def test_steps_for_one_executor_stay_on_the_default(self):
+        tuner = CollectTuner(Tuning(**self.NUMBERS), may_choose=False)
+        assert self.told(tuner, [(1, 9.0), *[(1, 1e-3)] * 4])[-1] == (DEFAULT, True)

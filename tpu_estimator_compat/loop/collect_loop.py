@@ -1,4 +1,4 @@
-"""The loop of predictions: many input elements in one call, and all outputs of each."""
+"""Predictions of several input elements: all outputs of each, in a call each or in one loop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from tpu_estimator_compat.runtime.tuning import SINGLE_THREADED, CollectTuner
 
 
 class CollectLoop:
-    """Runs a step on several input elements in one call and keeps all its outputs.
+    """Runs a step on several input elements and keeps all its outputs.
 
-    For prediction: what Python costs per call is shared by many batches.
+    For prediction. The first elements have a call each; in a loop, many share what Python costs per
+    call. A loop takes some times as long to trace, which few batches cannot repay.
 
     Args:
       step: builds one step into the function under construction.
       outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
-      tuner: says on which executor.
+      tuner: says on which executor, and whether in a loop.
       contents: see `DeviceLoop`.
     """
 
@@ -38,12 +39,17 @@ class CollectLoop:
         self._tuner = tuner
         self._contents_of_step = contents
         self._run = functions.PerExecutor(
-            lambda: functions.IteratorFunction(self._build, self._contents())
+            lambda: functions.IteratorFunction(self._build, self._contents("collect"))
+        )
+        self._run_one = functions.PerExecutor(
+            lambda: functions.IteratorFunction(
+                lambda iterator: self._step(next(iterator)), self._contents("collect one")
+            )
         )
 
-    def _contents(self) -> Contents | None:
+    def _contents(self, kind: str) -> Contents | None:
         step = self._contents_of_step()
-        return None if step is None else step.within(("collect", tuple(self._outputs)))
+        return None if step is None else step.within((kind, tuple(self._outputs)))
 
     def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:
@@ -85,7 +91,7 @@ class CollectLoop:
         return sizes, values
 
     def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
-        """Runs up to `most` steps.
+        """Runs up to `most` steps, each of an element of the iterator's own.
 
         Args:
           iterator: gives one input element per step.
@@ -94,16 +100,29 @@ class CollectLoop:
         Returns:
           One list of outputs per step; fewer than `most` where the data ended.
         """
-        executor = self._tuner.executor
+        steps: list[list[np.ndarray]] = []
         with eager.eager_mode():
-            started = self._tuner.clock()
-            sizes, *values = self._run(executor, iterator, tf.constant(most))
-            self._tuner.record(len(sizes), self._tuner.clock() - started)
-            ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
-            if not len(sizes):
-                return []
-            parts = [np.split(v.numpy(), ends[:, i]) for i, v in enumerate(values)]
-            return [list(step) for step in zip(*parts, strict=True)]
+            while len(steps) < most and not self._tuner.loops:
+                started = self._tuner.clock()
+                try:
+                    values = self._run_one(self._tuner.executor, iterator)
+                except (StopIteration, tf.errors.OutOfRangeError):
+                    return steps
+                self._tuner.record(1, self._tuner.clock() - started)
+                steps.append([value.numpy() for value in values])
+            return steps + self._in_a_loop(iterator, most - len(steps))
+
+    def _in_a_loop(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
+        if not most:
+            return []
+        started = self._tuner.clock()
+        sizes, *values = self._run(self._tuner.executor, iterator, tf.constant(most))
+        self._tuner.record(len(sizes), self._tuner.clock() - started)
+        ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
+        if not len(sizes):
+            return []
+        parts = [np.split(v.numpy(), ends[:, i]) for i, v in enumerate(values)]
+        return [list(step) for step in zip(*parts, strict=True)]
 
 
 def _if(

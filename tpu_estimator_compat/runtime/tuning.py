@@ -55,8 +55,8 @@ class Tuning:
         to either.
       most_batches: batches that one call predicts; all their predictions are in memory.
       quick_prediction: seconds; calls of more than that share Python's cost well enough.
-      few_ops: operations of a step that is quickly compiled: if the executor that it has first is
-        not the better one, another is soon there.
+      single_batches: batches that are predicted in calls of their own before a loop around them is
+        worth its tracing. With small models a call costs 0.3 ms more, and a loop 0.1 s once.
       many_ops: operations of a step that is made in calls of its own from the first on, unless it
         turns out to be small. A loop around it has to be traced, taken apart and optimised anew:
         a fourth of what comes before the first step.
@@ -87,7 +87,7 @@ class Tuning:
     quick_call: float = 2e-4
     most_batches: int = 32
     quick_prediction: float = 0.1
-    few_ops: int = 300
+    single_batches: int = 300
     many_ops: int = 1000
     first_calls: float = 10.0
     dispatch_steps: int = 64
@@ -394,30 +394,44 @@ class PredictionTuner:
 
 
 class CollectTuner:
-    """The executor of calls that predict several batches.
+    """The executor of predictions, and whether several batches are predicted in one loop.
 
-    Most predictions end before two executors have taken turns. So a step of few small ops begins
-    on one thread, where it takes half of the time, and stays there if its batches are quick.
+    Most predictions end before two executors have taken turns. So steps with quick batches go to
+    one thread, where small ops take half of the time; steps with slow batches stay where they began.
 
     Args:
       tuning: the numbers.
       may_choose: whether the single-threaded executor can run the steps.
-      ops: operations of a step.
 
     Attributes:
       executor: of the next call.
+      loops: whether the next call has a loop.
       clock: tells the seconds since some moment.
     """
 
-    def __init__(self, tuning: Tuning, may_choose: bool, ops: int):
+    def __init__(self, tuning: Tuning, may_choose: bool):
         self.clock = tuning.clock
-        self.executor = SINGLE_THREADED if may_choose and ops <= tuning.few_ops else DEFAULT
+        self.executor = DEFAULT
+        self.loops = False
         self._tuning = tuning
-        self._compiled = False
+        self._may_choose = may_choose
+        self._traced = False
+        self._batches, self._seconds = 0, 0.0
 
     def record(self, batches: int, seconds: float) -> None:
         """Takes note of how long a call took that predicted so many batches."""
-        if not self._compiled:  # the first call traces and compiles
-            self._compiled = True
-        elif seconds > self._tuning.slow_step * max(1, batches):
-            self.executor = DEFAULT
+        if not self._traced:  # the first call traces and compiles
+            self._traced = True
+            return
+        quick = seconds <= self._tuning.slow_step * max(1, batches)
+        if self.loops:
+            if not quick:
+                self.executor = DEFAULT
+            return
+        self._batches += batches
+        self._seconds += seconds
+        quick = self._seconds <= self._tuning.slow_step * self._batches
+        if quick and self._batches == self._tuning.first_runs and self._may_choose:
+            self.executor, self._traced = SINGLE_THREADED, False
+        elif quick and self._batches >= self._tuning.single_batches:
+            self.loops, self._traced = True, False

@@ -183,8 +183,7 @@ class ReplicaRunner:
             program = self.program  # made for the same fetches, where a session predicts
             if list(map(key, program.fetches)) != list(map(key, fetches)):
                 program = self._program(self.plan.of(fetches, []))
-            on_one_thread = self._may_run_on_one_thread(program)
-            tuner = CollectTuner(self._tuning, on_one_thread, program.size)
+            tuner = CollectTuner(self._tuning, self._may_run_on_one_thread(program))
             outputs = [(t.dtype, t.shape.rank) for t in fetches]
             self._collect = CollectLoop(program, outputs, tuner, program.contents)
         return self._collect(iterator, most)
