@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
-from tpu_estimator_compat.runtime.tuning import DEFAULT, SINGLE_THREADED, CollectTuner, Tuning
+from tpu_estimator_compat.runtime.tuners import CollectTuner
+from tpu_estimator_compat.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 SIZES = (3, 3, 2, 5)
 

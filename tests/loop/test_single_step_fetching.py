@@ -7,12 +7,8 @@ from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat.loop.single_step import FetchingStep
 from tpu_estimator_compat.runtime import eager
-from tpu_estimator_compat.runtime.tuning import (
-    DEFAULT,
-    SINGLE_THREADED,
-    ExecutorChoice,
-    Tuning,
-)
+from tpu_estimator_compat.runtime.tuners import ExecutorChoice
+from tpu_estimator_compat.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 STEPS = 100
 

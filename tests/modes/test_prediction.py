@@ -15,7 +15,7 @@ from support.legacy_models import (
 )
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.runtime.tuning import PredictionTuner
+from tpu_estimator_compat.runtime.tuners import PredictionTuner
 
 PER_HOST_V2 = tpu.InputPipelineConfig.PER_HOST_V2
 

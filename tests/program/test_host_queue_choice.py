@@ -7,7 +7,8 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
 from tpu_estimator_compat.program.step_program import StepProgram
-from tpu_estimator_compat.runtime.tuning import HostCallTuner, Tuning
+from tpu_estimator_compat.runtime.tuners import HostCallTuner
+from tpu_estimator_compat.runtime.tuning import Tuning
 
 from .host_call_models import model_of
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import traits
-from tpu_estimator_compat.runtime.tuning import DEFAULTS, RunTuner, Tuning
+from tpu_estimator_compat.runtime.tuners import RunTuner
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.session.cadence import Cadence
 
 

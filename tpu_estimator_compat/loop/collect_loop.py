@@ -11,7 +11,8 @@ import tensorflow as tf
 from tpu_estimator_compat.loop.device_loop import Step
 from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.traces import Contents
-from tpu_estimator_compat.runtime.tuning import SINGLE_THREADED, CollectTuner
+from tpu_estimator_compat.runtime.tuners import CollectTuner
+from tpu_estimator_compat.runtime.tuning import SINGLE_THREADED
 
 
 class CollectLoop:

@@ -14,7 +14,8 @@ from tpu_estimator_compat.loop.single_step import SingleStep
 from tpu_estimator_compat.program.host_queue import HostCallQueue
 from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.traces import Contents, Handles
-from tpu_estimator_compat.runtime.tuning import DEFAULTS, Call, LoopTuner, Tuning
+from tpu_estimator_compat.runtime.tuners import Call, LoopTuner
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 Step = Callable[[Any], list[tf.Tensor]]
 

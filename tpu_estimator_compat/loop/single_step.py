@@ -11,7 +11,8 @@ import tensorflow as tf
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.runtime import functions
 from tpu_estimator_compat.runtime.traces import Contents
-from tpu_estimator_compat.runtime.tuning import DEFAULT, ExecutorChoice, Tuning
+from tpu_estimator_compat.runtime.tuners import ExecutorChoice
+from tpu_estimator_compat.runtime.tuning import DEFAULT, Tuning
 
 
 class SingleStep:

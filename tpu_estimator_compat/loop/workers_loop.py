@@ -12,7 +12,8 @@ import tensorflow as tf
 from tpu_estimator_compat.loop.device_loop import DeviceLoop, Step
 from tpu_estimator_compat.loop.result import LoopResult, is_nan
 from tpu_estimator_compat.runtime import eager, functions, workers
-from tpu_estimator_compat.runtime.tuning import DEFAULTS, Call, Tuning
+from tpu_estimator_compat.runtime.tuners import Call
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.runtime.workers import State, Workers
 
 Settle = Callable[..., np.ndarray]

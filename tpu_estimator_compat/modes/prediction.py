@@ -18,7 +18,7 @@ from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import prediction_plan
 from tpu_estimator_compat.modes.training import writer_hooks
 from tpu_estimator_compat.program import fetches as fetches_lib
-from tpu_estimator_compat.runtime.tuning import PredictionTuner
+from tpu_estimator_compat.runtime.tuners import PredictionTuner
 from tpu_estimator_compat.session.session_creator import QueueThreads, StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings

@@ -19,7 +19,8 @@ from tpu_estimator_compat.program import graph_ops
 from tpu_estimator_compat.program.replica_program import ReplicaProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions
-from tpu_estimator_compat.runtime.tuning import DEFAULTS, HostCallTuner, Tuning
+from tpu_estimator_compat.runtime.tuners import HostCallTuner
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 
 class HostCallQueue:

@@ -20,7 +20,8 @@ from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.program.step_program import StepProgram
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions, workers
-from tpu_estimator_compat.runtime.tuning import DEFAULTS, CollectTuner, Tuning
+from tpu_estimator_compat.runtime.tuners import CollectTuner
+from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 
 
 class ReplicaRunner:

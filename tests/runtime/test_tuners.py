@@ -2,9 +2,7 @@
 
 import pytest
 
-from tpu_estimator_compat.runtime.tuning import (
-    DEFAULT,
-    SINGLE_THREADED,
+from tpu_estimator_compat.runtime.tuners import (
     Call,
     CollectTuner,
     ExecutorChoice,
@@ -12,8 +10,8 @@ from tpu_estimator_compat.runtime.tuning import (
     LoopTuner,
     PredictionTuner,
     RunTuner,
-    Tuning,
 )
+from tpu_estimator_compat.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 
 class Clock:
