@@ -1,4 +1,4 @@
-"""What the environment says before TensorFlow is imported: what is installed, what is asked for."""
+"""The environment before TensorFlow is imported: installed packages, variables that users set."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REQUIRED = {"absl", "keras", "numpy", "tensorboard", "tensorflow", "tf_keras", 
 
 
 def pip_line(extra: str) -> str:
-    """What installs the packages of an extra, and nothing else.
+    """The pip command that installs the packages of an extra, and nothing else.
 
     For an extra, pip collects what this package itself asks for, too, and so puts tensorflow beside
     tensorflow-tpu.
@@ -47,7 +47,7 @@ def pip_line(extra: str) -> str:
 
 
 def explained(error: ModuleNotFoundError) -> str:
-    """What to do where a package that this one needs is not there; empty for any other error."""
+    """Advice on an error about a missing package that this one needs; empty for any other."""
     if (error.name or "").partition(".")[0] not in _REQUIRED:
         return ""
     return (
@@ -84,7 +84,7 @@ PROFILE_VARIABLE = "TPU_ESTIMATOR_COMPAT_PROFILE"
 
 
 def profile_folder() -> str | None:
-    """Where a profile of some steps is to be written; None for no profile."""
+    """The folder of a profile of some steps; None for no profile."""
     return os.environ.get(PROFILE_VARIABLE) or None
 
 
@@ -93,7 +93,7 @@ _CACHE_GB = 2.0
 
 
 def cache_limit() -> int:
-    """How many bytes cached files may have together: what `CACHE_VARIABLE` says, or 2 GB.
+    """The largest size of all cached files, in bytes: the value of `CACHE_VARIABLE`, or 2 GB.
 
     Raises:
       ValueError: it is no number, or negative.

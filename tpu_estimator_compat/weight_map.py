@@ -123,7 +123,7 @@ def assign(values: Values, model: keras.Model, mapping: WeightMap) -> list[str]:
 
 
 class _Target:
-    """Where one variable of the checkpoint goes, and how."""
+    """The destination of one variable of the checkpoint."""
 
     def __init__(self, name: str, entry: Any):
         options = dict(entry) if isinstance(entry, Mapping) else {"variable": entry}
@@ -173,7 +173,7 @@ def output_differences(
     signature: str = "serving_default",
     output: str | None = None,
 ) -> dict[str, float]:
-    """How far a Keras model's outputs are from those of an exported model.
+    """The differences between the outputs of a Keras model and of an exported model.
 
     Args:
       saved_model: a SavedModel with a graph tagged `serve`.

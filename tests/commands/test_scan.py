@@ -31,6 +31,14 @@ def test_python_2(tree, capsys):
     assert "1 file, none of which could be searched, 1 finding in 1:" in out
 
 
+def test_what_needs_a_person_comes_first(tree, capsys):
+    tree(a=f"{DEAD}y = tf.estimator.BoostedTreesRegressor\n")
+    assert main(["scan", "."]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "BoostedTreesRegressor" in lines[0]
+    assert [line.split()[1] for line in lines if line.startswith("     ")] == ["refused", "works"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

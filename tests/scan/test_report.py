@@ -13,17 +13,17 @@ def test_table(tree, capsys):
     tree(a=DEAD, b__c=REFUSED, d="import tensorflow as tf\n")
     assert main(["scan", "."]) == 1
     out = capsys.readouterr().out.splitlines()
-    assert out[0].split("  ")[0] == "./a.py:1"
-    assert out[1].split() == [
+    name = "tf.estimator.BoostedTreesClassifier"
+    assert out[0].startswith(f"./b/c.py:2  {name}  refused  Boosted trees")
+    assert out[1].split("  ")[0] == "./a.py:1"
+    assert out[2].split() == [
         *("./a.py:2", "tf.contrib.tpu.TPUConfig", "works"),
         *("Write", "tpu_estimator_compat.v1.estimator.tpu.TPUConfig."),
     ]
-    name = "tf.estimator.BoostedTreesClassifier"
-    assert out[2].startswith(f"./b/c.py:2  {name}  refused  Boosted trees")
     assert out[4:] == [
         "3 files searched, 3 findings in 2:",
-        "     2 works      `migrate` rewrites these; `run` runs the script as it is",
         "     1 refused    not provided; the advice says what to write instead",
+        "     2 works      `migrate` rewrites these; `run` runs the script as it is",
     ]
 
 

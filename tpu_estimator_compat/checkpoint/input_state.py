@@ -25,7 +25,7 @@ _FILE = re.compile(r"(?P<checkpoint>.+)\.input-\d{5}-of-\d{5}\.(index|data-\d{5}
 
 
 class InputState:
-    """Where an iterator stood when this was made; can be written later, from another thread."""
+    """The position of an iterator at one time; can be written later, from another thread."""
 
     def __init__(self, iterator: tf.data.Iterator):
         with eager.eager_mode():

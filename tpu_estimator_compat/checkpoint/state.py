@@ -1,4 +1,4 @@
-"""What a model_dir's checkpoints say without a graph, and which of them to read."""
+"""The checkpoints of a model_dir, read without a graph, and the choice among them."""
 
 from __future__ import annotations
 

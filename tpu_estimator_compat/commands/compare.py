@@ -1,5 +1,8 @@
 """Runs a script on the original and here, and says whether it is still the same training.
 
+    python -m tpu_estimator_compat compare --steps 20 train.py --its_flags
+    python -m tpu_estimator_compat compare --dirs old_model new_model
+
 Both sides begin with one checkpoint, the original's first, in model_dirs of their own. Losses,
 variables, evaluations, predictions, and what is written are compared. With `--dirs`, SCRIPT and the
 word after it are the model_dirs of an old and a new run instead, and nothing is run. The exit

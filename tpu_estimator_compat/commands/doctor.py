@@ -1,5 +1,7 @@
 """Checks whether this machine's installation can be trusted, before any code of yours runs.
 
+    python -m tpu_estimator_compat doctor --model_dir gs://bucket/runs --report doctor.md
+
 Versions, devices, steps of small models on each of them, sums over devices, a checkpoint and the
 caches are checked; a probe that hangs or dies is a failure of its own. The exit status is 0 without
 failures, 1 with one, 2 if the checks could not be made.

@@ -1,5 +1,8 @@
 """Copies the variables of a checkpoint into a hand-written Keras model.
 
+    python -m tpu_estimator_compat map-weights runs/1 models.py:make --draft names.json
+    python -m tpu_estimator_compat map-weights runs/1 models.py:make --mapping names.json
+
 Without --mapping it writes a draft: a JSON object from names in the checkpoint to paths in the
 Keras model, to be checked by eye. With --mapping it copies; with --saved-model and --inputs it
 checks that the outputs agree; with --out it saves the weights.

@@ -1,5 +1,8 @@
 """Rewrites imports and dead names to `tpu_estimator_compat.v1`, and shows what it would change.
 
+    python -m tpu_estimator_compat migrate train.py
+    python -m tpu_estimator_compat migrate --write src
+
 Without --write it only prints a diff. What needs a person is listed after it, with what to do. The
 exit status is 0 if all is done, 1 if something needs a person, 2 if a file could not be read or
 written.

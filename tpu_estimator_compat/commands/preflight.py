@@ -1,5 +1,7 @@
 """Compiles a script's step for TPUs or GPUs that are not there, and says whether it fits.
 
+    python -m tpu_estimator_compat preflight --topology v5e:2x4,h100:8 train.py --its_flags
+
 The script runs up to its first train() (or, with --mode, evaluate() or predict()), whose step is
 then checked: ops that no TPU has, shapes that depend on data, memory. No data is read, and nothing
 is trained. The exit status is 0 if the step compiles and fits on all topologies, 1 if it does not
@@ -174,7 +176,7 @@ def _save(
 
 
 def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[..., Any]:
-    """What happens where the script would train, evaluate or predict."""
+    """The function that runs where the script would train, evaluate or predict."""
     from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
     from tpu_estimator_compat.spec import ModeKeys
 

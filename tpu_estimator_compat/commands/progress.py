@@ -1,4 +1,4 @@
-"""What a command is at, on standard error, for those who wait for it."""
+"""The progress of a command, on standard error."""
 
 from __future__ import annotations
 

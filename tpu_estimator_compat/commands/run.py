@@ -1,5 +1,8 @@
 """Runs a script unchanged: names that TensorFlow dropped are there for it.
 
+    python -m tpu_estimator_compat run train.py --train_steps=20
+    python -m tpu_estimator_compat run --runtime jax -m package.train --its_flags
+
 The script, or with -m the module, runs as `__main__` with the arguments that follow it.
 `import tensorflow as tf`, `tensorflow.contrib`, `tf.estimator` and the like work in it, in modules
 beside it, in its package, in those on PYTHONPATH that no installed package has, in installed

@@ -1,5 +1,7 @@
 """Finds the uses of names that TensorFlow dropped, and says what to do about each.
 
+    python -m tpu_estimator_compat scan src --exclude third_party
+
 A line for each: file and line, of a notebook also the cell, then name, status, advice. The exit
 status is 0 if `run` and `migrate` can do the rest, 1 if something needs a person, 2 if a file could
 not be read. Nothing is imported or run.

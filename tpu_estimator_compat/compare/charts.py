@@ -33,7 +33,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """Where values are drawn.
+    """The axis of a chart.
 
     Attributes:
       low: the value at `start`.

@@ -81,7 +81,7 @@ def _compared(
 
 @dataclasses.dataclass(frozen=True)
 class Yardstick:
-    """What rounding alone does to a run.
+    """The differences that rounding alone makes.
 
     Attributes:
       runs: of the old side; they differ from its first by rounding alone.
@@ -174,7 +174,7 @@ def _failures(old: Evidence, new: Evidence) -> str:
 
 
 def _chance(old: Evidence, again: Evidence) -> str:
-    """How two runs of one side differ, if that is more than rounding; else empty."""
+    """The difference of two runs of one side, if it is more than rounding; else empty."""
     if again.side.failure:
         return f"the run of {old.side.name} failed when it was repeated"
     found = judgement.judge(old, again, [], Tolerance("", 1.0, _NO_ROUNDING))
@@ -184,7 +184,7 @@ def _chance(old: Evidence, again: Evidence) -> str:
 
 
 def _advice(old: Evidence) -> list[str]:
-    """What may help a script that fails on the original."""
+    """Advice for a script that fails on the original."""
     failure = old.side.failure
     if failure is None:
         return []

@@ -1,4 +1,4 @@
-"""How two values of the same thing differ, and whether that is more than rounding does.
+"""The difference of two values of the same thing, and whether it is more than rounding.
 
 The yardstick is what the old run does when rounding alone is changed: a list of pairs of runs that
 differ by nothing else. A thing may differ by a multiple of what it differs by there.
@@ -27,7 +27,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """What is rounding.
+    """The bounds of rounding.
 
     Attributes:
       factor: a thing may differ by so many times what the yardstick shows of it.

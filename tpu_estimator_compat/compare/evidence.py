@@ -1,4 +1,4 @@
-"""What is known of a run: read from the folder of a recorded run, or from a model_dir alone."""
+"""The evidence of a run, read from the folder of a recorded run, or from a model_dir alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What a run has left behind.
+    """The evidence that a run has left.
 
     Attributes:
       side: who it was, and what it cost.
@@ -95,7 +95,7 @@ class CheckpointVariables(Mapping[str, np.ndarray]):
 
 
 def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> Evidence:
-    """What a recorded run left in its folder.
+    """The evidence in the folder of a recorded run.
 
     Args:
       folder: as `sides.recorder` leaves it.
@@ -146,7 +146,7 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
 
 
 def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
-    """What the event files and checkpoints of a model_dir say; an event file may stand for it.
+    """The evidence in the event files and checkpoints of a model_dir, or in one event file.
 
     Args:
       folder: the directory, or an event file.
@@ -281,7 +281,7 @@ def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tup
 
 
 def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
-    """What exports below a folder can be asked, and what they answer."""
+    """The signatures of the exports below a folder, and their answers."""
     found = set()
     for path in folder.rglob("saved_model.pb"):
         model = saved_model_pb2.SavedModel.FromString(path.read_bytes())

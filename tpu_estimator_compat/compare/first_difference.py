@@ -103,7 +103,7 @@ def _update(report: Report, old: Evidence, new: Evidence) -> FirstDifference | N
 def _of_update(
     differing: Sequence[ArrayComparison], old: Evidence, new: Evidence, trained: set[str]
 ) -> str:
-    """What is known of an update that differs after equal slots."""
+    """The report on an update that differs after equal slots."""
     has_slots = any(_is_slot(name, old.trainable) for name in old.first_update)
     scale = _common_ratio(sorted(trained), old, new)
     if scale:
@@ -186,7 +186,7 @@ def _is_slot(name: str, trainable: frozenset[str]) -> bool:
 
 
 def _common_ratio(names: Sequence[str], old: Evidence, new: Evidence) -> float | None:
-    """How many times as much all of these variables change in the new run; None if not alike."""
+    """The common ratio of these variables' changes in the new run; None if they differ in it."""
     ratios = []
     for name in names:
         if name not in old.start:

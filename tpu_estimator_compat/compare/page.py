@@ -299,7 +299,7 @@ def _bar(compared: ArrayComparison) -> Html:
 
 
 def _share(difference: float) -> float:
-    """Where a relative difference is on a bar, in percent: logarithmic, from the floor to 1."""
+    """The place of a relative difference on a bar, in percent: logarithmic, from floor to 1."""
     if not math.isfinite(difference):
         return 100.0
     decades = math.log10(max(difference, _FLOOR) / _FLOOR)
@@ -320,7 +320,7 @@ def _names(compared: Sequence[NamesComparison]) -> Html:
 
 
 def _reading(report: Report) -> Html:
-    """What a reader needs in order to trust the verdict."""
+    """The section on how the runs were judged."""
     tolerance = report.tolerance
     if tolerance is None and not report.notes:
         return Html()

@@ -18,7 +18,7 @@ VERSION = 1
 
 
 class Verdict(enum.Enum):
-    """What is known in the end."""
+    """The verdict of a report."""
 
     SAME = "same"
     """All that was compared is equal, bit for bit."""
@@ -38,7 +38,7 @@ class Verdict(enum.Enum):
 
 
 class Agreement(enum.Enum):
-    """How two values of the same thing stand to each other."""
+    """The agreement of two values of the same thing."""
 
     EQUAL = "equal"
     """Bit for bit."""
@@ -58,7 +58,7 @@ class Agreement(enum.Enum):
 
 
 class Stage(enum.Enum):
-    """Where in the way of the data something differs, in the order of that way."""
+    """The stage of a difference along the way of the data, in its order."""
 
     INPUT = "input"
     """What input_fn gives in the first step."""
@@ -95,7 +95,7 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """What a run cost. It is shown, and never part of the verdict.
+    """The speed of a run. It is shown, and never part of the verdict.
 
     Attributes:
       steps_per_second: training steps, by the median duration of those after the first; None with
@@ -111,7 +111,7 @@ class Speed:
     peak_memory: int | None = None
 
     def figures(self) -> dict[str, tuple[float, str]]:
-        """What is known of it: a number, and the number as it is shown, by what it is."""
+        """The figures: by name a number, and the number as it is shown."""
         numbered = {
             "steps per second": (self.steps_per_second, ""),
             "start-up": (self.start_up_seconds, " s"),
@@ -146,7 +146,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class Tolerance:
-    """What rounding alone may do.
+    """The tolerance for rounding.
 
     Attributes:
       found: how it was found, in sentences.
@@ -281,7 +281,7 @@ class OpComparison:
 
 @dataclasses.dataclass(frozen=True)
 class FirstDifference:
-    """What differs first in the way of the data.
+    """The first difference along the way of the data.
 
     Attributes:
       stage: where in that way.
@@ -300,7 +300,7 @@ class FirstDifference:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What two runs of one training have in common and what not.
+    """The comparison of two runs of one training.
 
     Attributes:
       verdict: see `Verdict`.

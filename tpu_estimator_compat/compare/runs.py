@@ -39,7 +39,7 @@ _TAIL = 4000
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """What is run on both sides.
+    """The script that runs on both sides.
 
     Attributes:
       name: path of the script, or with `module` the name of a module.
@@ -77,7 +77,7 @@ class Script:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """How a script is run with this package.
+    """The settings of a script's run with this package.
 
     Attributes:
       runtime: what runs the steps; None leaves it to the script.

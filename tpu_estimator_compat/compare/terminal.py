@@ -91,7 +91,7 @@ def _compared(report: Report) -> list[str]:
 
 
 def _worst(compared: Sequence[_Comparison]) -> list[_Comparison]:
-    """What differs, or else the first few: those with the largest differences."""
+    """The rows that differ, or else the first few with the largest differences."""
     differing = [c for c in compared if not c.agreement.agrees]
     return (differing or list(compared))[:_ROWS] if len(compared) > _ROWS else list(compared)
 

@@ -38,7 +38,7 @@ _OURS = ["jit_compile", "runtime", "save_input_state"]  # that the original did 
 
 
 class RunConfig(RunConfigProperties):
-    """How an `Estimator` runs: where it saves, how often, on what.
+    """The configuration of an `Estimator`: where it saves, how often, on which devices.
 
     Where the process stands in a cluster (`cluster_spec`, `task_type`, `task_id`, `is_chief`,
     `master`, `num_worker_replicas`, ...) is read from the TF_CONFIG environment variable.

@@ -13,7 +13,7 @@ from tpu_estimator_compat.config.session_config import asks_for_jit
 
 
 class RunConfigProperties:
-    """What can be read from a `RunConfig`."""
+    """The readable properties of a `RunConfig`."""
 
     _model_dir: str | None
     _tf_random_seed: int | None
@@ -185,7 +185,7 @@ class RunConfigProperties:
 
     @property
     def runtime(self) -> str:
-        """What runs the steps of TPU execution: "tensorflow", "jax" or "auto"."""
+        """The runtime of the steps with `use_tpu=True`: "tensorflow", "jax" or "auto"."""
         return self._runtime or environment.runtime()
 
     @property

@@ -9,7 +9,7 @@ from tpu_estimator_compat.config.task import TaskType
 
 
 def default_session_config() -> tf.compat.v1.ConfigProto:
-    """What a plain `Estimator` used when `session_config` was None."""
+    """The session config of a plain `Estimator` when `session_config` is None."""
     config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
     rewrite = config.graph_options.rewrite_options
     rewrite.meta_optimizer_iterations = rewrite.ONE
@@ -17,7 +17,7 @@ def default_session_config() -> tf.compat.v1.ConfigProto:
 
 
 def distributed_session_config(task_type: str, task_id: int) -> tf.compat.v1.ConfigProto | None:
-    """What the original used in a TF_CONFIG cluster: each task talks to parameter servers only.
+    """The original's session config in a TF_CONFIG cluster: tasks talk to parameter servers only.
 
     Returns:
       The default config with device filters, or None for an evaluator or an unknown job.

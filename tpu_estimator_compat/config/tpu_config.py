@@ -14,7 +14,7 @@ _CORES_PER_REPLICA = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class InputPipelineConfig:
-    """How `input_fn` is called and its batches are spread over replicas.
+    """The ways of calling `input_fn` and of spreading its batches over replicas.
 
     Plain ints, not an enum: scripts compare them with `is` and pass bare numbers.
     """

@@ -30,16 +30,16 @@ class _Wrapper(RNNCell):
 
     @property
     def state_size(self) -> Any:
-        """That of the cell."""
+        """The state size of the cell."""
         return self._cell.state_size
 
     @property
     def output_size(self) -> Any:
-        """That of the cell."""
+        """The output size of the cell."""
         return self._cell.output_size
 
     def zero_state(self, batch_size: Any, dtype: tf.DType) -> Any:
-        """That of the cell."""
+        """The zero state of the cell."""
         with tf.name_scope(type(self).__name__ + "ZeroState"):
             return self._cell.zero_state(batch_size, dtype)
 
@@ -104,7 +104,7 @@ class OutputProjectionWrapper(_Wrapper):
 
     @property
     def output_size(self) -> int:
-        """That of the layer."""
+        """The output size of the layer."""
         return self._depth
 
     def call(self, inputs: Any, state: Any) -> tuple[tf.Tensor, Any]:

@@ -205,7 +205,7 @@ class _Step(RNNCell):
 
 
 class FusedRNNCell:
-    """What runs over a whole sequence; see `LSTMBlockFusedCell.call` for arguments and results."""
+    """A cell that runs over a whole sequence; for arguments see `LSTMBlockFusedCell.call`."""
 
     def __call__(
         self,

@@ -14,7 +14,7 @@ _ON_TPU = (
 
 
 class TPUDistributionStrategy:
-    """What `keras_to_tpu_model` was told of a TPU; here the devices are TensorFlow's own.
+    """The TPU that `keras_to_tpu_model` is given; here the devices are TensorFlow's own.
 
     Args:
       tpu_cluster_resolver: finds the TPU.

@@ -186,7 +186,7 @@ class PhasedLSTMCell(RNNCell):
         return [cell] if self._use_peepholes else []
 
     def _openness(self, time: tf.Tensor) -> tf.Tensor:
-        """How far the cell is open: it opens, then closes, and then it leaks."""
+        """The openness of the cell: it opens, then closes, and then it leaks."""
         units = [self._num_units]
         period = tf.get_variable("period", units, initializer=_log_uniform(*self._periods))
         phases = tf.random_uniform_initializer(0.0, period.initial_value)

@@ -50,7 +50,7 @@ class _Towers:
 
     @contextlib.contextmanager
     def tower(self, number: int, device: str) -> Iterator[None]:
-        """What a tower is built in."""
+        """The context in which a tower is built."""
         name = f"tower_{number}" if number else ""
         with (
             tf.variable_scope("", reuse=number > 0) as variables,
@@ -65,7 +65,7 @@ class _Towers:
 
 
 def _towers() -> _Towers:
-    """Those of the default graph; a single one where nobody replicates."""
+    """The towers of the default graph; a single one without replication."""
     state = tf.get_collection(_STATE)
     return state[0] if state else _Towers()
 

@@ -30,7 +30,7 @@ NAMES = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 
 def observe(runtime: str) -> dict[str, Any]:
-    """What devices a runtime sees; runs in a process of its own.
+    """The devices that a runtime sees; runs in a process of its own.
 
     Args:
       runtime: "tensorflow" or "jax".
@@ -94,7 +94,7 @@ def _of_tensorflow() -> list[dict[str, Any]]:
 
 
 def _of_jax(chips: int) -> tuple[int, list[dict[str, Any]]]:
-    """How many processes JAX has, on a slice of several hosts, and the devices of this one."""
+    """The number of JAX's processes, on a slice of several hosts, and the devices of this one."""
     from tpu_estimator_compat import topology
     from tpu_estimator_compat.config import TPURunConfig
 
@@ -117,7 +117,7 @@ def _check_sum(device: str, found: float) -> None:
 
 
 def judge(runtime: str, outcome: probing.Outcome) -> Finding:
-    """What a runtime sees; a device that another process has is a failure."""
+    """Findings about a runtime's devices; a device that another process holds is a failure."""
     name = NAMES[runtime]
     if outcome.answer is None:
         return Finding(CHECK, Status.FAILURE, f"{name}: {outcome.error}", outcome.advice)
@@ -167,7 +167,7 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[Finding]:
 
 
 def observe_runtime() -> dict[str, Any]:
-    """What `runtime="auto"` takes, and what that goes by; runs in a process of its own."""
+    """The runtime that `runtime="auto"` takes, and the reason; runs in a process of its own."""
     from tpu_estimator_compat import environment, topology
     from tpu_estimator_compat.config import TPURunConfig
     from tpu_estimator_compat.spec import ModeKeys
@@ -187,7 +187,7 @@ def observe_runtime() -> dict[str, Any]:
 
 
 def judge_runtime(answer: Mapping[str, Any]) -> Finding:
-    """What steps run on where a script does not say."""
+    """The finding about the runtime of scripts that name none."""
     taken, asked = answer["taken"], answer["asked"]
     text = (
         f'"auto" takes {taken}, {answer["replicas"]} replica(s): {answer["chips"]} TPU chip(s) '

@@ -1,4 +1,4 @@
-"""What a check has found, and what all findings together say."""
+"""The findings of checks, and the exit status that they give together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 class Status(enum.StrEnum):
-    """What a finding means for the user."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"

@@ -54,7 +54,7 @@ _KNOWN = (
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What became of a probe.
+    """The outcome of a probe: its answer, or how it failed.
 
     Attributes:
       answer: what it returned; None where it failed.
@@ -155,7 +155,7 @@ def _outcome(answer: pathlib.Path, code: int | None, time_limit: float, log: str
 
 
 def advice_for(log: str) -> str:
-    """What to do about known errors in what a probe wrote; empty where there is none."""
+    """Advice on known errors in a probe's output; empty for none."""
     return " ".join(advice for pattern, advice in _KNOWN if pattern.search(log))
 
 

@@ -34,7 +34,7 @@ _DEVIATIONS = 5.0  # by chance, once in two million times
 
 
 def observe(runtime: str, reference: bool) -> dict[str, Any]:
-    """What the models do on this process's devices; runs in a process of its own.
+    """Losses, updates and speed of the models on this process's devices, in a process of its own.
 
     Args:
       runtime: "tensorflow" or "jax".

@@ -76,7 +76,7 @@ def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> lis
 
 
 def _refusal() -> list[Finding]:
-    """What importing the package says of the installation."""
+    """The failure that importing the package raises; empty for none."""
     try:
         environment.check()
     except ImportError as error:
@@ -138,7 +138,7 @@ def _advice(name: str, asked: Any, found: Mapping[str, Installed]) -> str:
 
 
 def line_for_jax(found: Mapping[str, Installed]) -> str:
-    """What installs the JAX that this package is tried with, for the devices `found` is for."""
+    """The pip command for a tested JAX, for the devices that `found` is for."""
     extras = [name.split("-")[1] for name in _CUDA if name in found]
     if "libtpu" in found and "tensorflow-tpu" not in found:
         extras.append("tpu")

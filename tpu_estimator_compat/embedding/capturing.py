@@ -36,7 +36,7 @@ _WHILE_MODEL_FN = "embedding_tables"
 
 @dataclasses.dataclass(frozen=True)
 class _Input:
-    """What input_fn gave for one feature.
+    """One feature's input from input_fn.
 
     Attributes:
       ids: the feature.
@@ -87,7 +87,7 @@ class CapturedTables:
 
     @property
     def lookups(self) -> Lookups:
-        """What the host looks up before a step; where tables are sharded, after `updates`."""
+        """The host's lookups before a step; where tables are sharded, after `updates`."""
         results = [t for found in self._found.values() for t in _results(found)]
         sharded = [v for v in self.variables if v._get_save_slice_info() is not None]
         return Lookups(
@@ -352,7 +352,7 @@ class CapturedTables:
 
 
 class _UsedColumns(dict[str, tuple[str, str]]):
-    """What TPU columns note in the graph when they are used: by key the scope and the name.
+    """The TPU columns that a graph uses: by key the scope and the name.
 
     Args:
       noted: called with key, scope and name.
@@ -448,7 +448,7 @@ def _weights_of(
 
 
 def _results(found: Occurrences) -> Iterable[tf.Tensor]:
-    """What the host's share wants of the ids of a replica."""
+    """The lookups' results that the host's share needs of a replica's ids."""
     tensors = (found.ids, found.outputs, found.weights, found.size, found.count)
     return [t for t in tensors if t is not None]
 

@@ -45,7 +45,7 @@ class Occurrences:
     count: tf.Tensor | None = None
 
     def rows(self, table: tf.Variable, name: str) -> tf.Tensor:
-        """What the table holds for each id: float32 of shape [n, dimension].
+        """The table's rows of the ids: float32 of shape [n, dimension].
 
         Args:
           table: the table.
@@ -77,7 +77,7 @@ class Occurrences:
             return dataclasses.replace(self, ids=tf.identity(self.ids))
 
     def held_by(self, shard: Shard) -> Occurrences:
-        """Those whose row a shard has; their ids count from its first row."""
+        """The ids whose rows a shard holds, counted from its first row."""
         held = tf.logical_and(self.ids >= shard.first, self.ids < shard.first + shard.rows)
         places = tf.where(held)[:, 0]
         outputs, weights = self.outputs, self.weights
@@ -94,7 +94,7 @@ class Occurrences:
             return dataclasses.replace(self, ids=tf.identity(self.ids))
 
     def activation(self, rows: tf.Tensor) -> tf.Tensor:
-        """What model_fn is given: float32 of `shape`; zeros for an example without ids."""
+        """The activations for model_fn: float32 of `shape`; zeros for an example without ids."""
         found = rows
         if self.outputs is not None:
             if self.weights is not None:
@@ -180,7 +180,7 @@ def row_gradients(gradient: tf.Tensor, found: Occurrences) -> tf.Tensor:
 
 
 def sequence_length(ids: Ids, longest: int) -> tf.Tensor:
-    """How long the sequence of every example is: int64 of shape [batch], at most `longest`."""
+    """The length of every example's sequence: int64 of shape [batch], at most `longest`."""
     if not isinstance(ids, tf.SparseTensor):
         ids = tf.sparse.from_dense(ids)
     ends = tf.math.unsorted_segment_max(ids.indices[:, 1] + 1, ids.indices[:, 0], _rows(ids))
@@ -189,7 +189,7 @@ def sequence_length(ids: Ids, longest: int) -> tf.Tensor:
 
 
 def _rows(ids: Ids) -> Size:
-    """How many examples a batch has."""
+    """The number of examples of a batch."""
     if ids.shape[0] is not None:
         return ids.shape[0]
     if isinstance(ids, tf.SparseTensor):
@@ -240,7 +240,7 @@ def _values_of(weights: tf.SparseTensor, ids: tf.SparseTensor, where: str) -> tf
 def _combined(
     combiner: str | None, weights: tf.Tensor | None, outputs: tf.Tensor, total: tf.Tensor
 ) -> tf.Tensor | None:
-    """What each id counts for, as in `tf.nn.embedding_lookup_sparse`."""
+    """The weight of each id, as in `tf.nn.embedding_lookup_sparse`."""
     if combiner in ("sum", None):
         return weights
     if weights is None:

@@ -34,7 +34,7 @@ class Rows:
     learning_rate: tf.Tensor
 
     def of(self, variable: tf.Variable) -> tf.Tensor:
-        """What the table or a slot holds for the rows: float32 of shape [n, dimension]."""
+        """The rows of the table or of a slot: float32 of shape [n, dimension]."""
         return tf.raw_ops.ResourceGather(
             resource=variable.handle, indices=self.ids, dtype=tf.float32, validate_indices=False
         )

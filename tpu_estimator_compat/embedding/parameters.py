@@ -11,7 +11,7 @@ from typing import Any
 
 
 class OptimizationParameters:
-    """What the optimizers of tables have in common; each declares it behind fields of its own."""
+    """The common options of tables' optimizers; each declares them behind fields of its own."""
 
     learning_rate: float
     use_gradient_accumulation: bool

@@ -1,4 +1,4 @@
-"""What `train_and_evaluate` exports, and when: after each evaluation, the best, or at the end."""
+"""Exporters of `train_and_evaluate`: after each evaluation, of the best, or at the end."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PathLike = str | bytes | os.PathLike[str]
 
 
 class Exporting:
-    """What makes an estimator exportable; a base of `Estimator`."""
+    """The export methods of an estimator; a base of `Estimator`."""
 
     _config: RunConfig
     _model_dir: str

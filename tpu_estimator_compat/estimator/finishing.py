@@ -1,4 +1,4 @@
-"""What TPUEstimator logs when a mode ends, well or not: tools and people look for these lines."""
+"""The log lines of TPUEstimator at the end of a mode; tools and people look for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What input_fn returned, for code that calls it by itself: features, labels and hooks.
+"""The results of input_fn for code that calls it directly: features, labels and hooks.
 
 These stood in the module `util` beside the original's estimator. They are for graphs and sessions
 of one's own; estimators of this package read their input in another way.

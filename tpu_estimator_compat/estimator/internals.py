@@ -1,4 +1,4 @@
-"""What was private to the original's modules, and what scripts and subclasses call all the same.
+"""Private names of the original's modules that scripts and subclasses call all the same.
 
 The table has it under its old names, such as `_write_dict_to_summary`. What this package has
 anyway, such as the check of a model_fn's arguments, is named there by its own place.
@@ -41,7 +41,7 @@ def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
 
 
 def all_of(kind: Any, given: Sequence[Any] | None, rule: str) -> list[Any]:
-    """What is given as a list; raises TypeError, with the rule, for what is not of a kind."""
+    """The given values as a list; raises TypeError, with the rule, for a value of another kind."""
     found = list(given or [])
     for each in found:
         if not isinstance(each, kind):
@@ -52,7 +52,7 @@ def all_of(kind: Any, given: Sequence[Any] | None, rule: str) -> list[Any]:
 def extract_metric_update_ops(
     eval_dict: dict[str, tuple[Any, Any]], distribution: Any = None
 ) -> tuple[tf.Operation | None, dict[str, Any]]:
-    """What updates metrics, as one operation, and what reads them.
+    """The update of all metrics as one operation, and the tensors of their values.
 
     Args:
       eval_dict: name to a metric's value tensor and update op.

@@ -169,7 +169,7 @@ def _targets(model: Any, labels: Any) -> list[Any] | None:
 
 
 def _names(model: Any, kind: str, given: Any) -> list[str]:
-    """What a model calls its inputs or outputs; a subclassed one counts them."""
+    """The names of a model's inputs or outputs; a subclassed model counts them."""
     if model._is_graph_network:
         names: list[str] = getattr(model, f"{kind}_names")
         return names
@@ -231,7 +231,7 @@ def _by_output(weights: Any, names: list[str]) -> list[Any]:
 
 
 def _whole_loss(model: Any) -> tf.Tensor:
-    """What is told of the loss; under a strategy the model minimises a replica's share of it."""
+    """The loss to report; under a strategy the model minimises a replica's share of it."""
     share = losses_utils.scale_loss_for_distribution(1.0)
     return model.total_loss if share == 1.0 else model.total_loss / share
 

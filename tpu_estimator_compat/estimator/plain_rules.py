@@ -1,4 +1,4 @@
-"""How an estimator prepares a mode: its replicas, its input, its graph."""
+"""The preparation of a mode: its replicas, its input, its graph."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class PlainRules:
         return modes.resolve(mode, None, topology)
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
-        """How many training steps run before hooks have their turn; None for what hooks need."""
+        """The number of training steps between turns of the hooks; None where the hooks decide."""
         if isinstance(self.config.train_distribute, TPUStrategy):
             return IterationsPerLoopCounter(self.config.train_distribute.steps_per_run, "count")
         return None
 
     def element_spec(self, input_fn: InputFn, input_mode: InputMode) -> Any:
-        """What one replica is fed: structure of `tf.TypeSpec`s. Calls input_fn."""
+        """The structure of `tf.TypeSpec`s of one replica's input. Calls input_fn."""
         with new_graph(self.config.tf_random_seed):
             return self._feed(input_fn, input_mode, new_store(input_mode.topology)).element_spec
 

@@ -23,7 +23,7 @@ _MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
 
 
 class Preflighting:
-    """What can be checked before there is a TPU or GPU; a base of `TPUEstimator`."""
+    """Checks of a step before there is a TPU or GPU; a base of `TPUEstimator`."""
 
     def preflight(
         self,

@@ -127,7 +127,7 @@ class _Taker(tf.compat.v1.train.SessionRunHook):
         raise _Collected
 
     def saved(self) -> Saved:
-        """What was taken.
+        """The saved step.
 
         Raises:
           ValueError: the data ended too early.

@@ -36,7 +36,7 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec,
 
 
 class ExportSavedModelApiVersion(enum.Enum):
-    """Who wraps an exported graph for TPU: V1 the estimator, V2 the model_fn."""
+    """The version of TPU exports: with V1 the estimator wraps the graph, with V2 the model_fn."""
 
     V1 = 1
     V2 = 2

@@ -91,7 +91,7 @@ class TPURules(PlainRules):
         return modes.resolve(mode, self.tpu_config, topology, size, axis)
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
-        """How many training steps run before hooks have their turn; None for what hooks need."""
+        """The number of training steps between turns of the hooks; None where the hooks decide."""
         if not topology.tpu_semantics:
             return None
         return parse_iterations_per_loop(self.tpu_config.iterations_per_loop)
@@ -122,7 +122,7 @@ class TPURules(PlainRules):
         return CapturedTables(self.embedding, input_mode.mode, batch_size, group)
 
     def _partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
-        """How the replicas' input is split over their cores: one entry per feed, or None."""
+        """The split of the replicas' input over their cores: one entry per feed, or None."""
         topology, dims = input_mode.topology, self.tpu_config.input_partition_dims
         if not topology.tpu_semantics or dims is None:
             return None
@@ -191,7 +191,7 @@ class TPURules(PlainRules):
 
 
 def as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:
-    """What a spec is off TPU."""
+    """The plain EstimatorSpec of a spec, off TPU."""
     return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 

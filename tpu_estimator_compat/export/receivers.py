@@ -35,7 +35,7 @@ class _ServingFields(NamedTuple):
 
 
 class ServingInputReceiver(_ServingFields):
-    """What a `serving_input_receiver_fn` returns for a model_fn that takes a dict of features.
+    """The result of a `serving_input_receiver_fn` for a model_fn that takes a dict of features.
 
     Args:
       features: tensor, or dict of str or int to tensor, for model_fn. A bare tensor becomes
@@ -65,7 +65,7 @@ class ServingInputReceiver(_ServingFields):
 
 
 class TensorServingInputReceiver(_ServingFields):
-    """What a `serving_input_receiver_fn` returns for a model_fn that takes one bare tensor.
+    """The result of a `serving_input_receiver_fn` for a model_fn that takes one bare tensor.
 
     Args:
       features: the tensor for model_fn.
@@ -94,7 +94,7 @@ class TensorServingInputReceiver(_ServingFields):
 
 
 class UnsupervisedInputReceiver(ServingInputReceiver):
-    """What an input receiver function for TRAIN or EVAL returns where there are no labels.
+    """The result of an input receiver function for TRAIN or EVAL without labels.
 
     Args:
       features: as in `ServingInputReceiver`.
@@ -112,7 +112,7 @@ class _SupervisedFields(NamedTuple):
 
 
 class SupervisedInputReceiver(_SupervisedFields):
-    """What an input receiver function for TRAIN or EVAL returns.
+    """The result of an input receiver function for TRAIN or EVAL.
 
     Args:
       features: tensor, or dict of str or int to tensor; handed to model_fn as it is.

@@ -49,7 +49,7 @@ class GraphPlan:
 
 @dataclasses.dataclass(frozen=True)
 class ExportRequest:
-    """What one call of `export_saved_model` asks for.
+    """The arguments of one `export_saved_model` call.
 
     Attributes:
       base: directory in which a timestamped one is made.
@@ -165,7 +165,7 @@ def _signatures(receiver: Any, spec: EstimatorSpec, mode: str) -> dict[str, Any]
 
 
 def _local_init_op(spec: EstimatorSpec) -> tf.Operation:
-    """What a server runs after restoring: local variables and tables."""
+    """The operation that a server runs after restoring: local variables and tables."""
     if spec.scaffold.local_init_op is not None:
         return spec.scaffold.local_init_op
     return tf.compat.v1.train.Scaffold.default_local_init_op()

@@ -30,7 +30,7 @@ Tensors = list[Any]
 
 
 class BatchConfig(NamedTuple):
-    """How requests are batched before they go to a core.
+    """The batching of requests before they go to a core.
 
     Attributes:
       num_batch_threads: threads that batch, and so batches at work at once.

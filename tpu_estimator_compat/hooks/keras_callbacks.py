@@ -44,7 +44,7 @@ def split_hooks(
 
 
 class LiveModel:
-    """What a Keras callback among the hooks finds as `self.model`.
+    """The object that a Keras callback among the hooks finds as `self.model`.
 
     Attributes:
       stop_training: True ends `train` after the step.

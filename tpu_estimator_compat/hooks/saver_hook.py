@@ -157,14 +157,14 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         return InputState(session.iterator())
 
     def _path(self, step: int) -> str:
-        """What the saver will call the checkpoint of `step`."""
+        """The path of the checkpoint of `step`."""
         padded = getattr(self._get_saver(), "_pad_step_number", False)
         return f"{self._save_path}-{step:08d}" if padded else f"{self._save_path}-{step}"
 
     def _writer(
         self, source: StepSession | Snapshot, step: int, state: InputState | None
     ) -> Callable[[], None]:
-        """What writes a checkpoint; it may be called later, from another thread."""
+        """The function that writes a checkpoint; it may be called later, from another thread."""
         graph = tf.compat.v1.get_default_graph()
 
         def write() -> None:

@@ -1,4 +1,4 @@
-"""What is known of each class of hook: one row per class, also for those subclasses that keep it.
+"""The scheduling properties of each hook class: one row per class and its plain subclasses.
 
 TF's own hooks can tell from their timers when they next need control, so that an idle loop runs at
 full length. So can a subclass that changes only what is done in such a turn, such as what is
@@ -56,7 +56,7 @@ def _every_step(hook: Hook, global_step: int) -> Demand:
 
 @dataclasses.dataclass(frozen=True)
 class HookTraits:
-    """What is known of hooks of one class; the defaults are what must be assumed of a stranger.
+    """The scheduling properties of one hook class; defaults are safe for unknown hooks.
 
     Attributes:
       demand: of a hook and the global step (steps finished so far), when the hook next needs
@@ -124,7 +124,7 @@ def _methods(known: type) -> frozenset[str]:
 
 @functools.cache
 def _names(known: type) -> frozenset[str]:
-    """What a class below a known one may not define if it is to take its turns in the same way.
+    """The methods that a subclass of a known hook may not define if it is to keep its turns.
 
     Besides members of the known class these are names that its methods use, such as `_timer`, in
     whose place there may be a property.

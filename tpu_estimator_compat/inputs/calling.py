@@ -37,7 +37,7 @@ _STATE = frozenset(
 
 
 class CalledInput:
-    """What a call of input_fn returned.
+    """The result of a call of input_fn.
 
     Args:
       result: it.
@@ -60,7 +60,7 @@ class CalledInput:
 
     @functools.cached_property
     def element_spec(self) -> Any:
-        """What an element of `dataset` is: structure of `tf.TypeSpec`s."""
+        """The structure of `tf.TypeSpec`s of an element of `dataset`."""
         if self.is_dataset:
             return self.result.element_spec
         return tf.nest.map_structure(tf.type_spec_from_value, self._structure)
@@ -275,7 +275,7 @@ def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
 
 
 def _of_tensors(result: Any, graph: tf.Graph) -> Any:
-    """What input_fn returned, as a dataset can have it: of tensors alone.
+    """The result of input_fn as an element of a dataset: of tensors alone.
 
     Empty tuples stand for None, keys can be sorted.
     """

@@ -1,4 +1,4 @@
-"""What the replicas are fed: iterators over the batches that an input mode deals to them."""
+"""The replicas' input: iterators over the batches that an input mode deals to them."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def _ticks(hosts: int) -> Callable[[], list[tf.data.Dataset]]:
 
 
 def _dealt_spec(called: Sequence[CalledInput], input_mode: InputMode) -> Structure:
-    """What a replica is fed, before there are elements."""
+    """The spec of a replica's input, before there are elements."""
     with tf.Graph().as_default(), tf.device("/cpu:0"):
         datasets = [
             dataset_ops._VariantDataset(tf.compat.v1.placeholder(tf.variant), each.element_spec)

@@ -18,7 +18,7 @@ from tpu_estimator_compat.program.step_plan import StepPlan
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What is wanted of the devices in a step, by names in the graph.
+    """The tensors and operations that the host fetches from a step, by names in the graph.
 
     Attributes:
       fetches: of tensors.
@@ -30,12 +30,12 @@ class Wanted:
 
     @classmethod
     def of(cls, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> Wanted:
-        """What these are."""
+        """The fetches of these tensors and operations."""
         return cls(tuple(t.name for t in fetches), tuple(op.name for op in targets))
 
     @classmethod
     def of_all(cls, wanted: Sequence[Wanted]) -> Wanted:
-        """What several want together, in an order that is the same for all."""
+        """The union of several processes' fetches, in one order for all."""
         return cls(
             tuple(sorted({name for one in wanted for name in one.fetches})),
             tuple(sorted({name for one in wanted for name in one.targets})),
@@ -43,7 +43,7 @@ class Wanted:
 
 
 class DeviceShare:
-    """What every replica computes of a step, and what of it the host wants.
+    """The part of a step that every replica computes, and the values that the host fetches.
 
     JAX is not needed for it.
 
@@ -91,7 +91,7 @@ class DeviceShare:
 
     @property
     def from_host(self) -> list[tf.Tensor]:
-        """What lookups are to give the host's share, with input that the devices do not take."""
+        """The lookups' results for the host's share, with the input that stays on the host."""
         taken = set(map(key, self.step.feeds))
         passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
         return [*self.parts.from_lookups, *passed]
@@ -110,7 +110,7 @@ class DeviceShare:
 
     @property
     def partition(self) -> Partition:
-        """How the step's input is split over the devices of a replica; see `Dispatch`."""
+        """The split of the step's input over the devices of a replica; see `Dispatch`."""
         if self.plan.partition is None:
             return None
         parts = dict(zip(map(key, self.plan.feeds), self.plan.partition, strict=True))

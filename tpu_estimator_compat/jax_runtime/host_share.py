@@ -1,4 +1,4 @@
-"""What the host computes of a step, and what it needs of the devices for that."""
+"""The host's share of a step, and the values that it needs from the devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the host looks up of each replica's element before a step on JAX's devices."""
+"""The embedding lookups of each replica's element before a step on JAX's devices."""
 
 from __future__ import annotations
 

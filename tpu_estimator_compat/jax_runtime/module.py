@@ -24,7 +24,7 @@ class DynamicShapeError(NotImplementedError):
 
 
 class ParsedModule:
-    """What JAX has to know of a step's module.
+    """The facts about a step's module that JAX needs.
 
     Args:
       step: the step.

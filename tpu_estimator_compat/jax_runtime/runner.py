@@ -71,7 +71,7 @@ class JaxRunner:
         self._input_error: tf.errors.OpError | None = None
 
     def start(self, restored: str | None = None) -> None:
-        """Nothing: nobody else has to be asked."""
+        """Does nothing: there are no other machines."""
 
     def begin_loop(self) -> None:
         """See `Runner`."""
@@ -116,7 +116,7 @@ class JaxRunner:
         return LoopResult(made, loss, total, exhausted, counter, None, stopped)
 
     def _most_for(self, steps: int) -> int:
-        """How many steps a dispatch makes, at most."""
+        """The largest number of steps of a dispatch."""
         if steps == 1 or not self._step.overlaps:
             return 1
         if self._topology.platform == "cpu" and self._step.has_convolution:
@@ -190,7 +190,7 @@ class JaxRunner:
         return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
 
     def _placed(self, step: JaxStep, chunk: Chunk, most: int) -> Placed | None:
-        """What the next dispatch takes of a chunk, on its way to the devices; None for nothing."""
+        """The next dispatch's arguments, on their way to the devices; None for an empty chunk."""
         if not chunk.steps:
             return None
         if self._position is None:
@@ -314,13 +314,13 @@ class JaxRunner:
             return results + self._fetches(done)
 
     def finish_host_calls(self, using: str | None = None) -> None:
-        """Nothing: they are made when `run` returns."""
+        """Does nothing: host calls are made when `run` returns."""
 
     def leave(self) -> None:
-        """Nothing: nobody waits."""
+        """Does nothing: no other machine waits."""
 
     def fail(self) -> None:
-        """Nothing: nobody waits."""
+        """Does nothing: no other machine waits."""
 
     def close(self) -> None:
         """See `Runner`."""
@@ -356,11 +356,11 @@ class Done:
 
     @functools.cached_property
     def made(self) -> int:
-        """How many steps were made; waits for them."""
+        """The number of steps made; waits for them."""
         return 1 if self._chunk.steps == 1 else int(np.asarray(self._dispatched.steps))
 
     def values(self, index: int) -> Values:
-        """What a step returned; waits for it."""
+        """The values of a step; waits for them."""
         feeds = [array[index] for array in self._chunk.feeds]
         return {**self.step.values(self._dispatched, index, feeds), **self._chunk.looked_up}
 

@@ -145,7 +145,7 @@ class JaxStep:
         return done
 
     def values(self, done: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:
-        """What one of a dispatch's steps returned, [replicas * rows, ...]; waits for it.
+        """The values of one step of a dispatch, [replicas * rows, ...]; waits for them.
 
         Args:
           done: the dispatch.
@@ -183,7 +183,7 @@ class JaxStep:
 
     @property
     def wanted(self) -> Wanted:
-        """What this process wants of the devices."""
+        """The values that this process fetches from the devices."""
         return self._share.wanted
 
     @property

@@ -30,7 +30,7 @@ _BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """What the random numbers of a dispatch depend on.
+    """The key and position from which a dispatch draws its random numbers.
 
     Attributes:
       key: of all steps; 63 bits.
@@ -43,7 +43,7 @@ class Drawing:
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-    """What a dispatch takes besides variables, on its way to the devices.
+    """The arguments of a dispatch besides variables, on their way to the devices.
 
     Attributes:
       feeds: per feed an array [most, replicas * share, ...].
@@ -56,7 +56,7 @@ class Placed:
 
 @dataclasses.dataclass
 class Dispatched:
-    """What a dispatch returns, perhaps before it is computed.
+    """The results of a dispatch, perhaps not computed yet.
 
     Attributes:
       variables: their values after the last step.
@@ -225,7 +225,7 @@ class StepFunction:
         return [jax.lax.all_gather(f, REPLICA, axis=1, tiled=True) for f in fetched]
 
     def _element(self, feeds: list[Any], i: Any) -> list[Any]:
-        """What a replica is fed in step `i`; scalars of the replicas are given side by side."""
+        """The input of a replica in step `i`; scalars of the replicas lie side by side."""
         return [
             jax.lax.dynamic_index_in_dim(f, i, keepdims=False).reshape(described.shape)
             for f, described in zip(feeds, self._module.step.feeds, strict=True)

@@ -18,7 +18,7 @@ def as_iterator(iterator: Any) -> Any:
 
 
 def replica_spec(iterator: Any, replicas: int) -> Any:
-    """What one replica is fed by a tf.data or distributed iterator.
+    """The spec of one replica's input from a tf.data or distributed iterator.
 
     Args:
       iterator: gives the elements.

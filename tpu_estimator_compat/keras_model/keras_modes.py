@@ -85,7 +85,7 @@ class KerasMode:
 
     @property
     def element_spec(self) -> Any:
-        """What one replica is fed: structure of `tf.TypeSpec`s."""
+        """The structure of `tf.TypeSpec`s of one replica's input."""
         return self.run.captured.element_spec
 
     def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
@@ -321,7 +321,7 @@ class KerasModes:
 
     @property
     def _per_batch(self) -> int:
-        """How many replicas share an element as Keras has it."""
+        """The number of replicas that share one of Keras' elements."""
         return self._topology.replicas_per_element or 1
 
     def predict_one(self, features: Any, build: Build) -> Any:

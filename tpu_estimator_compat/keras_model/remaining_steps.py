@@ -1,4 +1,4 @@
-"""How many steps an epoch, an evaluation or a prediction has made, and how many are left."""
+"""The numbers of steps made and left of an epoch, an evaluation or a prediction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RemainingSteps(keras.callbacks.Callback):
         self._of_validation: tuple[int | None] | None = None
 
     def within(self, steps: int) -> int:
-        """How many of `steps` steps there are to make."""
+        """The number of steps still to make, up to `steps`."""
         return steps if self._left is None else min(steps, self._left)
 
     def made(self, steps: int) -> None:

@@ -1,4 +1,4 @@
-"""What a Keras model on captured variables writes and shows: weights files, exports, a table."""
+"""The outputs of a Keras model on captured variables: weights files, exports, a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `summary()` of an estimator's Keras model prints: its variables by scope."""
+"""The table that `summary()` of an estimator's Keras model prints: its variables by scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a legacy module compiles to, kept in a file as Python keeps bytecode.
+"""The compiled code of a legacy module, kept in a file as Python keeps bytecode.
 
 To read a module's syntax tree for the API that it means takes a hundred times as long as to load
 its bytecode. Python's own files have no place for the answer, and with `--numpy-legacy` the code is
@@ -106,7 +106,7 @@ def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: b
 
 
 def _read(loader: importlib.machinery.SourceFileLoader, file: str, key: bytes) -> Compiled | None:
-    """What a file keeps; None where there is none, or it is damaged or made of something else."""
+    """The contents of a file; None if it is missing, damaged or made of another source."""
     try:
         data = loader.get_data(file)
     except OSError:

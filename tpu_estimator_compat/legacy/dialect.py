@@ -1,4 +1,4 @@
-"""What a module means by `tensorflow`: the API of TensorFlow 1, or that of TensorFlow 2.
+"""The dialect of a module: whether its `tensorflow` is the API of TensorFlow 1 or 2.
 
 A module says so by the names that it uses. `names/only_v1.txt` and `names/only_v2.txt` list those
 that only one of the two has; `live_names` makes the lists. `tf.compat.v1.x` means TensorFlow 1 in
@@ -48,7 +48,7 @@ class Dialect(enum.Enum):
 
 
 def dialect(tree: ast.Module) -> Dialect:
-    """What a module that is run by itself means by `tensorflow`; V2 if nothing tells.
+    """The dialect of a module that is run by itself; V2 if nothing tells.
 
     Args:
       tree: the module, as `ast.parse` gives it.
@@ -57,7 +57,7 @@ def dialect(tree: ast.Module) -> Dialect:
 
 
 def told(found: Iterable[Reference]) -> Dialect | None:
-    """What a module with these references tells that it means by `tensorflow`.
+    """The dialect that a module's references tell; None if they do not tell.
 
     Returns:
       V1 if it uses a name that only TensorFlow 1 has. Names that it only imports (`from

@@ -1,4 +1,4 @@
-"""What `import tensorflow` gives, by who asks: legacy modules get legacy namespaces, others do not.
+"""The import hook: legacy modules get TensorFlow 1 namespaces, all others the real package.
 
 Python looks `__import__` up among the builtins of the module that imports. A legacy module is given
 builtins of its own, in which that one function is another. So nobody else's imports are touched,
@@ -39,7 +39,7 @@ _OURSELVES = __name__.partition(".")[0]
 
 
 class LegacyImports(importlib.abc.MetaPathFinder):
-    """Who is legacy, and what legacy modules import.
+    """The finder of legacy modules, and the modules that they import.
 
     As a finder it finds legacy modules, and has them loaded with the builtins they need.
 
@@ -249,7 +249,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
-    """What an import of TensorFlow, or of Keras 2, gives to a legacy module."""
+    """The module that an import of TensorFlow, or of Keras 2, gives to a legacy module."""
     root, path = _root(name, meaning)
     module = overlay.module(root, path)
     if not fromlist:

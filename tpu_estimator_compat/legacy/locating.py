@@ -18,7 +18,7 @@ class NoScriptError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """What is run.
+    """The script, notebook or module to run.
 
     Args:
       path: of the file.

@@ -101,7 +101,7 @@ class Notebook:
 
     @property
     def magics(self) -> dict[int, Magic]:
-        """What the calls of `CALL` stand for, by their argument."""
+        """The magics that the calls of `CALL` stand for, by their argument."""
         return {n: r.magic for n, r in enumerate(self._replaced) if r.magic is not None}
 
     def modules(self) -> list[str]:

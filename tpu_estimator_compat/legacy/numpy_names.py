@@ -108,7 +108,7 @@ class _ToBytes(ast.NodeTransformer):
 
 
 def _after_future(body: list[ast.stmt]) -> int:
-    """Where statements may be put in: after the docstring and imports from `__future__`."""
+    """The line after the docstring and imports from `__future__`, where statements may go."""
     at = 0
     for i, node in enumerate(body):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":

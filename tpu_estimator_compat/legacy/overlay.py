@@ -74,7 +74,7 @@ class Namespace(types.ModuleType):
         return sorted(names.union(*(dir(base) for base in self._bases)))
 
     def _exported(self) -> list[str]:
-        """What `import *` gives: what the bases export, and the table's names."""
+        """The names that `import *` gives: those that the bases export, and the table's."""
         names = {*self._children, *table.load().below(self._path)}
         for base in self._bases:
             public = getattr(base, "__all__", None) or [
@@ -110,7 +110,7 @@ class Namespace(types.ModuleType):
         return alive if served is _MISSING else served
 
     def _inside(self, parts: Sequence[str]) -> Namespace | None:
-        """What a root gives for a module below it that has no row; None for nothing.
+        """The module that a root gives for a path below it without a row; None for none.
 
         A module inside a namespace of `tf.contrib` has the namespace's names.
 
@@ -198,7 +198,7 @@ def _contrib() -> frozenset[str]:
 
 
 def member(parent: Any, path: str, name: str) -> Any:
-    """What `from path import name` gives.
+    """The value of `from path import name`.
 
     Args:
       parent: the module of that path.

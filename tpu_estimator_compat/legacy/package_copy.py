@@ -92,7 +92,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def builtins(self) -> dict[str, Any]:
-        """Those that a module of the copy sees."""
+        """The builtins that a module of the copy sees."""
         return {**vars(builtins), "__import__": self._import}
 
     def _import(

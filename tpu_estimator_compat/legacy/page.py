@@ -66,7 +66,7 @@ def _table(name: str, rows: list[DeadName]) -> str:
 
 
 def _today(row: DeadName) -> str:
-    """What is to be written for a name."""
+    """The name to write today."""
     if row.move_to or row.name.startswith("tf."):
         return row.move_to or row.name
     return row.served_by.replace(":", ".")

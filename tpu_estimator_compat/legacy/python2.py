@@ -97,7 +97,7 @@ def explained(source: bytes | str, path: str) -> Iterator[None]:
 
 
 def sign(error: SyntaxError, source: bytes | str) -> str | None:
-    """What to do about a syntax error, if its line is Python 2; None if it is not.
+    """Advice on a syntax error whose line is Python 2; None for any other.
 
     Args:
       error: as `ast.parse` or `compile` raised it.

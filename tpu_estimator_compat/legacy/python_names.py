@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 
 class ArgSpec(NamedTuple):
-    """What `inspect.getargspec` returned."""
+    """The result of `inspect.getargspec`."""
 
     args: list[str]
     varargs: str | None

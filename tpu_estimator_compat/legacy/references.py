@@ -1,4 +1,4 @@
-"""What of TensorFlow a module names, and where: imports, and chains of attributes through aliases.
+"""A module's references to TensorFlow: imports, and chains of attributes through aliases.
 
 Builtins of Python 2 are found as well, where the module neither binds them nor asks whether they
 are there.
@@ -31,7 +31,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Form(enum.Enum):
-    """How a name is written."""
+    """The form of a name."""
 
     IMPORT = "import a.b"
     FROM = "from a import b"
@@ -88,7 +88,7 @@ def bound_names(tree: ast.Module) -> set[str]:
 
 @dataclasses.dataclass
 class _Scope:
-    """What the names of a function, class, comprehension or module are bound to.
+    """The bindings of the names of a function, class, comprehension or module.
 
     A binding is a path, an expression that may be a path, or None for anything else.
     """

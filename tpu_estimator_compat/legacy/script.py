@@ -82,7 +82,7 @@ def run(
 
 
 def _read(path: str, numpy: bool) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
-    """What a script or a notebook is, and what runs it in a namespace."""
+    """A script or notebook, and a function that runs it in a namespace."""
     with open(path, "rb") as file:
         source = file.read()
     if is_notebook(path):

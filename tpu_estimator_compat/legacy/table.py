@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 
 class Status(enum.Enum):
-    """How far a dead name is served."""
+    """The status of a dead name."""
 
     WORKS = "works"
     DIFFERS = "differs"

@@ -108,7 +108,7 @@ class _Rest:
 
 
 class _Call:
-    """How a class of a copy is called: releases of TensorFlow differ, and owners add arguments.
+    """The arguments of a copy's class: releases of TensorFlow differ, and owners add arguments.
 
     Args:
       ours: what stands for the class.

@@ -129,7 +129,7 @@ class CollectLoop:
 def _if(
     condition: tf.Tensor, call: Callable[[], Any], otherwise: Sequence[Any], shapes: Any = None
 ) -> Any:
-    """What `call` returns if the condition holds, by a branch or a loop of at most one turn.
+    """The results of `call` if the condition holds, by a branch or a loop of at most one turn.
 
     The single-threaded executor makes a loop in the thread that it has, which takes 0.55 of the
     time. For a branch it waits in one thread of TensorFlow's pool for another one, and with one

@@ -1,4 +1,4 @@
-"""What a loop of steps leaves behind, and what ends it early."""
+"""The result of a loop of steps, and the conditions that end it early."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class LoopResult:
-    """What n steps left behind.
+    """The result of n steps.
 
     Attributes:
       steps: how many steps ran; fewer than asked for where the data ended or the loss was NaN.
@@ -32,7 +32,7 @@ class LoopResult:
     stopped_by_nan: bool = False
 
     def followed_by(self, later: LoopResult) -> LoopResult:
-        """What these steps and the later ones left behind."""
+        """The result of these steps and the later ones together."""
         return dataclasses.replace(
             later,
             steps=self.steps + later.steps,

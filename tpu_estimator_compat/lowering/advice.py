@@ -1,4 +1,4 @@
-"""What to write instead of ops that do not run on a TPU: the table `advice.csv`."""
+"""Advice on ops that do not run on a TPU: the table `advice.csv`."""
 
 from __future__ import annotations
 

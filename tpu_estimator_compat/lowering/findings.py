@@ -1,4 +1,4 @@
-"""What a preflight has to say about one place in the user's code."""
+"""A finding of a preflight about one place in the user's code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpu_estimator_compat.program.source_line import Source
 
 
 class Severity(enum.Enum):
-    """How sure a finding is."""
+    """The certainty of a finding."""
 
     FAILS = "fails"
     """The step certainly cannot run on a TPU as it is."""
@@ -18,7 +18,7 @@ class Severity(enum.Enum):
 
 
 class Kind(enum.Enum):
-    """What a finding is about."""
+    """The kind of a finding."""
 
     CONFIGURATION = "configuration"
     INPUT = "input"

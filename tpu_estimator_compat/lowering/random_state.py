@@ -76,7 +76,7 @@ def _truncated(
 
 
 def _probability_below(x: tf.Tensor) -> tf.Tensor:
-    """Of the standard normal distribution."""
+    """The cumulative distribution function of the standard normal distribution."""
     return 0.5 * tf.math.erfc(-x / np.sqrt(2))
 
 

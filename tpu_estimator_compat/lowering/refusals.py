@@ -1,4 +1,4 @@
-"""What XLA refuses of a step, by the user's lines."""
+"""XLA's refusals of a step, by the user's lines."""
 
 from __future__ import annotations
 

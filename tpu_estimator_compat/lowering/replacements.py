@@ -16,7 +16,7 @@ from tpu_estimator_compat.runtime import eager, functions
 
 
 class _Replacement(NamedTuple):
-    """What replaces an op.
+    """The replacement of an op.
 
     Attributes:
       fits: whether it replaces an operation, which has a type of the table.
@@ -45,7 +45,7 @@ def is_replaced(op: tf.Operation) -> bool:
 
 
 def rewrites(graph: tf.Graph) -> Rewrites:
-    """What `graph_def.subgraph_def` is to make of such operations in `graph`."""
+    """The rewrites of such operations in `graph`, for `graph_def.subgraph_def`."""
     return dict.fromkeys(_TABLE, functools.partial(_rewrite, Sources(graph)))
 
 

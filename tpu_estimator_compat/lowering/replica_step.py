@@ -16,7 +16,7 @@ from tpu_estimator_compat.program.step_plan import StepPlan
 
 @dataclasses.dataclass(frozen=True)
 class ReplicaStep:
-    """What one replica runs in a step.
+    """The step of one replica.
 
     Attributes:
       plan: what the whole step computes.
@@ -33,7 +33,7 @@ class ReplicaStep:
 
     @property
     def feed_names(self) -> list[str]:
-        """What to call them where users read of them."""
+        """The users' names for the inputs."""
         names = element_names(self.plan.element_spec)
         known = dict(zip(map(key, self.plan.feeds), names, strict=True))
         return [known.get(key(t), t.op.name) for t in self.feeds]

@@ -23,7 +23,7 @@ _OPAQUE = (tf.resource, tf.variant)
 
 
 def scan(step: ReplicaStep) -> list[Finding]:
-    """What is to be seen in the graph of a step, certain things first."""
+    """The findings in the graph of a step, certain ones first."""
     found = [*_inputs(step), *_variables(step), *_of_ops(step.ops, set())]
     found += [_not_on_tpu(op, "It lives on the host.") for op in step.resources]
     return sorted(found, key=lambda finding: finding.severity is not Severity.FAILS)
@@ -67,7 +67,7 @@ def _variables(step: ReplicaStep) -> Iterator[Finding]:
 
 
 def _of_ops(ops: Sequence[tf.Operation], seen: set[str]) -> list[Finding]:
-    """What is to be seen in `ops`, in an order in which they can run, and in what they call.
+    """The findings in `ops`, in an order in which they can run, and in their functions.
 
     Args:
       ops: the operations.

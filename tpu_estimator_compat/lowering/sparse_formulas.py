@@ -1,4 +1,4 @@
-"""What TensorFlow's sparse updates do to a row, by the ends of their ops' names.
+"""The formulas of TensorFlow's sparse updates of a row, by the ends of their ops' names.
 
 Source: the CPU kernels in tensorflow/core/kernels/training_ops.cc. Each function takes a value by
 name, which are those of the op's inputs and attributes: rows of the variable and of its slots, the

@@ -56,7 +56,7 @@ class LoweringError(Exception):
 
     @property
     def advice(self) -> str:
-        """What to write instead; empty where nothing is known."""
+        """Advice on what to write instead; empty where nothing is known."""
         return next((text for words, text in _ADVICE.items() if words in self.message), "")
 
     @property

@@ -37,7 +37,7 @@ TPU_ONLY = frozenset(
 
 
 def rewrites(graph: tf.Graph, replicas: int) -> Rewrites:
-    """What `graph_def.subgraph_def` is to make of the collectives in `graph`.
+    """The rewrites of the collectives in `graph`, for `graph_def.subgraph_def`.
 
     Args:
       graph: the captured graph.

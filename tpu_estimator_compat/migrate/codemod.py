@@ -22,7 +22,7 @@ _INSTEAD = "#\ue000"
 
 @dataclasses.dataclass(frozen=True)
 class Migration:
-    """What became of a module.
+    """The result of migrating a module.
 
     Attributes:
       before: its text.
@@ -39,7 +39,7 @@ class Migration:
     mended: int
 
     def report(self, written: bool) -> list[Finding]:
-        """What needs a person, and what differs now that it works.
+        """The findings that need a person, and those that work with a difference.
 
         Args:
           written: whether lines are to be those of the new text, and not of the old.
@@ -130,7 +130,7 @@ class _Codemod(cst.CSTTransformer):
         self._nodes = tuple(node for rule in self._rules for node in rule.nodes)
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """What stands for the node."""
+        """The node's replacement."""
         updated: Any = super().on_leave(original_node, updated_node)
         if not isinstance(original_node, self._nodes):
             return updated

@@ -1,4 +1,4 @@
-"""What a migration changes, as a unified diff."""
+"""The changes of a migration, as a unified diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules know of a module: the scan's verdicts, and which aliases will mean v1."""
+"""Facts about a module for the rules: the scan's verdicts, and the aliases that will mean v1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHAINS = (Form.ATTRIBUTE, Form.GETATTR)
 
 
 class Facts:
-    """What the rules share.
+    """The state that the rules share.
 
     Args:
       text: of the module.
@@ -53,7 +53,7 @@ class Facts:
         """Whether a rule has written `functools`, so that it must be imported."""
 
     def span(self, node: ast.AST) -> Span:
-        """Where a node of `ast` is, as libcst counts."""
+        """The span of a node of `ast`, as libcst counts."""
         at: Any = node
         return (
             (at.lineno, self._column(at.lineno, at.col_offset)),
@@ -61,7 +61,7 @@ class Facts:
         )
 
     def start(self, node: ast.AST) -> Position:
-        """Where it begins."""
+        """The start of the span."""
         return self.span(node)[0]
 
     def new_path(self, reference: Reference) -> str | None:

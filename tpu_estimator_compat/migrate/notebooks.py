@@ -11,7 +11,7 @@ from tpu_estimator_compat.scan import Finding, placed
 
 @dataclasses.dataclass(frozen=True)
 class NotebookMigration:
-    """What became of a notebook.
+    """The result of migrating a notebook.
 
     Attributes:
       before: the text of its file.
@@ -25,7 +25,7 @@ class NotebookMigration:
 
     @property
     def mended(self) -> int:
-        """How many findings are no more."""
+        """The number of findings that are gone."""
         return sum(module.mended for module in self.modules)
 
     def report(self, written: bool) -> list[Finding]:

@@ -63,13 +63,13 @@ def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> Callable
 
 
 def declared_arguments(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
-    """Those of `offered` that `function` declares."""
+    """The arguments of `offered` that `function` declares."""
     declared = function_utils.fn_args(function)
     return {name: value for name, value in offered.items() if name in declared}
 
 
 def input_arguments(input_fn: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
-    """Those of `offered` that an input_fn declares.
+    """The arguments of `offered` that an input_fn declares.
 
     Raises:
       TypeError: it is not callable, or needs others.

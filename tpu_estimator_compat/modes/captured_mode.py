@@ -46,7 +46,7 @@ Spec = EstimatorSpec | TPUEstimatorSpec
 
 @dataclasses.dataclass(frozen=True)
 class CapturedMode:
-    """What one mode works on.
+    """The captured graph of one mode, with its variables, topology and spec.
 
     Attributes:
       mode: a `ModeKeys` value.
@@ -110,7 +110,7 @@ class CapturedMode:
         return StepSession(self.runner(plan, deployed, cadence), deployed, cadence)
 
     def runner(self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence) -> Runner:
-        """What makes the steps of a plan; see `step_session`."""
+        """The runner of a plan's steps; see `step_session`."""
         if isinstance(self.topology, JaxTopology):
             return self.jax_runner(plan, cadence.interrupted)
         if self.topology.workers is None:
@@ -133,7 +133,7 @@ class CapturedMode:
     def jax_runner(
         self, plan: StepPlan, interrupted: Callable[[], bool], *, stacked: bool = True
     ) -> JaxRunner:
-        """What makes the steps of a plan on JAX's devices; for the arguments see `JaxRunner`."""
+        """The runner of a plan's steps on JAX's devices; for the arguments see `JaxRunner`."""
         from tpu_estimator_compat.jax_runtime.processes_runner import JaxProcessesRunner
         from tpu_estimator_compat.jax_runtime.runner import JaxRunner
         from tpu_estimator_compat.jax_runtime.variables import DeviceStore
@@ -198,7 +198,7 @@ class PredictFeatures(dict):
 
 
 def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
-    """What model_fn is given of an input element in `mode`."""
+    """The features and labels of an input element that model_fn gets in `mode`."""
     if isinstance(element, Padded):
         features, labels = element.features, element.labels
         if type(features) is dict:

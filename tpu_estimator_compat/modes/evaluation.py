@@ -34,7 +34,7 @@ Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
 @dataclasses.dataclass(frozen=True)
 class EvalRequest:
-    """What one call of `evaluate` asks for.
+    """The arguments of one `evaluate` call.
 
     Attributes:
       hooks: the caller's hooks.

@@ -1,4 +1,4 @@
-"""What a step of each mode computes: from what model_fn returned to a plan.
+"""The plan of a step of each mode, from the result of model_fn.
 
 Call these inside `CapturedMode.in_graph()`: they build the host's share of the step.
 """

@@ -29,7 +29,7 @@ Predictions = Any  # a tensor, or a dict of tensors
 
 @dataclasses.dataclass(frozen=True)
 class PredictRequest:
-    """What one call of `predict` asks for.
+    """The arguments of one `predict` call.
 
     Attributes:
       hooks: the caller's hooks.

@@ -41,7 +41,7 @@ GraphKeys = tf.compat.v1.GraphKeys
 
 @dataclasses.dataclass(frozen=True)
 class TrainRequest:
-    """What one call of `train` asks for.
+    """The arguments of one `train` call: limits, hooks, warm start.
 
     Attributes:
       hooks: the caller's hooks.
@@ -158,7 +158,7 @@ def _resumable(run: CapturedMode, feed: DeployedInput) -> DeployedInput:
 
 @contextlib.contextmanager
 def _all_written(run: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
-    """Where training fails, finishes the checkpoint that is being written."""
+    """Finishes the checkpoint that is being written when training fails."""
     try:
         yield
     except BaseException as error:
@@ -208,7 +208,7 @@ def with_metrics_initialized(
 
 
 def writer_hooks(run: CapturedMode) -> list[Hook]:
-    """What opens the summary writers of a graph for TPU, in every mode.
+    """The hooks that open the summary writers of a graph for TPU, in every mode.
 
     The original's hook that fed the TPU did so, whether they were a host call's or model_fn's own.
     An Estimator left them to the user, but for those of a spec made for TPU.
@@ -260,7 +260,7 @@ def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]
 
 
 def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
-    """Who writes checkpoints, and hooks of the spec that only the chief has."""
+    """The checkpoint writers, and the spec's hooks that only the chief has."""
     spec, config = run.spec, run.config
     user_hooks = [*request.hooks, *spec.hooks, *spec.chief_hooks]
     savers = [h for h in user_hooks if traits.of(h).saves_checkpoints]

@@ -29,7 +29,7 @@ Progress = Callable[[str, float], None]
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to check.
+    """The options of a check.
 
     Attributes:
       depth: how deep.
@@ -79,7 +79,7 @@ class _Check:
         self._topology = PlannedTopology.of(target, subject.replicas(target.devices))
 
     def report(self) -> Report:
-        """What is found out."""
+        """The report of all findings."""
         report = Report(
             self._target.name,
             self._subject.mode,
@@ -120,7 +120,7 @@ class _Check:
         ]
 
     def _describe(self, report: Report, program: Program) -> None:
-        """What the graph says."""
+        """Adds the findings about the graph."""
         step = program.step
         variables = sizes.variables(step)
         report.batch_size = self._subject.batch_size(self._topology, None)

@@ -28,7 +28,7 @@ _FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
 
 
 def default_directory() -> pathlib.Path:
-    """Where results are kept: under $XDG_CACHE_HOME, or ~/.cache."""
+    """The folder of results: under $XDG_CACHE_HOME, or ~/.cache."""
     return cache_files.directory("preflight")
 
 

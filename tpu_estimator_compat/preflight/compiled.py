@@ -1,4 +1,4 @@
-"""What came out of compiling a step for devices that are not there."""
+"""The results of compiling a step for devices that are not there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Error(enum.StrEnum):
 
 
 class Place(enum.StrEnum):
-    """What a buffer is for."""
+    """The use of a buffer."""
 
     ARGUMENT = "argument"
     OUTPUT = "output"
@@ -60,7 +60,7 @@ class RawBuffer:
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """What a compiler says of the steps of a dispatch on some devices.
+    """The compiler's result for the steps of a dispatch on some devices.
 
     Attributes:
       error: why it could not be compiled; Error.NONE if it could.

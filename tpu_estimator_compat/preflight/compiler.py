@@ -63,7 +63,7 @@ def compile(
     progress: Progress | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Compiled:
-    """What a compiler says of a program: of the function that the JAX runtime runs.
+    """The compiler's result for the function that the JAX runtime runs.
 
     Args:
       dispatch: the program.
@@ -107,7 +107,7 @@ def _versions(backend: Backend) -> dict[str, str]:
 
 
 def _missing(kind: str, backend: Backend, versions: dict[str, str]) -> str:
-    """What has to be installed; empty if everything is there."""
+    """The packages that are missing, as a sentence; empty if all are there."""
     wanted = backend.packages
     if all(v and v == (wanted[package] or v) for package, v in versions.items()):
         return ""
@@ -178,7 +178,7 @@ def _start_worker(directory: pathlib.Path, variables: dict[str, str]) -> subproc
 
 
 def _environment(variables: dict[str, str]) -> dict[str, str]:
-    """That of this process, without what may name a real device or change what is compiled."""
+    """The environment of this process, without variables that name devices or change programs."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_COMPILERS)}
     return {**kept, **_FOR_ALL, **variables}
 

@@ -98,7 +98,7 @@ class CompilerDump:
 
 
 def _shown(name: str, variables: Sequence[str]) -> str:
-    """What a name of the runtime's function means to the user.
+    """The user's name for a name of the runtime's function.
 
     It is an operation of the step, a variable, or an input, which stays "feeds[3]".
     """
@@ -156,7 +156,7 @@ def _buffer(
 
 
 def _op_name(value: str, names: OpNames) -> str:
-    """Of a value such as "fusion.20", or "fusion.20{1}" for a part of its tuple."""
+    """The op name of a value such as "fusion.20", or "fusion.20{1}" for a part of its tuple."""
     match = _NAME.fullmatch(value)
     return names.of(match[1], int(match[2]) if match[2] else None) if match else ""
 
@@ -189,7 +189,7 @@ def _live_ranges(text: str) -> dict[str, tuple[int, int]]:
 def _at_peak(
     temporaries: dict[str, RawBuffer], ranges: dict[str, tuple[int, int]]
 ) -> list[RawBuffer]:
-    """Those alive at the first step of the schedule at which they are largest together."""
+    """The buffers alive at the first step of the schedule at which their total is largest."""
     alive = {}
     for name, buffer in temporaries.items():
         key = name if name.endswith("}") else name + "{}"

@@ -48,7 +48,7 @@ class PlannedTopology(Topology):
 
 @dataclasses.dataclass(frozen=True)
 class PlannedStep(ReplicaStep):
-    """What one replica runs in a step of a captured mode.
+    """The step of one replica of a captured mode.
 
     Attributes:
       run: the captured mode.

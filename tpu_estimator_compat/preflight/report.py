@@ -11,7 +11,7 @@ from tpu_estimator_compat.program.source_line import Source
 
 
 class Depth(enum.IntEnum):
-    """How far a preflight goes; each depth includes the ones before."""
+    """The depth of a preflight; each depth includes the ones before."""
 
     SCAN = 1
     """Look at the captured graph: TensorFlow only, under a second."""
@@ -26,7 +26,7 @@ WITH_ROOM, TOO_LARGE = "fits with room", "too large"
 
 
 class Verdict(enum.Enum):
-    """What is known in the end."""
+    """The verdict of a report."""
 
     FITS = "compiles and fits"
     CLOSE = "close: may not fit"
@@ -113,7 +113,7 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class Collectives:
-    """What the replicas exchange in one step, as the model asks for it.
+    """The exchanges between replicas in one step, as the model asks for them.
 
     Attributes:
       all_reduces: number of sums over replicas in the captured step.
@@ -146,7 +146,7 @@ class LargestBatch:
 
 @dataclasses.dataclass
 class Report:
-    """What is known of one mode of a model on one topology.
+    """The results of one mode of a model on one topology.
 
     Attributes:
       topology: its name, such as "v5e:2x2" or "h100:8".

@@ -1,4 +1,4 @@
-"""What a preflight returns: its reports, and the ways to show them."""
+"""The result of a preflight: its reports, and the ways to show them."""
 
 from __future__ import annotations
 

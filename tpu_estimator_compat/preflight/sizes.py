@@ -1,4 +1,4 @@
-"""What can be counted in a captured step: bytes of variables and input, layers, exchanges."""
+"""Sizes of a captured step: bytes of variables and input, layers, exchanges."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def tables(step: PlannedStep) -> str:
 
 
 def collectives(step: PlannedStep) -> Collectives:
-    """What the replicas exchange in a step; nothing where there is one. Loops count once."""
+    """The exchanges between replicas in a step; none for one replica. Loops count once."""
     if step.run.topology.num_replicas == 1:
         return Collectives(0, 0)
     found = [op for op in sources.with_functions(step.ops) if op.type in OP_TYPES]

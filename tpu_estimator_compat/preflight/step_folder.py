@@ -177,5 +177,5 @@ def _bytes_of_step(saved: Saved) -> int:
 
 
 def _plain(value: np.ndarray) -> np.ndarray:
-    """What `np.load` knows: bfloat16, which is not NumPy's own, as the integers of its bits."""
+    """The value as `np.load` can read it: bfloat16 as the integers of its bits."""
     return value.view(np.uint16) if value.dtype.name == "bfloat16" else value

@@ -1,4 +1,4 @@
-"""What is checked: one mode of a model, which can be captured for any topology and batch size."""
+"""The subject of a check: one mode of a model, for any topology and batch size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Subject(Protocol):
     remarks: list[str]
 
     def replicas(self, devices: int) -> int:
-        """How many replicas run on so many devices."""
+        """The number of replicas on the given number of devices."""
 
     def batch_size(self, topology: PlannedTopology, share: int | None) -> int | None:
         """Examples of one replica's step.
@@ -49,15 +49,15 @@ class Subject(Protocol):
         """
 
     def objections(self, topology: PlannedTopology) -> list[Finding]:
-        """What else in the configuration does not go with these replicas."""
+        """Other settings of the configuration that do not fit these replicas."""
 
     def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
-        """What input_fn gives one replica: structure of `tf.TypeSpec`s."""
+        """The structure of `tf.TypeSpec`s that input_fn gives one replica."""
 
     def capture(
         self, topology: PlannedTopology, element_spec: Any, share: int | None
     ) -> CapturedMode:
-        """What model_fn makes of such input."""
+        """The captured graph of model_fn for such input."""
 
 
 class NoStepError(Exception):

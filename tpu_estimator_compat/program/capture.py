@@ -59,7 +59,7 @@ class CapturedGraph:
 
     @property
     def element_spec(self) -> Structure:
-        """What a step is given: structure of `tf.TypeSpec`s."""
+        """The structure of `tf.TypeSpec`s of a step's input."""
         return self.element.spec
 
     @property
@@ -171,7 +171,7 @@ def check_element(element: Structure, element_spec: Structure) -> None:
 
 
 def plain_element(data: Any) -> Any:
-    """What Keras calls data, as an input_fn's element: features, or (features, labels).
+    """Keras' data as an input_fn's element: features, or (features, labels).
 
     Raises:
       ValueError: there are sample weights, which a model_fn knows nothing of.

@@ -55,7 +55,7 @@ class StableHloOp:
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """What is known of a type of op, which makes one tensor of a replica's value, its input 0.
+    """The properties of a type of op that exchanges a replica's value, its input 0.
 
     Attributes:
       op_type: TensorFlow's name of it.
@@ -272,7 +272,7 @@ ALONE: graph_def.Rewrites = {row.op_type: row.alone for row in TABLE if row.alon
 
 
 def exchanged(ops: Collection[tf.Operation], replicas: int) -> set[tf.Operation]:
-    """Those of `ops` at which CPU or GPU replicas meet; each other collective has one participant.
+    """The ops at which CPU or GPU replicas meet; other collectives have one participant.
 
     Outside a TPU shard context TensorFlow assumes one shard, and asks for a group of replica 0.
     """

@@ -1,4 +1,4 @@
-"""What to call the tensors of an input element where users read of them."""
+"""The users' names for the tensors of an input element."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorflow.python.util import nest
 
 
 def element_names(element_spec: Any) -> list[str]:
-    """What to call each flat tensor of an input element, such as "features['x']"."""
+    """The name of each flat tensor of an input element, such as "features['x']"."""
     found = []
     for path, spec in nest.flatten_with_tuple_paths(element_spec):
         if isinstance(element_spec, tuple):

@@ -74,7 +74,7 @@ def _strategy(replicas: int) -> tf.distribute.Strategy:
 
 
 def _methods() -> list[tuple[type, str]]:
-    """Where each kind of optimizer expects what a strategy has added up.
+    """The methods through which each kind of optimizer takes exchanged gradients.
 
     tf_keras is imported late: it takes seconds, and few runs have such a strategy.
     """

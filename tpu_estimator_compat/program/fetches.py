@@ -1,4 +1,4 @@
-"""What a session's caller asks for, taken apart once per structure.
+"""The fetches of a session's caller, taken apart once per structure.
 
 A training loop asks for the same fetches in every run, in new dicts and lists; TensorFlow's handler
 of them takes longer to make than to use, and longer to use than what it does.
@@ -23,7 +23,7 @@ _MOST = 64  # whoever asks for something new in each run gains nothing
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """What one structure of fetches asks for.
+    """The tensors and operations of one structure of fetches.
 
     Attributes:
       tensors: what to evaluate, each tensor once.
@@ -52,7 +52,7 @@ class FetchHandlers:
         self._kept.clear()
 
     def __call__(self, fetches: Any, feeds: Any, session: Any) -> Fetched:
-        """What `fetches` ask for.
+        """The tensors and operations of `fetches`.
 
         Args:
           fetches: a tensor, operation, name, or nested structure of these.
@@ -116,7 +116,7 @@ def _shape(fetches: Any, leaves: list[Any]) -> Any:
 def copier(
     structure: Any, marks: Sequence[Any], met: set[int] | None = None
 ) -> Callable[[Sequence[Any]], Any]:
-    """What makes a structure like one of marks, with a value in the place of each.
+    """A function that makes a structure like one of marks, with a value in the place of each.
 
     Args:
       structure: dicts, lists and tuples of marks, and of what stays as it is.

@@ -20,7 +20,7 @@ _NAMES = "object_name_uids"
 
 @contextlib.contextmanager
 def capture_semantics() -> Iterator[None]:
-    """What legacy functions are called in: graphs as programs need them, and working tapes.
+    """The context in which legacy functions are called: v2 control flow, resource variables, tapes.
 
     `disable_v2_behavior()` in a script would otherwise give frames (Enter, Exit) and ref variables,
     which cannot be imported into a function.

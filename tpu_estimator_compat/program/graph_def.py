@@ -163,7 +163,7 @@ def repeated_constants(
 
 
 def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
-    """What makes nodes of `graph_def` those of one replica."""
+    """A function that makes nodes of `graph_def` those of one replica."""
     if replica is None:
         return {}
     draws = set()

@@ -63,7 +63,7 @@ class HostPlaceholders:
         return tf.TensorShape([rows]).concatenate(shape[1:])
 
     def call(self, name: str, host_call: HostCall) -> Any:
-        """What a function of a spec returns for tensors concatenated over replicas.
+        """The results of a function of a spec for placeholders of tensors of all replicas.
 
         Call it with the captured graph as default graph.
 

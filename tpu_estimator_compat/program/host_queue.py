@@ -167,7 +167,7 @@ class HostCallQueue:
 
 
 def capacity_for(feeds: Sequence[tf.Tensor], tuning: Tuning = DEFAULTS) -> int | None:
-    """How many calls with such `feeds` may wait; None for none: large, or of unknown size."""
+    """The number of calls with such `feeds` that may wait; None if large, or of unknown size."""
     if not feeds or any(t.dtype in (tf.string, tf.variant, tf.resource) for t in feeds):
         return None
     if not all(t.shape.is_fully_defined() for t in feeds):

@@ -110,7 +110,7 @@ def _rate_by_hand(op: tf.Operation) -> tf.Tensor | None:
 
 
 def _original(tensor: tf.Tensor) -> tf.Tensor:
-    """What a tensor is a copy of, perhaps of another precision."""
+    """The tensor that a tensor is a copy of, perhaps in another precision."""
     while tensor.op.type in _COPIES and tensor.op.inputs[0].dtype.is_floating:
         tensor = tensor.op.inputs[0]
     return tensor
@@ -121,7 +121,7 @@ def _origin(rate: tf.Tensor) -> graph_ops.Key:
 
 
 def _behind(tensors: Sequence[tf.Tensor]) -> set[tf.Operation]:
-    """What the values of `tensors` are made of: nothing that they only wait for."""
+    """The tensors that the values of `tensors` depend on, without control inputs."""
     seen: set[tf.Operation] = set()
     stack = [tensor.op for tensor in tensors]
     while stack:

@@ -1,4 +1,4 @@
-"""What the host computes of each replica's element before the replicas' share of a step."""
+"""The host's lookups of each replica's element, before the replicas' share of a step."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LookupProgram:
 def needed_feeds(
     plan: StepPlan, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
 ) -> list[tf.Tensor]:
-    """Those of a plan's `replica_feeds` that a share of the replicas takes.
+    """The feeds of a plan's `replica_feeds` that a share of the replicas takes.
 
     Where the host looks things up, it need not be sent what only the lookups take: ids are of any
     number, which a device that wants static shapes cannot take at all.

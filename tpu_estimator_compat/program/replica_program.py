@@ -34,7 +34,7 @@ HandleOf = Callable[[tf.Operation], tf.Tensor]
 
 
 class Amendment(Protocol):
-    """What changes a program on its way into the function under construction."""
+    """A change of a program on its way into the function under construction."""
 
     def amends(self, node: graph_def.NodeDef) -> bool:
         """Whether a node, not one in a function, is given its state."""
@@ -42,7 +42,7 @@ class Amendment(Protocol):
     def amended(
         self, graph_def: graph_def.GraphDef
     ) -> tuple[graph_def.GraphDef, Mapping[str, tf.Tensor]]:
-        """What to import in place of `graph_def`, and what its additional inputs are mapped to."""
+        """The graph to import in place of `graph_def`, and the values of its additional inputs."""
 
 
 class ReplicaProgram:
@@ -131,7 +131,7 @@ class ReplicaProgram:
         self._waits = [self._wait(stage) for stage in self.stages]
 
     def _wait(self, stage: stages.Stage) -> importing.Wait:
-        """What of a stage waits for the element, though it is not made of it."""
+        """The operations of a stage that wait for the element without depending on it."""
         if not self._waits_for:  # as most programs, of which each hook and saver has some
             return importing.Wait()
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
@@ -177,7 +177,7 @@ class ReplicaProgram:
     def signature(
         self, amended: Callable[[graph_def.NodeDef], bool] = lambda node: False
     ) -> Hashable | None:
-        """What this has in common with programs that compute the same, of one replica or the host.
+        """The key that programs with the same computation share, of one replica or the host.
 
         Args:
           amended: whether a node, not one in a function, is given its state by an amendment.
@@ -303,7 +303,7 @@ class ReplicaProgram:
     def _inputs(
         self, index: int, environment: dict[Key, tf.Tensor], added: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
-        """What the inputs of a stage are, by their names in its definition."""
+        """The inputs of a stage, by their names in its definition."""
         under_construction = tf.compat.v1.get_default_graph()
         stage = self.stages[index]
         replica = 0 if self.native_collectives else self._replica_of(index)

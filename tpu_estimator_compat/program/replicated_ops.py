@@ -20,7 +20,7 @@ OUTPUT = "TPUReplicatedOutput"
 
 
 def rewrites(replica: int | None) -> Rewrites:
-    """What `graph_def.subgraph_def` is to make of these ops for one replica.
+    """The rewrites of these ops for one replica, for `graph_def.subgraph_def`.
 
     Args:
       replica: its id; 0 for the only one, and for the host. None for devices on which XLA divides

@@ -76,7 +76,7 @@ def _blank(spec: tf.TensorSpec) -> tf.Tensor:
 
 
 def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
-    """What makes the node of a resource's op one of its graph alone.
+    """A function that makes the node of a resource's op one of its graph alone.
 
     A session had resources of its own. Here all graphs share a runtime: of two resources of the
     same name, the second would be the first, with its content.

@@ -168,7 +168,7 @@ def _explained(prefix: str) -> Iterator[None]:
 
 
 def as_numpy(value: tf.Tensor) -> Any:
-    """What a TF1 session returned for a tensor; handles and variants stay tensors."""
+    """The value that a TF1 session returns for a tensor; handles and variants stay tensors."""
     return value if is_handle(value) else value.numpy()
 
 

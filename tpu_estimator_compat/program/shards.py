@@ -30,7 +30,7 @@ class Shard:
 
     @classmethod
     def of_machine(cls, name: str, shape: Sequence[int], machines: int, index: int) -> Shard:
-        """What one of several machines holds: as "div" has it, the first ones one row more."""
+        """The rows of one of several machines, divided as "div" does: the first have one more."""
         each, more = divmod(shape[0], machines)
         first = index * each + min(index, more)
         return cls(name, tuple(shape), first, each + (index < more))
@@ -42,7 +42,7 @@ class Shard:
 
     @property
     def slice_info(self) -> tf.Variable.SaveSliceInfo:
-        """What TF's savers and warm starts know of a variable that is a slice of another."""
+        """The slice info of a variable that is a slice of another, for savers and warm starts."""
         offset = [self.first] + [0] * (len(self.shape) - 1)
         return tf.Variable.SaveSliceInfo(self.name, list(self.shape), offset, self.own_shape)
 

@@ -1,4 +1,4 @@
-"""What several machines look up together for a step: each in the rows that it holds."""
+"""Lookups of a step on several machines: each machine looks up the rows that it holds."""
 
 from __future__ import annotations
 

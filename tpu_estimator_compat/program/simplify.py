@@ -1,4 +1,4 @@
-"""What a pruned graph can do without: waits that order nothing, reads that repeat a read, detours.
+"""Simplification of a pruned graph: needless waits, repeated reads, detours.
 
 TF1 made both freely. Grappler finds some of them, but not in a loop's body, which the
 single-threaded executor runs as it is; and where it drops an op it leaves the wait.

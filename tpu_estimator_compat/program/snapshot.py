@@ -1,4 +1,4 @@
-"""What a saver would write, held while training goes on: a checkpoint can be written later.
+"""A snapshot of a saver's variables, from which a checkpoint can be written later.
 
 Nothing is copied here. The tensors share the variables' buffers; a step that updates a variable
 while its tensor is held makes a new buffer first. So a step pays for the copy of what it updates,

@@ -18,7 +18,7 @@ Structure = Any
 
 @dataclasses.dataclass(frozen=True)
 class Lookups:
-    """What the host computes of each replica's element before the replicas' share of a step.
+    """The host's lookups of each replica's element, before the replicas' share of a step.
 
     It is a program of its own: fed the plan's `feeds`, it fetches `tensors` and `results`. Their
     operations read variables that only the host has, such as embedding tables, and run once for
@@ -42,7 +42,7 @@ class Lookups:
 
     @property
     def placeholders(self) -> list[tf.Tensor]:
-        """What the replicas are fed."""
+        """The placeholders of the replicas' input."""
         return [placeholder for placeholder, _ in self.tensors.values()]
 
     def give(self, tensor: tf.Tensor) -> bool:
@@ -56,7 +56,7 @@ class Lookups:
 
 @dataclasses.dataclass(frozen=True)
 class StepPlan:
-    """What one step of a mode computes: all that a runtime needs in order to run it.
+    """The plan of one step of a mode: all that a runtime needs in order to run it.
 
     Attributes:
       graph: the captured graph.
@@ -138,7 +138,7 @@ class StepPlan:
 
     @property
     def replica_feeds(self) -> list[tf.Tensor]:
-        """What the replicas' share is fed: the element, then what the host looked up for it."""
+        """The inputs of the replicas' share: the element, then the host's lookups."""
         return [*self.feeds, *self.lookups.placeholders]
 
     def behind_host_placeholders(self) -> set[str]:

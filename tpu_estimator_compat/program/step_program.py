@@ -116,7 +116,7 @@ class StepProgram:
         )
 
     def _shared_lookups(self) -> SharedLookups | None:
-        """What this machine looks up together with others; None for nothing."""
+        """The lookups that this machine shares with others; None for none."""
         feeds = [t for t in self._feeds if key(t) in self.plan.lookups.partial]
         if not feeds or self.workers is None:
             return None
@@ -133,7 +133,7 @@ class StepProgram:
         return program
 
     def _string_program(self) -> ReplicaProgram | None:
-        """What the host makes of a TPU's first replica's tensors; None if there are no strings."""
+        """The host's program on tensors of a TPU's first replica; None if there are no strings."""
         program = string_ops.host_program(
             self.plan.graph, self._cut.own, [*self.plan.replica_feeds, *self._cut.fed]
         )
@@ -186,7 +186,7 @@ class StepProgram:
 
     @property
     def _from_lookups(self) -> list[tf.Tensor]:
-        """What lookups of each replica give the host's share, and what is looked up with others."""
+        """Results of each replica's lookups for the host's share, and of those with others."""
         wanted = self._shared.wanted if self._shared else []
         looked_up = [t for t in wanted if self.plan.lookups.give(t)]
         return graph_ops.distinct([*self._cut.from_lookups, *looked_up])
@@ -208,11 +208,11 @@ class StepProgram:
 
     @property
     def size(self) -> int:
-        """How many operations of the captured graph it runs."""
+        """The number of operations of the captured graph that it runs."""
         return len(self._replica.ops) + len(self._host.ops) + len(self._calls.ops)
 
     def contents(self) -> Contents | None:
-        """What a function that makes this step has in it; None where none but its own can be.
+        """The contents of a function of this step; None where no other function may share them.
 
         Steps of several replicas, of a TPU, or with lookups, are each traced for itself.
         """
@@ -252,7 +252,7 @@ class StepProgram:
 
     @tf.autograph.experimental.do_not_convert
     def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
-        """What every replica runs, in replica context.
+        """The computation of every replica, in replica context.
 
         Args:
           data: the replica's input element.
@@ -335,7 +335,7 @@ class StepProgram:
         ]
 
     def _look_up(self, data: Structure) -> tuple[Structure, dict[Key, tf.Tensor]]:
-        """What the replicas are fed, and what was looked up for the host, over all replicas."""
+        """The input of the replicas, and the lookups for the host, over all replicas."""
         if self._lookup is None:
             return data, {}
         replicas = self.strategy.num_replicas_in_sync // (self.workers.count if self.workers else 1)
@@ -358,7 +358,7 @@ class StepProgram:
         return lookup_program.dealt_out(fed), of_all
 
     def _in_order(self, own: list[tf.Tensor], shared: dict[Key, tf.Tensor]) -> list[tf.Tensor]:
-        """What one replica is fed, looked up by this machine alone and by all."""
+        """The input of one replica, looked up by this machine alone and by all."""
         rest = iter(own)
         return [shared[key(t)] if key(t) in shared else next(rest) for t in self._feeds]
 

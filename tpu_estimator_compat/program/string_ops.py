@@ -14,7 +14,7 @@ from tpu_estimator_compat.program.replica_program import ReplicaProgram
 def host_program(
     graph: tf.Graph, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
 ) -> ReplicaProgram:
-    """What the host computes of the fetches of a step.
+    """The program that computes the host's part of a step's fetches.
 
     Args:
       graph: the captured graph.
@@ -37,7 +37,7 @@ def host_program(
 def left_to_replicas(
     fetches: Sequence[tf.Tensor], program: ReplicaProgram | None
 ) -> list[tf.Tensor]:
-    """What a replica gives for these fetches, where the host runs such a program."""
+    """The tensors that a replica returns for these fetches, where the host runs such a program."""
     if program is None:
         return list(fetches)
     late = set(map(key, program.fetches))

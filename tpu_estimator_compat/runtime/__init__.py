@@ -1,1 +1,1 @@
-"""How TensorFlow runs what we build: eager contexts, executors, other workers."""
+"""The execution of functions: eager contexts, executors, other workers, JAX's installation."""

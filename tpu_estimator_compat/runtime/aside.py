@@ -63,7 +63,7 @@ class _Call(Generic[Result]):
         return not self._unfinished.locked()
 
     def result(self) -> Result:
-        """What the call returned; raises what it raised."""
+        """The call's result; raises the call's error."""
         if self._error is not None:
             raise self._error
         return self._returned.pop()
@@ -128,7 +128,7 @@ class Aside:
 
 
 class _End:
-    """How the process ends, where a call that never returns would keep it from ending."""
+    """The end of the process, where a call that never returns would keep it from ending."""
 
     registered = False
     code = 0

@@ -19,7 +19,7 @@ _KINDS = ("jax", "preflight")
 
 
 def directory(name: str) -> pathlib.Path:
-    """Where files of one of `_KINDS` are kept: under $XDG_CACHE_HOME, or ~/.cache."""
+    """The folder of cached files of one of `_KINDS`: under $XDG_CACHE_HOME, or ~/.cache."""
     if name not in _KINDS:
         raise AssertionError(f"{name!r} is none of {_KINDS}, whose size is limited.")
     return root() / name

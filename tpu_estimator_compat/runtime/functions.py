@@ -54,7 +54,7 @@ class SharedFunction:
         self._traced: dict[tuple[tf.TensorSpec, ...], Traced] = {}
 
     def __call__(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
-        """What the function returns, flat.
+        """The function's results, flat.
 
         Call it where nothing is recorded, as within `eager_mode()`.
         """
@@ -84,7 +84,7 @@ class IteratorFunction:
         self._handles: list[weakref.ref[tf.Tensor]] = []
 
     def __call__(self, iterator: Any, *tensors: tf.Tensor) -> list[tf.Tensor]:
-        """What the function returns, flat; traced for every type of iterator.
+        """The function's results, flat; traced for every type of iterator.
 
         Call it where nothing is recorded, as within `eager_mode()`.
         """
@@ -133,7 +133,7 @@ class PerExecutor:
         self._made: dict[str, Callable[..., Any]] = {}
 
     def __call__(self, executor: str, *arguments: Any) -> Any:
-        """What the function returns, run by `executor`; by the default one while a profile is
+        """The function's results, run by `executor`; by the default one while a profile is
         being recorded, since the others do not record operations.
         """
         if profiler.is_recording():
@@ -162,7 +162,7 @@ class PerExecutor:
 def call_options(
     *, executor: str = "", optimize: bool = True, branches: bool = True
 ) -> Iterator[None]:
-    """How functions called within run.
+    """The context that sets how functions called within it run.
 
     Args:
       executor: name of TensorFlow's executor; empty for the default.

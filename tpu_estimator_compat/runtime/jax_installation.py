@@ -75,7 +75,7 @@ def _version(package: str) -> str | None:
 
 
 def cache_directory() -> pathlib.Path:
-    """Where compiled programs are kept: under $XDG_CACHE_HOME, or ~/.cache."""
+    """The folder of compiled programs: under $XDG_CACHE_HOME, or ~/.cache."""
     return cache_files.directory("jax")
 
 
@@ -128,7 +128,7 @@ def joined_as() -> int:
 
 
 def local(devices: Iterable[Any]) -> tuple[Any, ...]:
-    """Those of `devices` that belong to this process."""
+    """The devices of this process among `devices`."""
     own = process_index()
     return tuple(device for device in devices if device.process_index == own)
 

@@ -41,12 +41,12 @@ def mesh(devices: tuple[Any, ...], cores_per_replica: int = 1) -> Mesh:
 
 
 def cores(mesh: Mesh) -> int:
-    """How many devices share a replica."""
+    """The number of devices of a replica."""
     return mesh.size // mesh.shape[REPLICA]
 
 
 def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
-    """How a variable is placed.
+    """The sharding of a variable.
 
     Every replica has its own value. The devices of a replica share it: they are given a part each
     of its largest dimension that their number divides, of equally large ones the last. Variables
@@ -61,7 +61,7 @@ def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
 
 
 def of_feed(mesh: Mesh, shape: Sequence[int], parts: Sequence[int] | None) -> NamedSharding:
-    """How the elements of some steps are placed, [steps, replicas * rows, ...].
+    """The sharding of the elements of some steps, [steps, replicas * rows, ...].
 
     Args:
       mesh: the replicas.

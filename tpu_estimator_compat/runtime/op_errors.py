@@ -14,5 +14,5 @@ _AFTER = re.compile(r"\s*(\[\[\{\{node [^\]]*\]\]|\[Op:[^\]]*\])")
 
 
 def words(error: tf.errors.OpError) -> str:
-    """What `error` says of its cause, in one line where it is one."""
+    """The cause that `error` names, in one line if possible."""
     return _AFTER.sub("", _BEFORE.sub("", error.message)).strip().rstrip(".")

@@ -1,4 +1,4 @@
-"""Where replicas run: on devices of their own, or all on one."""
+"""The placement of replicas: on devices of their own, or all on one."""
 
 from __future__ import annotations
 

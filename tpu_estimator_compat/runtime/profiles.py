@@ -97,7 +97,7 @@ def step_stats(folder: str) -> step_stats_pb2.StepStats:
 
 
 class _Operation(NamedTuple):
-    """What a profile says of an operation; start and length are in picoseconds.
+    """An operation of a profile; start and length are in picoseconds.
 
     Attributes:
       program: the number of XLA's program that it belongs to; None for a kernel of TensorFlow.

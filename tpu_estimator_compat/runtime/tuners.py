@@ -1,4 +1,4 @@
-"""How many steps the next call on the devices makes, and on which executor: decided here alone.
+"""Tuners: they alone decide the number of steps of the next call, and its executor.
 
 Whoever makes calls has a tuner, asks it before each, and tells it afterwards how many steps were
 made and how long they took. The default executor hands every op to a pool of threads: right for
@@ -18,7 +18,7 @@ from tpu_estimator_compat.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """What to run next.
+    """The next call: its steps, executor and function.
 
     Attributes:
       steps: how many steps.
@@ -57,7 +57,7 @@ class ExecutorChoice:
         self._compiled: set[str] = set()
 
     def piece(self, steps: int) -> int:
-        """How many of `steps` steps to run at once: all, once the choice is made."""
+        """The number of steps to run at once, up to `steps`: all, once the choice is made."""
         if self._chosen is not None:
             return steps
         seconds = self._seconds[DEFAULT]
@@ -118,7 +118,7 @@ class HostCallTuner:
         self._seconds = 0.0
 
     def piece(self, steps: int) -> int:
-        """How many of `steps` steps to run before their calls are handed over."""
+        """The number of steps to run, up to `steps`, before their host calls are handed over."""
         return min(steps, self._capacity // 2)
 
     def fits(self, waiting: int, steps: int) -> bool:
@@ -225,7 +225,7 @@ class LoopTuner:
         self._seconds += seconds
 
     def _piece(self, steps: int) -> int:
-        """How many of `steps` to run before Python looks for signals."""
+        """The number of steps to run, up to `steps`, before Python looks for signals."""
         queued, tuning = self._host_calls, self._tuning
         if self._seconds_per_step is None:
             steps = min(steps, tuning.first_piece)
@@ -254,7 +254,7 @@ class LoopTuner:
 
 
 class RunTuner:
-    """How many steps a run between two turns of the hooks may make."""
+    """The number of steps of a run between two turns of the hooks."""
 
     def __init__(self) -> None:
         self._seconds_per_step: float | None = None
@@ -274,7 +274,7 @@ class RunTuner:
 
 
 class PredictionTuner:
-    """How many batches a call predicts: one at first, for whoever wants no more.
+    """The number of batches that a call predicts: one at first, for a caller who wants no more.
 
     Args:
       tuning: the numbers.

@@ -87,12 +87,12 @@ class Tuning:
     clock: Callable[[], float] = time.perf_counter
 
     def queue_capacity(self, size: int) -> int | None:
-        """How many host calls whose tensors have `size` bytes may wait; None for none."""
+        """The number of host calls that may wait, of `size` bytes each; None for none."""
         capacity = min(self.queue_calls, self.queue_bytes // max(1, size))
         return capacity if capacity > 1 else None
 
     def steps_of_dispatch(self, size: int | None, loop: int | None) -> int:
-        """How many steps the JAX runtime makes in one dispatch, on devices that are quick in loops.
+        """The number of steps of one JAX dispatch, on devices that are quick in loops.
 
         Args:
           size: bytes of a replica's input and results in one step; None where that is not known: a

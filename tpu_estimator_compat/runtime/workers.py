@@ -34,7 +34,7 @@ _LONGEST_FAREWELL = 60.0  # seconds
 
 
 class State(enum.IntEnum):
-    """What a machine has to say before a step."""
+    """The state that a machine tells the others before a step."""
 
     READY = 0
     OUT_OF_DATA = 1
@@ -151,7 +151,7 @@ class Workers:
             _sending()(value, tf.constant(pair), tf.constant(number))
 
     def receive(self, spec: tf.TensorSpec, name: str, machine: int) -> tf.Tensor:
-        """What one machine sends, a tensor like `spec`; for the others see `send`."""
+        """The tensor, like `spec`, that one machine sends; for the others see `send`."""
         pair, number = self._pair(spec, name, machine, self.index)
         with tf.device("/cpu:0"):
             return _receiving(spec.dtype)(
@@ -296,7 +296,7 @@ def _receiving(dtype: tf.DType) -> Callable[..., Any]:
 def _packed(
     values: Sequence[tf.Tensor], exchange: Callable[[tf.Tensor], tf.Tensor]
 ) -> list[tf.Tensor]:
-    """What `exchange` makes of values, which it is given as one vector for each dtype."""
+    """The results of `exchange` on the values, packed into one vector for each dtype."""
     exchanged: list[Any] = [None] * len(values)
     for dtype in dict.fromkeys(v.dtype for v in values):
         places = [i for i, v in enumerate(values) if v.dtype == dtype]

@@ -7,7 +7,7 @@ import enum
 
 
 class Status(enum.Enum):
-    """What a finding asks of its reader."""
+    """The status of a finding, which says who has to act."""
 
     WORKS = "works"
     DIFFERS = "differs"

@@ -15,7 +15,7 @@ from tpu_estimator_compat.scan.verdict import Verdict, verdict
 
 @dataclasses.dataclass(frozen=True)
 class Module:
-    """What is known of a module.
+    """The facts about a module.
 
     Attributes:
       source: its text, of Python 3.

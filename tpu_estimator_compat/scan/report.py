@@ -20,11 +20,12 @@ _HINTS = {
 
 
 def table(findings: Sequence[Finding]) -> str:
-    """A line for each finding: place, name, status, advice.
+    """A line for each finding: place, name, status, advice; those that need a person first.
 
     >>> print(table([Finding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
     a.py:3  tf.contrib.x  unknown  Write it anew.
     """
+    findings = sorted(findings, key=lambda finding: not finding.status.needs_a_person)
     rows = [(f.place, f.name or "-", f.status.value) for f in findings]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
     lines = []
@@ -35,20 +36,20 @@ def table(findings: Sequence[Finding]) -> str:
 
 
 def summary(findings: Sequence[Finding], files: int) -> str:
-    """How many findings there are of each status, and what that means."""
+    """The number of findings of each status, and its meaning."""
     counts = collections.Counter(finding.status for finding in findings)
     if not findings:
         return f"{searched(findings, files)}; no dead names."
     having = len({finding.file for finding in findings})
     lines = [f"{searched(findings, files)}, {counted(len(findings), 'finding')} in {having}:"]
-    for status in Status:
+    for status in sorted(Status, key=lambda status: not status.needs_a_person):
         if counts[status]:
             lines.append(f"{counts[status]:6d} {status.value:10s} {_HINTS[status]}")
     return "\n".join(lines)
 
 
 def searched(findings: Sequence[Finding], files: int) -> str:
-    """How many files were searched, and how many could not be."""
+    """The number of files searched, and of those that could not be."""
     unread = {f.file for f in findings if f.status is Status.UNREADABLE and not f.cell}
     if not unread:
         return f"{counted(files, 'file')} searched"

@@ -1,4 +1,4 @@
-"""What is to be said of a name that a module uses: whether it is dead, and what serves it."""
+"""The verdict on a name that a module uses: whether it is dead, and what serves it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GONE = ("contrib", "estimator", "keras.estimator")
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What is said of a dead name.
+    """The verdict on a dead name.
 
     Attributes:
       name: as the table spells it.
@@ -40,7 +40,7 @@ class Verdict:
 
     @property
     def target(self) -> str | None:
-        """Where the name is to be found, in full: in `tpu_estimator_compat.v1`, if it can be."""
+        """The full path of the name: in `tpu_estimator_compat.v1`, if possible."""
         if self.status not in (Status.WORKS, Status.DIFFERS, Status.REFUSED):
             return None
         path, row = self.name, self.row
@@ -54,7 +54,7 @@ class Verdict:
 
 
 def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
-    """What is to be said of a reference.
+    """The verdict on a reference.
 
     Args:
       reference: of a module.
@@ -74,7 +74,7 @@ def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
 
 
 def _by_hand(reference: Reference, bare: Dialect, dead: bool) -> str:
-    """What to do where a name is written such that no rewriting can be sure; else empty."""
+    """Advice on a name that no program can rewrite safely; else empty."""
     if reference.form is Form.STRING and dead:
         return f"A string names it. Write {V1} and what follows, where that is what is meant."
     if reference.form is Form.GETATTR and dead and bare is Dialect.V2:
@@ -183,7 +183,7 @@ def _is_another_in_2(name: str) -> bool:
 
 
 def _is_dead_in_v2(name: str) -> bool:
-    """What only TensorFlow 1 had is dead wherever it is written."""
+    """Whether only TensorFlow 1 had a name, which is then dead wherever it is written."""
     return _is_gone(name) or is_only_in(Dialect.V1, name)
 
 

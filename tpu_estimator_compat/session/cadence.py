@@ -1,4 +1,4 @@
-"""How a loop of steps is broken up for those who listen to it."""
+"""The division of a loop of steps into runs, for hooks and summaries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 @dataclasses.dataclass
 class Cadence:
-    """What the outer loop asks of the next run; sessions made anew within a run share it.
+    """The outer loop's limits for the next run; sessions made anew within a run share them.
 
     Attributes:
       steps: steps of the next run that asks for the main targets.

@@ -84,7 +84,7 @@ class ReplicaRunner:
         )
 
     def start(self, restored: str | None = None) -> None:
-        """Nothing: nobody else has to be asked."""
+        """Does nothing: there are no other machines."""
 
     def begin_loop(self) -> None:
         """See `Runner`."""
@@ -196,10 +196,10 @@ class ReplicaRunner:
             queue.finish()
 
     def leave(self) -> None:
-        """Nothing: nobody waits."""
+        """Does nothing: no other machine waits."""
 
     def fail(self) -> None:
-        """Nothing: nobody waits."""
+        """Does nothing: no other machine waits."""
 
     def close(self) -> None:
         """See `Runner`."""

@@ -1,4 +1,4 @@
-"""What a runtime must do: the seam between those who want steps and what runs them."""
+"""The interface of a runtime: the seam between sessions and whatever runs their steps."""
 
 from __future__ import annotations
 

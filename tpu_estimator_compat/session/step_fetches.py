@@ -13,7 +13,7 @@ from tpu_estimator_compat.program.step_plan import StepPlan
 
 
 class StepFetches:
-    """What one run asks for.
+    """The fetches of one run.
 
     Args:
       plan: what a step computes.

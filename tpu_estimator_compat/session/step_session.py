@@ -217,7 +217,7 @@ class StepSession(GraphSession):
         )
 
     def _counter_before(self, asked: StepFetches, result: LoopResult, steps: int) -> dict[Key, Any]:
-        """What the runner has noted; nothing where it ended early, in whatever step."""
+        """The counter before the last step, as the runner noted it; empty where it ended early."""
         if result.steps < steps or result.counter_before is None:
             return {}
         return dict.fromkeys(asked.variables, as_numpy(result.counter_before))
@@ -293,7 +293,7 @@ class StepSession(GraphSession):
 
     @property
     def element_spec(self) -> Any:
-        """What one replica is fed in a step: a structure of `tf.TypeSpec`s."""
+        """The structure of `tf.TypeSpec`s of one replica's input."""
         return self._input.element_spec
 
     def iterator(self) -> Iterator:

@@ -77,7 +77,7 @@ class WorkersRunner:
         return self.states is not None
 
     def begin_loop(self) -> None:
-        """Nothing: every step makes its host calls, on the chief."""
+        """Does nothing: every step makes its host calls, on the chief."""
 
     def _the_loop(self) -> WorkersLoop:
         if self._loop is None:
@@ -95,7 +95,7 @@ class WorkersRunner:
 
     @property
     def _settle(self) -> Settle | None:
-        """What gives the chief, when it saves, what only this machine has; None for nothing."""
+        """The function that sends the chief, when it saves, this machine's own values; or None."""
         if self.store.sharded is None or self._workers.is_chief:
             return None
         return self.store.sharded.settle
@@ -192,7 +192,7 @@ class WorkersRunner:
         raise NotImplementedError
 
     def finish_host_calls(self, using: str | None = None) -> None:
-        """Nothing: they are a part of their steps."""
+        """Does nothing: host calls are a part of their steps."""
 
     def start(self, restored: str | None = None) -> None:
         """Takes over the chief's values of all variables, or what it has restored of own rows.

@@ -1,4 +1,4 @@
-"""What a `model_fn` returns: validated tensors, ops and functions for one mode, and warm starts."""
+"""The results of a `model_fn`: validated tensors, ops and functions for one mode; warm starts."""
 
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
 from tpu_estimator_compat.spec.host_call_hook import HostCallHook

@@ -1,4 +1,4 @@
-"""What a `model_fn` returns to a plain `Estimator`."""
+"""The result of a plain Estimator's `model_fn`."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

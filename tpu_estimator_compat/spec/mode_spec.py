@@ -17,7 +17,7 @@ from tpu_estimator_compat.spec.tpu_estimator_spec import HostCall, TPUEstimatorS
 
 @dataclasses.dataclass(frozen=True)
 class ModeSpec:
-    """What a model_fn returned for one mode.
+    """The result of a model_fn for one mode.
 
     Attributes:
       loss: a scalar, or of shape [1]; None in PREDICT.
@@ -80,7 +80,7 @@ def _scaffold(spec: Any) -> tf.compat.v1.train.Scaffold:
 
 
 def _scaffold_for_tpu(spec: Any) -> tf.compat.v1.train.Scaffold:
-    """What scaffold_fn makes.
+    """The Scaffold that scaffold_fn makes.
 
     Raises:
       ValueError: it returned None.

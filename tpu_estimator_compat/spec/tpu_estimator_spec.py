@@ -1,4 +1,4 @@
-"""What a `model_fn` returns to a `TPUEstimator`: tensors for the device, functions for the host."""
+"""The result of a TPUEstimator's `model_fn`: tensors for the device, functions for the host."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Where a mode runs: which strategy, how many replicas and hosts."""
+"""The topology of a mode: its strategy, its replicas and hosts."""
 
 from tpu_estimator_compat.topology.local_resolver import LocalResolver
 from tpu_estimator_compat.topology.replicas import Topology

@@ -65,7 +65,7 @@ class JaxTopology(Topology):
 
     @property
     def replicas_per_element(self) -> int:
-        """Those of this process."""
+        """The number of this process's replicas."""
         return self.replicas_per_host
 
     @property
@@ -158,7 +158,7 @@ def _check_hosts(devices: Sequence[Any], hosts: list[int], replicas: int, cores:
 
 
 def _logical_cpus() -> int:
-    """How many logical CPUs TensorFlow has, or will have; it starts on no device for that."""
+    """The number of TensorFlow's logical CPUs, present or future; starts no device for that."""
     cpus = tf.config.list_physical_devices("CPU")
     return sum(len(tf.config.get_logical_device_configuration(cpu) or [cpu]) for cpu in cpus)
 

@@ -81,7 +81,7 @@ def _left(deadline: float, missing: Iterable[str]) -> float:
 
 
 def _line(connection: socket.socket) -> bytes:
-    """What the other side says, up to the end of a line; it may be anyone."""
+    """One line from the other side, which may be anyone."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
         byte = connection.recv(1)

@@ -89,7 +89,7 @@ class Topology:
 
     @property
     def replicas_per_element(self) -> int | None:
-        """Of how many replicas the runtime takes input at a time; None for the strategy's way."""
+        """The number of replicas that share an input element; None for the strategy's way."""
         return None
 
     @property

@@ -102,7 +102,7 @@ def _warn_of_unused_chips() -> None:
 
 
 def attached_chips(devices: str = "/sys/bus/pci/devices") -> int:
-    """How many TPU chips are attached to this machine, by their PCI vendor and device numbers."""
+    """The number of TPU chips of this machine, by their PCI vendor and device numbers."""
     count = 0
     for vendor in glob.glob(f"{devices}/*/vendor"):
         try:

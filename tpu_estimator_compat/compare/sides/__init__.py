@@ -1,4 +1,4 @@
-"""What runs in the process of a side: the script, and what records it without being seen.
+"""The code in the process of a side: the script, and the recorder that it does not see.
 
 All but `ours` import nothing of this package, and are Python 3.7: they also run in the
 environment of the original, which has neither this package nor a younger Python.

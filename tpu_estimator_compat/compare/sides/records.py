@@ -1,4 +1,4 @@
-"""What a record holds, as files and as JSON: arrays, checkpoints, results, errors."""
+"""The contents of a record, as files and as JSON: arrays, checkpoints, results, errors."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def evaluation_spec(ops: ModelFnOps) -> EstimatorSpec:
 
 
 def made(metrics: Mapping[Any, Any] | None, features: Any, labels: Any, predictions: Any) -> Any:
-    """What metrics make of a batch, by name.
+    """The metrics' values for a batch, by name.
 
     Args:
       metrics: names to `MetricSpec`s; or to functions of predictions and labels, of the prediction

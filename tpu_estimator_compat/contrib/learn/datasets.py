@@ -101,12 +101,12 @@ class DataSet:
 
     @property
     def num_examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self._num_examples
 
     @property
     def epochs_completed(self) -> int:
-        """How often `next_batch` has begun anew."""
+        """The number of times that `next_batch` has begun anew."""
         return self._epochs_completed
 
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> Any:

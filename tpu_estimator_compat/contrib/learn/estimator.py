@@ -29,11 +29,11 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class Evaluable:
-    """What can be evaluated."""
+    """The interface of estimators that can be evaluated."""
 
 
 class Trainable:
-    """What can be trained."""
+    """The interface of estimators that can be trained."""
 
 
 class _Engine(_CoreEstimator):
@@ -47,7 +47,7 @@ class _Engine(_CoreEstimator):
 
 
 class BaseEstimator(Evaluable, Trainable):
-    """What estimators of `tf.contrib.learn` have in common.
+    """The common base of estimators of `tf.contrib.learn`.
 
     Args:
       model_dir: of checkpoints and events; None for the config's, or a temporary one.

@@ -13,7 +13,7 @@ from tpu_estimator_compat.estimator.exporters import delete_old
 
 
 class ExportStrategy(NamedTuple):
-    """How an estimator is exported.
+    """The function that exports an estimator, and its name.
 
     Attributes:
       name: of the folder below `model_dir/export`.

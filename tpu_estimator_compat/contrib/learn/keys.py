@@ -55,7 +55,7 @@ class MetricKey:
 
 
 class ProblemType:
-    """What a model's outputs are, for the signatures of an export."""
+    """The kind of a model's outputs, for the signatures of an export."""
 
     UNSPECIFIED = 0
     CLASSIFICATION = 1

@@ -104,7 +104,7 @@ class ModelFnOps(_Fields):
 
 
 def export_output(problem_type: int, tensors: dict[str, Any]) -> Any:
-    """What `tf.estimator` exports for the outputs of a head.
+    """The export outputs of `tf.estimator` for the outputs of a head.
 
     Args:
       problem_type: a `ProblemType`.

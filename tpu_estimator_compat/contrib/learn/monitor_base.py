@@ -1,4 +1,4 @@
-"""What monitors of `tf.contrib.learn` are: they are told of every step, or of every nth."""
+"""The base classes of monitors of `tf.contrib.learn`: called in every step, or every n-th."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _LOCAL = ("", "local")
 
 
 class RunConfig(_RunConfig):
-    """How an `Estimator` runs, in the words of `tf.contrib.learn`.
+    """The configuration of an `Estimator`, in the words of `tf.contrib.learn`.
 
     Args:
       master: address of a session; None for what TF_CONFIG says.

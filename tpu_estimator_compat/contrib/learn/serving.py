@@ -1,4 +1,4 @@
-"""What exports of `tf.contrib.learn` are made of: receivers of requests, and signatures."""
+"""The parts of an export of `tf.contrib.learn`: receivers of requests, and signatures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SERVING_DEFAULT = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_
 
 
 class InputFnOps(NamedTuple):
-    """What a function of requests returns.
+    """The result of a serving input function.
 
     Attributes:
       features: for model_fn, a dict.

@@ -1,4 +1,4 @@
-"""What features and labels of an estimator look like: the same in all that it is given."""
+"""The signatures of an estimator's features and labels, the same in every call."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class AttentionMechanism(abc.ABC):
     @property
     @abc.abstractmethod
     def alignments_size(self) -> Any:
-        """How many times the memory has."""
+        """The number of times of the memory."""
 
     @property
     @abc.abstractmethod
@@ -82,12 +82,12 @@ class _Base(AttentionMechanism):
 
     @property
     def keys(self) -> Any:
-        """What queries are compared with."""
+        """The keys that queries are compared with."""
         return self._keys
 
     @property
     def batch_size(self) -> Any:
-        """How many sequences the memory has."""
+        """The number of sequences of the memory."""
         return self._batch_size
 
     @property
@@ -113,7 +113,7 @@ class _Base(AttentionMechanism):
 
     @abc.abstractmethod
     def _score(self, query: tf.Tensor) -> tf.Tensor:
-        """How well a query goes with each time: [batch, time]."""
+        """The score of a query at each time: [batch, time]."""
 
 
 class LuongAttention(_Base):

@@ -27,7 +27,7 @@ class BeamSearchDecoderState(NamedTuple):
 
 
 class BeamSearchDecoderOutput(NamedTuple):
-    """Of a step: each beam's score, its id, and the beam that it goes on with."""
+    """The output of a step: each beam's score, its id, and the beam that it goes on with."""
 
     scores: Any
     predicted_ids: Any
@@ -264,7 +264,7 @@ class BeamSearchDecoder(Decoder):
 
 
 def _attention_states(states: Any) -> list[AttentionWrapperState]:
-    """Those of cells that attend, among the states of several cells."""
+    """The states of cells that attend, among those of several cells."""
     if not isinstance(states, (list, tuple)):
         return []
     return [state for state in states if isinstance(state, AttentionWrapperState)]

@@ -42,7 +42,7 @@ def merged(t: tf.Tensor, batch_size: Any, beam_width: int) -> tf.Tensor:
 
 
 def of_parents(t: tf.Tensor, parents: tf.Tensor) -> tf.Tensor:
-    """What `t`, [batch, beams, ...], has for the beams that `parents`, [batch, beams], name."""
+    """The parts of `t`, [batch, beams, ...], of the beams that `parents`, [batch, beams], name."""
     return tf.ensure_shape(tf.gather(t, parents, batch_dims=1), t.shape)
 
 

@@ -13,12 +13,12 @@ from tpu_estimator_compat.contrib.rnn import transpose_batch_time
 
 
 class Decoder(abc.ABC):
-    """What `dynamic_decode` drives: a state, and a step that makes outputs of it."""
+    """The interface that `dynamic_decode` drives: a state, and a step that makes outputs of it."""
 
     @property
     @abc.abstractmethod
     def batch_size(self) -> Any:
-        """How many sequences there are."""
+        """The number of sequences."""
 
     @property
     @abc.abstractmethod
@@ -41,7 +41,7 @@ class Decoder(abc.ABC):
         """A step's outputs, the next state, the next inputs, and which sequences are finished."""
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """What becomes of the outputs of all steps, [time, batch, ...], and of the last state."""
+        """The final outputs, made of those of all steps, [time, batch, ...], and the last state."""
         raise NotImplementedError
 
     @property
@@ -137,7 +137,7 @@ class _Loop:
         return tf.nest.map_structure(lambda array: array.stack(), arrays), state, lengths
 
     def _arrays(self) -> Any:
-        """Where outputs are written. XLA has no arrays that grow."""
+        """The arrays of the outputs. XLA has no arrays that grow."""
         xla = control_flow_util.GraphOrParentsInXlaContext(tf.get_default_graph())
         return tf.nest.map_structure(
             lambda zeros: tf.TensorArray(

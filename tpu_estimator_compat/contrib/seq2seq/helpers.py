@@ -15,12 +15,12 @@ from tpu_estimator_compat.contrib.rnn import transpose_batch_time
 
 
 class Helper(abc.ABC):
-    """What a `BasicDecoder` asks for samples, and for the inputs of the next step."""
+    """The source of a `BasicDecoder`'s samples, and of the inputs of the next step."""
 
     @property
     @abc.abstractmethod
     def batch_size(self) -> Any:
-        """How many sequences there are."""
+        """The number of sequences."""
 
     @property
     @abc.abstractmethod

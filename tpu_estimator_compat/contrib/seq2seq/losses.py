@@ -68,7 +68,7 @@ def sequence_loss(
 def _cross_entropy(
     logits: tf.Tensor, targets: tf.Tensor, function: Callable[..., tf.Tensor] | None
 ) -> Any:
-    """Of each time of each sequence."""
+    """The cross entropy of each time of each sequence."""
     flat = tf.reshape(logits, [-1, tf.shape(logits)[2]])
     flat.set_shape([None, logits.shape[2]])
     function = function or tf.nn.sparse_softmax_cross_entropy_with_logits

@@ -43,7 +43,7 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
 
 
 def _recursive(p_choose_i: tf.Tensor, previous: tf.Tensor) -> tf.Tensor:
-    """What reaches a time: the previous weight there, and what did not stop at the time before."""
+    """The weight that reaches a time: the previous one there, and what passed the time before."""
     batch = tf.shape(p_choose_i)[0]
     ones = tf.ones([batch, 1], p_choose_i.dtype)
     going_on = tf.concat([ones, 1 - p_choose_i[:, :-1]], 1)

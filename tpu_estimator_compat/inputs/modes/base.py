@@ -1,4 +1,4 @@
-"""What an input mode says, and what those under the rules of TPU execution have in common."""
+"""The interface of input modes, and the common part of those with TPU rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Invocation:
 
 @dataclasses.dataclass(frozen=True)
 class InputMode(abc.ABC):
-    """Who calls input_fn, who is told which batch size, and which replica is fed what.
+    """An input mode: the calls of input_fn, the batch sizes, the input of each replica.
 
     Attributes:
       mode: a `ModeKeys` value.
@@ -56,12 +56,12 @@ class InputMode(abc.ABC):
 
     @property
     def input_batch_size(self) -> int | None:
-        """What input_fn is told."""
+        """The batch size in `params` of input_fn."""
         return self.batch_size
 
     @property
     def model_batch_size(self) -> int | None:
-        """What model_fn is told."""
+        """The batch size in `params` of model_fn."""
         return self.batch_size
 
     @abc.abstractmethod
@@ -83,7 +83,7 @@ class InputMode(abc.ABC):
 
     @abc.abstractmethod
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
-        """What the replicas of each host of this process are fed in turn.
+        """The elements of the replicas of each host of this process, in turn.
 
         Args:
           datasets: one per call of input_fn, in the order of `invocations`.
@@ -106,7 +106,7 @@ class TPUInputMode(InputMode):
 
     @property
     def sleep_secs(self) -> float:  # type: ignore[override]
-        """How long to wait before the first element."""
+        """The seconds to wait before the first element."""
         return self.tpu_config.initial_infeed_sleep_secs or 0
 
     @property
@@ -116,12 +116,12 @@ class TPUInputMode(InputMode):
 
     @property
     def input_batch_size(self) -> int | None:
-        """What input_fn is told: the share of a replica."""
+        """The batch size in `params` of input_fn: one replica's share."""
         return self.batch_size and self.batch_size // self.topology.num_replicas
 
     @property
     def model_batch_size(self) -> int | None:
-        """What model_fn is told: the share of a replica, if it is fed one."""
+        """The batch size in `params` of model_fn: one replica's share, if it gets one."""
         parts = 1 if self.same_for_all else self.topology.num_replicas
         return self.batch_size and self.batch_size // parts
 

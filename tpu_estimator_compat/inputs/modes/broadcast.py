@@ -18,7 +18,7 @@ class Broadcast(TPUInputMode):
 
     @property
     def input_batch_size(self) -> int | None:
-        """What input_fn is told: all of it."""
+        """The batch size in `params` of input_fn: the global batch size."""
         return self.batch_size
 
     def invocations(self) -> list[Invocation]:

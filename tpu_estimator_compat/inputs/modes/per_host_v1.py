@@ -9,7 +9,7 @@ class PerHostV1(TPUInputMode):
 
     @property
     def input_batch_size(self) -> int | None:
-        """What input_fn is told: the share of a host."""
+        """The batch size in `params` of input_fn: one host's share."""
         # Where a replica spans hosts, a host gives whole batches of replicas.
         hosts = min(self.topology.num_hosts, self.topology.num_replicas)
         return self.batch_size and self.batch_size // hosts

@@ -96,7 +96,7 @@ class FromImports:
 
 
 def _names(references: Sequence[Reference], facts: Facts) -> list[_Name]:
-    """Where the names of a statement go, in as few modules as can be."""
+    """The modules that the names of a statement move to, as few as possible."""
     paths = [facts.new_path(reference) for reference in references]
     names = []
     for reference, path in zip(references, paths, strict=True):

@@ -41,7 +41,7 @@ class Segment:
 
 
 def by_kind(report: Report) -> list[Segment]:
-    """What the compiler counted; if it did not, variables and input, which need no compiler."""
+    """The compiler's sizes; without a compiler, those of variables and input."""
     memory = report.memory
     if memory is None:
         segments = [

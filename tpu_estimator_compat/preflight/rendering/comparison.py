@@ -1,4 +1,4 @@
-"""What the reports have side by side: one column for each report, one row for each figure."""
+"""The reports side by side: one column for each report, one row for each figure."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def rows(reports: Sequence[Report]) -> list[Row]:
 
 
 def footnote(of: Sequence[Row]) -> str:
-    """What the star in the names of rows says; empty if none has one."""
+    """The footnote of the rows with a star; empty without such rows."""
     if not any(row.name.endswith("*") for row in of):
         return ""
     return "* of one replica and one step; what precedes a loop counts for all its steps"
 
 
 def compiled_as(reports: Sequence[Report]) -> str:
-    """What was compiled, in a sentence; empty if nothing was."""
+    """A sentence about the compiled program; empty if nothing was compiled."""
     steps = {report.dispatch_steps for report in reports if report.dispatch_steps}
     if not steps:
         return ""

@@ -1,4 +1,4 @@
-"""What several reports say alike is said once, with the names of those that say it."""
+"""Groups of equal statements: each is shown once, with the names of its reports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FindingGroup:
 
     @property
     def operations(self) -> str:
-        """What it is about, such as "StringToNumber: a/b, a/c, a/d and 7 more"; may be empty."""
+        """The operations, such as "StringToNumber: a/b, a/c, a/d and 7 more"; may be empty."""
         return ": ".join(filter(None, [self.finding.op, _few(self.nodes)]))
 
 
@@ -67,7 +67,7 @@ class BufferGroup:
 
     @property
     def operations(self) -> str:
-        """Such as "layer_0/MatMul, layer_1/MatMul, layer_2/MatMul and 9 more"; may be empty."""
+        """The names, such as "layer_0/MatMul, layer_1/MatMul and 9 more"; may be empty."""
         return _few(self.ops)
 
 
@@ -112,7 +112,7 @@ def unknowns(reports: Sequence[Report]) -> list[Shared[str]]:
 
 
 def cannot_know(reports: Sequence[Report]) -> list[Shared[str]]:
-    """What the reports leave open, by the depth that each reached."""
+    """The limits of the reports, by the depth that each reached."""
     said = _shared(reports, [limits.cannot_know(report) for report in reports])
     return sorted(said, key=lambda shared: limits.ORDER.index(shared.said))
 

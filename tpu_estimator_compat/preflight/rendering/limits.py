@@ -1,4 +1,4 @@
-"""What a report leaves open: the sentences that keep it from being read as more than it is."""
+"""The limits of a report: the sentences about what it cannot know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step is compiled for, and what a compiler has to answer for it.
+"""The target of a compilation, and the interface of a compiler for it.
 
 A kind of device is a subclass of `Target` and one of `Backend`, each in a file of its own; nothing
 else knows one compiler from another. Both are imported where TensorFlow is not: by the process in
@@ -53,7 +53,7 @@ class Target:
         return None
 
     def described(self) -> dict[str, Any]:
-        """What `Backend.devices` needs to know, as JSON values."""
+        """The arguments of `Backend.devices`, as JSON values."""
         raise NotImplementedError
 
     def judged(self, compiled: Compiled) -> Compiled:
@@ -63,7 +63,7 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Dump:
-    """How the files that a compiler writes are named and read.
+    """The names and the format of the files that a compiler writes.
 
     Attributes:
       stage: what the names of the compiled program's files have in common.

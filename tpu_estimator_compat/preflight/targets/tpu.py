@@ -18,7 +18,7 @@ _MIB = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class _Generation:
-    """What the topologies of one TPU generation share.
+    """The properties of one TPU generation.
 
     Attributes:
       dimensions: of the arrangement of its chips.

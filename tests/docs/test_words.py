@@ -1,0 +1,41 @@
+"""Words: the first line of a docstring names its subject by a noun of the field."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+import tpu_estimator_compat
+
+[_package] = tpu_estimator_compat.__path__
+PACKAGE = pathlib.Path(_package)
+NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+PRONOUN = re.compile(r"(What|How|Where|Who|Whoever|Those|That|Such|Nothing|Of|It)\b(?! as )")
+
+
+def first_lines(source):
+    """The first lines of the docstrings of a module, with the names of what they describe."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, NODES) and (text := ast.get_docstring(node)):
+            yield getattr(node, "name", "module"), text.split("\n")[0]
+
+
+def behind_pronouns(source):
+    return [(name, line) for name, line in first_lines(source) if PRONOUN.match(line)]
+
+
+def test_a_pronoun_is_found():
+    source = '"""Loops of steps."""\n\ndef made():\n    """How many steps there were."""\n'
+    assert behind_pronouns(source) == [("made", "How many steps there were.")]
+
+
+@pytest.mark.parametrize("folder", sorted(p.name for p in PACKAGE.iterdir() if p.is_dir()))
+def test_first_lines_begin_with_a_noun_or_a_verb(folder):
+    """A reader who never saw the code learns the subject from it."""
+    found = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in sorted(PACKAGE.joinpath(folder).rglob("*.py"))
+        if (lines := behind_pronouns(path.read_text()))
+    }
+    assert not found
