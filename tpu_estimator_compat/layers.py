@@ -17,7 +17,7 @@ from tpu_estimator_compat.batch_normalization import BatchNormalization  # noqa:
 
 
 def _quiet(layer: Callable[..., Any]) -> Callable[..., Any]:
-    """A layer function that does not advise to leave `tf.layers`: whoever is here has, or will."""
+    """A layer function without the advice to leave `tf.layers`: its callers have, or will."""
 
     @functools.wraps(layer)
     def quiet(*args: Any, **kwargs: Any) -> Any:

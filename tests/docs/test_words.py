@@ -39,3 +39,17 @@ def test_first_lines_begin_with_a_noun_or_a_verb(folder):
         if (lines := behind_pronouns(path.read_text()))
     }
     assert not found
+
+
+INVENTED = re.compile(r"manieth|\bwhoever\b|\bwhat stands for\b", re.IGNORECASE)
+TEXTS = [
+    *sorted(PACKAGE.rglob("*.py")),
+    *sorted(PACKAGE.parent.glob("migration_guide/*.md")),
+    PACKAGE.parent / "README.md",
+]
+
+
+def test_no_invented_words():
+    """The noun of the field stands in their place: the n-th step, a caller, a replacement."""
+    found = [str(p.relative_to(PACKAGE.parent)) for p in TEXTS if INVENTED.search(p.read_text())]
+    assert not found

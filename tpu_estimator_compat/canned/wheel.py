@@ -1,6 +1,6 @@
 """The modules of the package tensorflow-estimator, which TensorFlow's canned models were part of.
 
-They are loaded under this name, whoever asks first. Estimator, specs, modes and configuration are
+They are loaded under this name, for every importer. Estimator, specs, modes and configuration are
 this package's own; nothing of the original's runtime is loaded. `tensorflow_estimator` itself
 cannot be imported: it needs what TensorFlow 2.16 dropped.
 

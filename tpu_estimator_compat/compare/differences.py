@@ -30,7 +30,7 @@ class Bounds:
     """The bounds of rounding.
 
     Attributes:
-      factor: a thing may differ by so many times what the yardstick shows of it.
+      factor: a value may differ by this multiple of its difference in the yardstick.
       roundings: units in the last place that are always rounding.
       rtol: relative difference that is always rounding.
     """

@@ -110,4 +110,4 @@ def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
 
 
 def _is_strategy(value: Any) -> bool:
-    return hasattr(value, "extended")  # so have those of TF1, and what stands for them
+    return hasattr(value, "extended")  # strategies of TF1 and their replacements have it too

@@ -64,7 +64,7 @@ class RunConfig(run_config.RunConfig):
         if evaluation_master is not None:
             self._evaluation_master = evaluation_master
         elif not self._evaluation_master and self.task_type != TaskType.EVALUATOR:
-            # An evaluator task is placed by whoever wrote TF_CONFIG: leave its choice alone.
+            # TF_CONFIG places an evaluator task: leave that choice alone.
             self._evaluation_master = self._master
 
     def _join_cluster(self, cluster_spec: tf.train.ClusterSpec | None) -> None:

@@ -88,7 +88,7 @@ def private(text: str, model_dir: str | None) -> str:
 
 
 def _places(model_dir: str | None) -> Iterator[tuple[str, str]]:
-    """Folders and what stands for them; those within others come first."""
+    """Folders and their placeholders; inner folders come first."""
     places = {os.path.expanduser("~"): "<home>", tempfile.gettempdir(): "<temporary>"}
     places |= {sys.prefix: "<environment>", str(pathlib.Path(__file__).parents[1]): "<package>"}
     places |= {os.getcwd(): "<folder>"}

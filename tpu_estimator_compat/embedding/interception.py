@@ -1,8 +1,8 @@
 """Finds the gradients that model_fn's optimizer computes, with respect to activations of tables.
 
-Activations are made to depend on a trainable variable that nothing else uses. Whoever computes the
-gradients of the trainable variables computes theirs on the way, in whatever way he does; they are
-noted as they pass. `tensorflow.python.tpu.tpu_embedding_gradient` did so.
+Activations are made to depend on a trainable variable that nothing else uses. Code that computes
+the gradients of the trainable variables computes theirs on the way, by any method; they are noted
+as they pass. `tensorflow.python.tpu.tpu_embedding_gradient` did so.
 """
 
 from __future__ import annotations

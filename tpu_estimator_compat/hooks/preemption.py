@@ -1,7 +1,7 @@
 """SIGTERM and Ctrl-C end training as a hook would: after the step at hand, with a checkpoint.
 
-A machine that is taken away sends SIGTERM some seconds before the end. Whoever had the signal
-before gets it when the checkpoint is written.
+A machine that is taken away sends SIGTERM some seconds before the end. The previous
+handler of the signal is called when the checkpoint is written.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class CalledInput:
     def iterator(self, dataset: tf.data.Dataset) -> Iterator:
         """An iterator of a dataset: that of the graph, if `element` has made one.
 
-        So whoever saves or initializes the graph's iterator has the one that steps read.
+        So code that saves or initializes the graph's iterator has the one that steps read.
         """
         if self._iterator is None:
             return iter(dataset)

@@ -40,7 +40,7 @@ def cut_tail(
 ) -> Tail:
     """Cuts off what XLA has no kernel for, and what follows from it.
 
-    What the step itself needs stays where it is: XLA, or whoever looks before, refuses it.
+    An operation that the step itself needs stays where it is; XLA, or a check before, refuses it.
 
     Args:
       fetches: what is wanted of a replica.

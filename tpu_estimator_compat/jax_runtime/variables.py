@@ -19,7 +19,7 @@ class DeviceStore(VariableStore):
     """A store whose variables may be on devices.
 
     A value is here or there. It goes to the devices when a step takes it, and the host's variable
-    is then empty; whoever asks the store for the variable has the value brought back, to be read.
+    is then empty; a read of the variable through the store brings the value back.
     What the host writes, the devices forget.
 
     Args:

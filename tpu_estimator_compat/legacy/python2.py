@@ -1,4 +1,4 @@
-"""Sources that are Python 2: what says so, what stands for it today, and which names are given."""
+"""Sources in Python 2: their signs, their forms of today, and the names that scripts are given."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NAMES: dict[str, str] = {
     "unicode": "str",
     "xrange": "range",
 }
-"""Builtins of Python 2, and what stands for each."""
+"""Builtins of Python 2, with their replacements."""
 
 METHODS: dict[str, str] = {
     f"{kind}{what}": what for kind in ("iter", "view") for what in ("items", "keys", "values")
 }
-"""Methods of dicts without arguments, and what stands for each."""
+"""Methods of dicts without arguments, with their replacements."""
 
 _GIVEN: dict[str, Any] = {
     "basestring": str,
@@ -44,11 +44,11 @@ OTHERWISE = (
 
 _PRINT = "`print x` is `print(x)` now"
 _MARKED = "_print_of_python_2="
-"""What stands for `print` of a statement until all of the module parses: so its end is known."""
+"""A placeholder for `print` of a statement until all of the module parses: so its end is known."""
 
 _BARE_PRINT = re.compile(r"^[ \t]*print[ \t]*(>>|#|;|\\?$)", re.MULTILINE)
 
-# What a line has, what is to be said, and what stands for it, where that is the same for certain.
+# The sign in a line, the advice, and a replacement where it is certainly the same.
 _SIGNS: list[tuple[re.Pattern[str], str, str | None]] = [
     (re.compile(pattern), said, instead)
     for pattern, said, instead in (

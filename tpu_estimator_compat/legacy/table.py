@@ -7,7 +7,7 @@ The columns are:
   module; rows below it say where the module differs.
 - `since`: the release of TensorFlow from which on it is gone.
 - `status`: `works`, `differs` (works, but see `advice`), or `refused`.
-- `served_by`: what stands for it here, as `module` or `module:attribute`; empty if refused.
+- `served_by`: its replacement here, as `module` or `module:attribute`; empty if refused.
 - `move_to`: for the codemod, where the name is to be found below `tpu_estimator_compat.v1`, written
   with `tf`; empty if the name stays as it is.
 - `advice`: for people. What differs; for a refused name, why and what to write instead.

@@ -18,7 +18,7 @@ from tpu_estimator_compat.legacy import namespaces, overlay, table
 _ORIGINAL = "python.tpu.tpu_estimator"
 _ESTIMATOR, _SPEC = "TPUEstimator", "TPUEstimatorSpec"
 _MARK = f"class {_ESTIMATOR}(".encode()
-_ENOUGH = 5  # internal names of the original; those who wrap or extend TPUEstimator define none
+_ENOUGH = 5  # internal names of the original; modules that wrap or extend TPUEstimator define none
 
 
 def copy_of_original(source: bytes) -> ast.Module | None:
@@ -76,7 +76,7 @@ class _Rest:
 
     Args:
       module: of the copy.
-      original: what stands for it.
+      original: its replacement.
       tree: of the copy.
       owners: public names that are not here.
     """
@@ -111,7 +111,7 @@ class _Call:
     """The arguments of a copy's class: releases of TensorFlow differ, and owners add arguments.
 
     Args:
-      ours: what stands for the class.
+      ours: the replacement of the class.
       method: `__init__` or `__new__`.
       definition: of that method in the copy.
       path: of the copy, for messages.

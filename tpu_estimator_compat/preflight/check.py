@@ -184,7 +184,7 @@ class _Check:
         if not report.batch_size or self._options.depth < Depth.COMPILE:
             return
         if report.unknown or any(f.kind is not Kind.MEMORY and stops(f) for f in report.findings):
-            report.notes.append("The largest batch was not searched for: see what stands above.")
+            report.notes.append("The largest batch was not searched for: see the findings above.")
             return
         report.largest_batch = search(lambda batch: self._fits(batch, report), report.batch_size)
 

@@ -19,7 +19,7 @@ from tpu_estimator_compat.program import graph_ops
 
 @contextlib.contextmanager
 def awaited() -> Iterator[None]:
-    """Within, whoever waits for a `tf.cond` or a `tf.switch_case` waits for what it reads."""
+    """Within, an operation that waits for a `tf.cond` or `tf.switch_case` waits for its reads."""
     one, several = cond_v2.cond_v2, cond_v2.indexed_case
 
     def cond(pred: Any, true_fn: Any, false_fn: Any, *args: Any, **kwargs: Any) -> Any:

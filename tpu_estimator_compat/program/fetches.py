@@ -18,7 +18,7 @@ from tensorflow.python.client.session import _FetchHandler
 from tpu_estimator_compat.program.capture import as_operation
 
 _LEAVES = (tf.Tensor, tf.Operation, tf.Variable)
-_MOST = 64  # whoever asks for something new in each run gains nothing
+_MOST = 64  # a caller with new fetches in each run gains nothing
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,8 +83,8 @@ def subgraph_def(
       replica: which replica runs it: its random ops with seeds draw numbers of their own, and it
         knows its id, in functions too. None for devices that see to that themselves.
       instead: operations of one output to leave out, by name, with the one to take instead.
-      awaited: names of operations that are not in `ops`; whoever imports the result maps those of
-        them that are some operation's control inputs.
+      awaited: names of operations that are not in `ops`; the import of the result maps those that
+        are control inputs.
 
     Returns:
       A GraphDef with the needed functions of the graph's library.

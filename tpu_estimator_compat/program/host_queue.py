@@ -1,7 +1,7 @@
 """Makes host calls in a thread while steps go on: each step puts its tensors in a queue.
 
-Nothing ever blocks within TensorFlow, where few threads serve everyone: whoever runs steps asks for
-room first, and the thread takes only what is in the queue.
+Nothing ever blocks within TensorFlow, whose few threads serve all functions: the loop of steps asks
+for room first, and the thread takes only calls that are in the queue.
 
 Where the first calls turn out to be quick, the queue is left, and the later ones are a part of
 their steps.

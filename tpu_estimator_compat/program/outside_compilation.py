@@ -17,7 +17,7 @@ from tensorflow.python.tpu import tpu_replication
 
 
 class _Marks(tpu_replication.TPUReplicateContext):
-    """A TPU computation to those who ask for one; its ops are ordinary ops of the graph."""
+    """A TPU computation for code that asks for one; its ops are ordinary ops of the graph."""
 
     def AddOp(self, op: tf.Operation) -> None:
         if self._outside_compilation_cluster:

@@ -39,7 +39,7 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
     try:
         if tf.io.gfile.exists(unfinished):
             tf.io.gfile.rmtree(unfinished)
-        tf.io.gfile.mkdir(unfinished)  # not its parents: whoever saves has to say what is missing
+        tf.io.gfile.mkdir(unfinished)  # not its parents: the save names what is missing
     except tf.errors.NotFoundError:
         yield prefix
         return

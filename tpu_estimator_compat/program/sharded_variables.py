@@ -75,7 +75,7 @@ class ShardedVariables:
         own = os.path.join(folder, "0")
         if tf.io.gfile.exists(folder):  # of a process that was killed
             tf.io.gfile.rmtree(folder)
-        tf.io.gfile.mkdir(folder)  # not its parents: whoever saves has to say what is missing
+        tf.io.gfile.mkdir(folder)  # not its parents: the save names what is missing
         try:
             yield own
             self._ask()

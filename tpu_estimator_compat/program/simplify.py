@@ -90,7 +90,7 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
         for variable in handles:  # the op may write to it
             first.pop(variable, None)
         if any(t.dtype in (tf.resource, tf.variant) for t in op.outputs):
-            aliased |= handles  # whoever writes to it later may know it by another name
+            aliased |= handles  # a later write may name it otherwise
     return repeated
 
 

@@ -67,11 +67,11 @@ class StepPlan:
       loss: the loss, averaged over replicas where it is fetched; other fetches of the replicas'
         share are the first replica's. None where a mode has none.
       replica_ops: names of ops that belong to the replicas even if they ignore the input.
-      host_placeholders: what stands for tensors concatenated over replicas, by `key()`, each with
+      host_placeholders: placeholders for tensors of all replicas, by `key()`, each with
         the replicas' tensor.
       host_calls: names of those targets of the host that only the chief of several workers runs,
         such as writing events.
-      host_calls_every: run those in every so manieth step of a loop, from the first on.
+      host_calls_every: host calls run in every n-th step of a loop, starting with the first.
       same_on_all_replicas: whether all replicas compute the same, so that the first one's tensors
         stand for all.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no

@@ -104,7 +104,7 @@ class IteratorFunction:
             (repr(tf.type_spec_from_value(iterator)) if plain else None, *specs),
             lambda: trace(iterator, *specs),
         )
-        # Known, not kept: whoever closes the input counts on it that nobody else has it.
+        # Known, not kept: the code that closes the input counts on holding it alone.
         self._iterator = weakref.ref(iterator)
         self._handles = [weakref.ref(handle) for handle in handles_of(iterator)]
 

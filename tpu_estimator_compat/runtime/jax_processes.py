@@ -81,7 +81,7 @@ class JaxProcesses:
                 os._exit(1)
             time.sleep(1)
             client = distributed.global_state.client
-            if client is None:  # it was shut down: whoever waits has lost its connection
+            if client is None:  # it was shut down: the waiting process has lost its connection
                 return
             for index in list(missing):
                 with contextlib.suppress(jax.errors.JaxRuntimeError):  # not there yet
@@ -101,7 +101,7 @@ class JaxProcesses:
         with lost_if_broken():
             self.say(record)
             found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
-            if self.is_chief and turn:  # whoever has come here has read what was there before
+            if self.is_chief and turn:  # a process that comes here has read the values from before
                 _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
         return found
 

@@ -2,7 +2,7 @@
 
 A function that TensorFlow has traced is given what it holds on to (variables, tables, states of
 random ops) with every call. What is kept of it is the runtime's function alone, and the names of
-what it is to be given. Whoever builds the same function of other variables takes it, and gives it
+what it is to be given. Code that builds the same function of other variables takes it, and passes
 its own. The runtime has optimised it then, and made its kernels.
 
 A program is known by a signature. What it does not say is asked here: which executor, which device,

@@ -1,7 +1,7 @@
 """Tuners: they alone decide the number of steps of the next call, and its executor.
 
-Whoever makes calls has a tuner, asks it before each, and tells it afterwards how many steps were
-made and how long they took. The default executor hands every op to a pool of threads: right for
+A loop that makes calls asks its tuner before each, and tells it afterwards the number of steps made
+and their time. The default executor hands every op to a pool of threads: right for
 large ops, and most of the cost of a step made of small ones. The single-threaded executor runs them
 one after the other. Both run the same kernels in an order that the graph allows, so the numbers are
 the same.

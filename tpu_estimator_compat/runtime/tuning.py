@@ -52,7 +52,7 @@ class Tuning:
       many_ops: operations of a step that is made in calls of its own from the first on, unless it
         turns out to be small. A loop around it has to be traced, taken apart and optimised anew:
         a fourth of what comes before the first step.
-      first_calls: so many times as long as the first call such steps are made, before a loop is
+      first_calls: multiple of the first call's time for which such steps are made, before a loop is
         worth that: in one they took 0.92 of the time, as one step begins while another ends.
       dispatch_steps: steps that the JAX runtime hands to the devices at once.
       dispatch_bytes: bytes of their input and results that a replica holds. The results of one

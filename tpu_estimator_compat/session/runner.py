@@ -43,12 +43,12 @@ class Runner(Protocol):
           restored: the checkpoint that has them; None where initialisers have made them.
 
         Raises:
-          What stands in the way, such as other workers with other graphs.
+          The reason why steps cannot run, such as other workers with other graphs.
         """
         ...
 
     def begin_loop(self) -> None:
-        """Counts the steps of a loop from 0: calls of the host are made in every so manieth."""
+        """Counts the steps of a loop from 0: host calls run in every n-th step."""
         ...
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:

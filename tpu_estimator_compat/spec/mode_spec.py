@@ -1,4 +1,4 @@
-"""Specs of both kinds in one form, for those who run them."""
+"""Specs of both kinds in one form, for the modes that run them."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Recorder:
         self.finish(error)
         return 0 if error is None else 1
 
-    # What stands between the script and its estimators.
+    # The recorder between the script and its estimators.
 
     @contextlib.contextmanager
     def watching(self, estimators: Any) -> Iterator[None]:

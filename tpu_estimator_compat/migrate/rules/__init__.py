@@ -1,8 +1,8 @@
 """One kind of change, one module; `RULES` is all of them, in the order in which they apply.
 
 A rule is made from the `Facts` of a module. `nodes` are the types of libcst that it changes, and
-`leave` gives what stands for such a node, given its place in the file. What a rule does not dare to
-change is found again by the scan of the result.
+`leave` gives the replacement of such a node, given its place in the file. The scan of the result
+finds again what a rule does not dare to change.
 """
 
 from tpu_estimator_compat.migrate.rules.added_import import AddedImport
