@@ -116,8 +116,8 @@ def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
 
     Args:
       values: any iterable.
-      name: what the error message calls it.
-      element: what it should be a list of.
+      name: its name in error messages.
+      element: the type of the elements.
 
     Raises:
       TypeError: a single object.

@@ -49,7 +49,7 @@ def decoded(kind: Any, value: Any) -> Any:
 
     Args:
       kind: a dataclass, an enum, `tuple[T, ...]`, `dict[str, T]`, `T | None`, or a plain type.
-      value: what JSON had.
+      value: the value in JSON.
 
     Raises:
       ValueError: `value` does not have the form of `kind`.

@@ -118,7 +118,7 @@ class _MultiLabelHead(v1._Head):
 
     Args:
       head: a `MultiLabelHead`.
-      loss_reduction: how losses become one, of `tf.compat.v1.losses.Reduction`.
+      loss_reduction: the reduction of losses to one, of `tf.compat.v1.losses.Reduction`.
     """
 
     def __init__(self, head: Any, loss_reduction: str):

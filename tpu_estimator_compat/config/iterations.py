@@ -21,7 +21,7 @@ def check_positive_integer(value: Any, name: str) -> None:
 
     Args:
       value: a Python or numpy integer.
-      name: what the error message calls it.
+      name: its name in error messages.
 
     Raises:
       TypeError: `value` is not an integer.

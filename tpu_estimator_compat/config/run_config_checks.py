@@ -72,7 +72,7 @@ def check_properties(config: Any) -> None:
 
     Raises:
       ValueError: with the original's words, and the value.
-      TypeError: what should be a number is none.
+      TypeError: a value that should be a number is none.
     """
     for name, is_fine, message in _CHECKS:
         value = getattr(config, name)

@@ -163,7 +163,7 @@ def bipartite_match(
       distance_mat: distances, [rows, columns].
       num_valid_rows: how many of the first rows take part, a scalar or of shape [1]; all of them,
         if it is negative.
-      top_k: how many pairs to make at most; as many as there can be, if it is not positive.
+      top_k: the number of pairs to make at most; as many as there can be, if it is not positive.
       name: of the operation.
 
     Returns:

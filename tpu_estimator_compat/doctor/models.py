@@ -81,7 +81,7 @@ def train(
       params: of the model_fn.
       runtime: what runs the steps, as `RunConfig` has it.
       use_tpu: whether the rules of TPU execution hold.
-      shards: how many replicas to take; None for all.
+      shards: the number of replicas to take; None for all.
       steps: the global step at which training ends.
       loop: steps of one dispatch.
       seed: of random numbers.

@@ -65,7 +65,7 @@ class Occurrences:
         Args:
           rows: of the table.
           name: of the operation, which fails where not, as in `rows`.
-          message: what its error says.
+          message: the text of its error.
         """
         known = tf.logical_and(self.ids >= 0, self.ids < rows)
         check = tf.raw_ops.Assert(

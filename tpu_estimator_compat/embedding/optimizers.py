@@ -71,7 +71,7 @@ class TableOptimizer:
 
     Attributes:
       slots: its variables.
-      formula: what becomes of rows.
+      formula: the update of rows.
     """
 
     slots: Sequence[Slot]

@@ -26,7 +26,7 @@ class Table:
     """One table.
 
     Attributes:
-      name: what messages call it.
+      name: its name in messages.
       config: its sizes, first values and combiner.
       column_key: what its feature columns call its variable; None where it has none, and its
         variable has its name.

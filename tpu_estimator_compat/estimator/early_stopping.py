@@ -35,7 +35,7 @@ def make_early_stopping_hook(
     With several workers, the chief decides, and the others stop with it.
 
     Args:
-      estimator: what is trained.
+      estimator: the estimator in training.
       should_stop_fn: takes no arguments, returns whether to stop.
       run_every_secs: seconds between two calls of it; or
       run_every_steps: steps between two calls.
@@ -74,7 +74,7 @@ def stop_if_higher_hook(
     """A hook that ends training when a metric of an evaluation was above a threshold.
 
     Args:
-      estimator: what is trained.
+      estimator: the estimator in training.
       metric_name: a key of the results of `evaluate`, such as `loss`.
       threshold: a value above it stops.
       eval_dir: directory of the evaluation's events; None for `estimator.eval_dir()`.
@@ -124,7 +124,7 @@ def stop_if_no_increase_hook(
     """A hook that ends training when a metric has not risen for a number of steps.
 
     Args:
-      estimator: what is trained.
+      estimator: the estimator in training.
       metric_name: a key of the results of `evaluate`, such as `accuracy`.
       max_steps_without_increase: so many steps after the best evaluation, without a better one,
         stop.
@@ -169,7 +169,7 @@ def make_stop_at_checkpoint_step_hook(
     """A hook that ends training at a global step; on workers, once its checkpoint is written.
 
     Args:
-      estimator: what is trained.
+      estimator: the estimator in training.
       last_step: the global step to stop at.
       wait_after_file_check_secs: seconds that a worker waits after each look for the checkpoint.
 

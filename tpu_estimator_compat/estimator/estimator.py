@@ -158,7 +158,7 @@ class Estimator(Exporting):
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
-          steps: how many steps to add. Not together with `max_steps`.
+          steps: the number of steps to add. Not together with `max_steps`.
           max_steps: the global step to reach. None for both: until the data ends.
           saving_listeners: told before and after every checkpoint.
 
@@ -215,7 +215,7 @@ class Estimator(Exporting):
 
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
-          steps: how many steps; None for all of the data.
+          steps: the number of steps; None for all of the data.
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           checkpoint_path: what to evaluate; None for the newest checkpoint, or first values if
             there is none.

@@ -38,10 +38,10 @@ class Exporter:
         """Exports an estimator, or decides not to.
 
         Args:
-          estimator: what to export.
+          estimator: the estimator to export.
           export_path: directory for these exports.
           checkpoint_path: the checkpoint that was evaluated.
-          eval_result: what `evaluate` returned for it.
+          eval_result: the result of `evaluate` for it.
           is_the_final_export: whether training has reached `TrainSpec.max_steps`; False where that
             is None.
 
@@ -127,7 +127,7 @@ class LatestExporter(_SavedModelExporter):
       serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
       assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
       as_text: whether to write the graph as text.
-      exports_to_keep: how many of the newest exports to keep; None keeps all.
+      exports_to_keep: the number of newest exports to keep; None keeps all.
 
     Raises:
       ValueError: `exports_to_keep` is not positive.
@@ -182,7 +182,7 @@ class BestExporter(_SavedModelExporter):
         whether the second is better. By default, whether its loss is smaller.
       assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
       as_text: whether to write the graph as text.
-      exports_to_keep: how many of the newest exports to keep; None keeps all.
+      exports_to_keep: the number of newest exports to keep; None keeps all.
 
     Raises:
       ValueError: no `compare_fn`, or one with other arguments; `exports_to_keep` is not positive.

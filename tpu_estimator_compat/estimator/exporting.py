@@ -50,7 +50,7 @@ class Exporting:
             `TensorServingInputReceiver` of `tpu_estimator_compat.estimator.export`.
           assets_extra: path below the SavedModel's `assets.extra` to the file to copy there.
           as_text: write `saved_model.pbtxt` instead of `saved_model.pb`.
-          checkpoint_path: what to export; None for the newest checkpoint, or that of
+          checkpoint_path: the checkpoint to export; None for the newest one, or that of
             `warm_start_from` if there is none.
           experimental_mode: the mode in which model_fn is called.
 

@@ -55,7 +55,7 @@ def forward_features(
     Args:
       estimator: the one that predicts; its predictions are a dict. It stays as it is.
       keys: of the features; None for all.
-      sparse_default_values: what fills the gaps of sparse features, by key.
+      sparse_default_values: the values for the gaps of sparse features, by key.
 
     Raises:
       TypeError: `keys` are no strings.

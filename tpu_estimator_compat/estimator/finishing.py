@@ -38,8 +38,8 @@ def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
     """Decorates a method of estimators: those with `_marks_finished` log that it ended.
 
     Args:
-      source: what is marked as finished.
-      times: how often that is said where all went well.
+      source: the call that is marked as finished.
+      times: the number of such lines after a call without an error.
     """
 
     def decorate(method: Method) -> Method:

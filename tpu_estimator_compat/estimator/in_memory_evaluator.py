@@ -26,9 +26,9 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
     the others of the evaluation keep their first values.
 
     Args:
-      estimator: what is trained and evaluated.
+      estimator: the estimator in training, which evaluates.
       input_fn: the data to evaluate on.
-      steps: how many steps of an evaluation; None for all of the data.
+      steps: the number of steps of an evaluation; None for all of the data.
       hooks: called in evaluation.
       name: of the evaluation, for the directory of its events.
       every_n_iter: steps between two evaluations; with TPU semantics, the loop that they end in is

@@ -114,7 +114,7 @@ def estimator_export(*names: str, v1: Sequence[str] | None = None) -> Callable[[
 
     Args:
       *names: those names.
-      v1: those in the API of TensorFlow 1, where they are others.
+      v1: the values in the API of TensorFlow 1, where they differ.
     """
     del names, v1
     return lambda thing: thing

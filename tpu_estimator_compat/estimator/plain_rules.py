@@ -114,7 +114,7 @@ class PlainRules:
 
         Args:
           input_mode: says which replicas.
-          element_spec: what one of them is fed: structure of `tf.TypeSpec`s.
+          element_spec: the input of one of them: structure of `tf.TypeSpec`s.
           store: live variables to go on with; None for new ones.
           check_shapes: whether shapes must be static, where the rules of TPU execution hold.
         """

@@ -33,8 +33,8 @@ def train_and_evaluate(
 
     Args:
       estimator: an `Estimator` or `TPUEstimator`.
-      train_spec: what to train on, and how far.
-      eval_spec: what to evaluate on, and what to export.
+      train_spec: the training data and limits.
+      eval_spec: the evaluation data and the exporters.
 
     Returns:
       (metrics of the last evaluation, results of its exporters); (None, None) where `max_steps` was
@@ -163,8 +163,8 @@ class _Evaluated:
     """One evaluation.
 
     Attributes:
-      metrics: what `evaluate` returned.
-      exports: what the exporters returned, in their order.
+      metrics: the result of `evaluate`.
+      exports: the results of the exporters, in their order.
       is_final: whether the checkpoint had reached `max_steps`.
     """
 

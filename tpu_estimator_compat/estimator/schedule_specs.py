@@ -68,7 +68,7 @@ class EvalSpec(_EvalSpecFields):
 
     Args:
       input_fn: returns a Dataset or tensors of features, or of (features, labels).
-      steps: how many steps of an evaluation; None for all of the data.
+      steps: the number of steps of an evaluation; None for all of the data.
       name: of the evaluation, for the directory of its events.
       hooks: called in evaluation.
       exporters: an `Exporter` or several, called after each evaluation.

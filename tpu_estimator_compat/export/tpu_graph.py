@@ -114,7 +114,7 @@ def model_fn_inference_on_tpu(
       labels: its labels, if it wants some.
       config: its config.
       params: its params.
-      batch_config: how to batch requests; None for not at all.
+      batch_config: the batching of requests; None for none.
 
     Returns:
       Its spec, with predictions and export_outputs on the host.
@@ -138,7 +138,7 @@ def spec_on_tpu(
     Args:
       call_model_fn: takes the features, returns a spec of PREDICT; called once.
       features: its features: tensor, or nested structure of tensors.
-      batch_config: how to batch requests; None for not at all.
+      batch_config: the batching of requests; None for none.
 
     Returns:
       The spec, with predictions and export_outputs on the host.

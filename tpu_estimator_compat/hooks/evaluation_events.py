@@ -34,9 +34,9 @@ def write_results(
     Args:
       output_dir: the evaluation's directory.
       results: metric name to value.
-      checkpoint_path: what was evaluated; recorded as a text tensor.
+      checkpoint_path: the evaluated checkpoint; recorded as a text tensor.
       step: of the event; None for `results["global_step"]`.
-      graph: what was evaluated; None for an empty one.
+      graph: the evaluated graph; None for an empty one.
     """
     step = int(results["global_step"]) if step is None else step
     logging.info("Saving dict for global step %d: %s", step, shown(results))

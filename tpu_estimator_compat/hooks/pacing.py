@@ -43,8 +43,8 @@ class Pacer:
       hooks: everyone who listens.
       loop: with TPU semantics, the length of a loop (`iterations_per_loop`) in steps or seconds, or
         None to run as long as the hooks allow.
-      cadence: what the sessions of the loop go by.
-      tuning: how many steps fit in so much time goes by its numbers.
+      cadence: the limits of the sessions' next run.
+      tuning: the numbers that decide how long a run is.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ class ExamplesPerSecondHook(tf.compat.v1.train.StepCounterHook):
 
     Args:
       batch_size: examples per step over all replicas, or None if that is not known.
-      every_n_steps: how often, in steps.
-      every_n_secs: how often, in seconds; instead of `every_n_steps`.
+      every_n_steps: the interval, in steps.
+      every_n_secs: the interval, in seconds; instead of `every_n_steps`.
       output_dir: where the events go; None for no events.
     """
 

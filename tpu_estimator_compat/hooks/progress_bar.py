@@ -32,7 +32,7 @@ def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) 
 
     Args:
       loss: the step's loss.
-      steps: how many steps to make, or
+      steps: the number of steps to make, or
       max_steps: the global step to reach; None for both where the input decides.
     """
     level = logging.get_verbosity()

@@ -14,7 +14,7 @@ class StepLimit:
 
     Args:
       first: the global step before training.
-      steps: how many steps to make, or
+      steps: the number of steps to make, or
       max_steps: the global step to reach; None for both where there is no limit.
       warns: whether to warn of a global step that stands still. TensorFlow's StepCounterHook, which
         measures the speed, warns by itself.

@@ -190,8 +190,8 @@ def check_is_dataset(called: CalledInput, demand: str) -> None:
     """Refuses tensors where TPU execution wants a Dataset.
 
     Args:
-      called: what `call_input_fn` gave.
-      demand: what to say then.
+      called: the result of `call_input_fn`.
+      demand: the advice in the error.
 
     Raises:
       TypeError: input_fn returned tensors.
@@ -204,7 +204,7 @@ def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
     """Refuses input made of variables that devices have, where the host makes the input.
 
     Args:
-      called: what `call_input_fn` gave; model_fn has been called since.
+      called: the result of `call_input_fn`; model_fn has been called since.
       on_tpu: whether TensorFlow's TPUs have all variables, or JAX's devices those of steps.
 
     Raises:

@@ -33,18 +33,18 @@ class DeployedInput:
     """Elements for the replicas.
 
     Attributes:
-      called: what input_fn returned, one per call.
+      called: the results of input_fn, one per call.
       deal: makes the datasets, one per host that this process feeds; one element per replica of
         that host and step, dealt to the replicas in turn. Called where variables have values.
       strategy: the replicas.
-      element_spec: what one replica is fed: structure of `tf.TypeSpec`s.
-      hosts: how many hosts this process feeds.
+      element_spec: the input of one replica: structure of `tf.TypeSpec`s.
+      hosts: the number of hosts that this process feeds.
       is_whole: whether the sole replica is fed what input_fn gave, as it is.
       in_step: whether a step computes its element itself, as a part of its graph.
       reads_ahead: whether elements may be read before they are needed. Not what is made of
         variables, nor where Python makes the elements of a prediction: it may wait for earlier
         predictions before it gives the next.
-      sleep_secs: how long to wait before the first element.
+      sleep_secs: the seconds to wait before the first element.
       runs_python: whether Python makes them, which other machines do not have.
       resumable: whether the iterator's position can be saved: not where elements wait on devices.
       same_for_all: whether all replicas are fed the same.

@@ -83,7 +83,7 @@ def fill_last_step(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
 
     Args:
       dataset: per-replica batches, `Padded`.
-      replicas: how many replicas take one batch each in every step.
+      replicas: the number of replicas that take one batch each in every step.
 
     Returns:
       The dataset with `replicas - 1` more elements; what no full step takes is never seen.

@@ -43,7 +43,7 @@ def split(
 
     Args:
       dataset: batches.
-      parts: how many slices a batch is cut into.
+      parts: the number of slices of a batch.
       wanted: indices of the slices to give, one after the other.
       batch_axis: per flat tensor, the dimension to split; None for 0 everywhere.
 

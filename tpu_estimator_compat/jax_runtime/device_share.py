@@ -48,13 +48,13 @@ class DeviceShare:
     JAX is not needed for it.
 
     Args:
-      plan: what the step computes.
-      replicas: how many replicas run it together.
+      plan: the computation of a step.
+      replicas: the number of replicas that run it together.
       fed: tensors that are fed with every step, besides the input.
       together: what several processes want of the same step, this one included; None for one alone.
 
     Attributes:
-      wanted: what the plan wants of the devices.
+      wanted: the plan's fetches from the devices.
       plan: the same.
       parts: of the step.
       tail: values that the host computes for every replica, since no device can.

@@ -40,7 +40,7 @@ def exported(step: StepModule, most: int, loss: int | None, platforms: Sequence[
 
     Args:
       step: the lowered step.
-      most: how many steps it may make.
+      most: the largest number of steps.
       loss: which fetch ends the loop where it is NaN; None for none.
       platforms: such as "cpu", "cuda", "tpu".
     """

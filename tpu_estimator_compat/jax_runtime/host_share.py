@@ -23,7 +23,7 @@ class Tail:
 
     Attributes:
       fetches: such tensors.
-      feeds: what they are computed from.
+      feeds: the inputs that they are computed from.
       done: operations that they wait for, which the device has run by then.
     """
 
@@ -43,9 +43,9 @@ def cut_tail(
     An operation that the step itself needs stays where it is; XLA, or a check before, refuses it.
 
     Args:
-      fetches: what is wanted of a replica.
-      feeds: what it is fed.
-      targets: what it runs for its effect.
+      fetches: the values to fetch from a replica.
+      feeds: the input of a replica.
+      targets: the operations to run for their effect.
       loss: of the step; every step gives it. None for none.
     """
     stops = {key(t) for t in feeds}

@@ -21,7 +21,7 @@ class HostLookups:
       plan: it has lookups.
       store: the variables; those that are looked up in are created here.
       feeds: of the plan's `replica_feeds` those that the devices take.
-      results: those of the lookups' results that the host's share takes.
+      results: the lookups' results that the host's share takes.
     """
 
     def __init__(

@@ -29,12 +29,12 @@ class JaxProcessesRunner(JaxRunner):
     Each may have loop lengths of its own. Call `leave` or `fail` in the end.
 
     Args:
-      plan: what a step computes, the same in all processes.
+      plan: the computation of a step, the same in all processes.
       topology: the devices of all processes.
       **kwargs: as for `JaxRunner`.
 
     Attributes:
-      states: what the processes said when they stopped; None before that.
+      states: the states of the processes when they stopped; None before that.
     """
 
     def __init__(self, plan: StepPlan, store: Any, topology: Any, **kwargs: Any):
@@ -119,8 +119,8 @@ class JaxProcessesRunner(JaxRunner):
         """Steps that all processes make together; None where one of them cannot make any.
 
         Args:
-          step: what this process wants.
-          most: how many steps it wants; None for as many as elements are there.
+          step: the step that this process wants.
+          most: the number of steps to make; None for all elements that are there.
         """
         steps = min(len(self._elements), most or len(self._elements))
         state = State.READY if steps else State.OUT_OF_DATA

@@ -31,7 +31,7 @@ class JaxRunner:
     """A `Runner` on JAX's devices.
 
     Args:
-      plan: what a step computes.
+      plan: the computation of a step.
       store: its live variables.
       topology: the devices.
       seed: of the random numbers; None for others in every training.
@@ -333,7 +333,7 @@ class Chunk:
     """Input of some steps.
 
     Attributes:
-      steps: how many.
+      steps: the number of steps.
       feeds: per feed an array [steps, replicas * share, ...].
       looked_up: of one step, what the host's share takes of its lookups, over all replicas.
     """

@@ -51,7 +51,7 @@ class JaxStep:
 
     Attributes:
       plan, store, mesh: the same.
-      lookups: what the host looks up before a step; None for nothing.
+      lookups: the host's lookups before a step; None for none.
       overlaps: whether the host may do its share while the next steps run: it looks at none of
         their variables, nor do they at what it changes.
     """
@@ -131,9 +131,9 @@ class JaxStep:
 
         Args:
           feeds: per feed an array [most, replicas * share, ...].
-          steps: how many.
-          most: what the function is made for.
-          drawing: what random numbers depend on.
+          steps: the number of steps.
+          most: the largest number of steps of the function.
+          drawing: the key and position of random numbers.
         """
         return self.function(most).place(feeds, steps, drawing)
 
@@ -150,7 +150,7 @@ class JaxStep:
         Args:
           done: the dispatch.
           index: number of the step in it.
-          feeds: what its replicas were fed, [replicas * rows, ...].
+          feeds: the input of its replicas, [replicas * rows, ...].
         """
         returned = [self._step.feeds[i] for i in self._returned]
         fetched = [*self._step.program.fetches, *returned]
@@ -218,7 +218,7 @@ class JaxStep:
         """The host's share of a step.
 
         Args:
-          values: what the replicas returned.
+          values: the results of the replicas.
           fed: values of the fed tensors.
           makes_calls: whether host calls are due in this step.
 

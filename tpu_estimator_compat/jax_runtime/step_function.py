@@ -47,7 +47,7 @@ class Placed:
 
     Attributes:
       feeds: per feed an array [most, replicas * share, ...].
-      numbers: how many steps to make, and what random numbers depend on.
+      numbers: the number of steps to make; the key and position of random numbers.
     """
 
     feeds: list[jax.Array]
@@ -60,7 +60,7 @@ class Dispatched:
 
     Attributes:
       variables: their values after the last step.
-      steps: how many steps were made; an int32 scalar.
+      steps: the number of steps made; an int32 scalar.
       fetches: per fetch an array [most, ...] of all steps: scalars of the replicas side by side,
         other values concatenated over the replicas.
     """
@@ -132,8 +132,8 @@ class StepFunction:
 
         Args:
           feeds: per feed an array [most, replicas * share, ...], of this process's replicas.
-          steps: how many are to be made, `most` at most.
-          drawing: what random numbers depend on.
+          steps: the number of steps to make, `most` at most.
+          drawing: the key and position of random numbers.
         """
         numbers = np.asarray([steps, drawing.key, drawing.position], np.int64)
         with jax.enable_x64(True):
@@ -154,7 +154,7 @@ class StepFunction:
 
         Args:
           variables: in the order of `names`; they are donated.
-          placed: what else the steps take.
+          placed: the other arguments of the steps.
         """
         with jax.enable_x64(True):
             return Dispatched(*self.function(list(variables), placed.feeds, placed.numbers))

@@ -23,7 +23,7 @@ class DeviceStore(VariableStore):
     What the host writes, the devices forget.
 
     Args:
-      sharding: how a variable of a shape is placed.
+      sharding: the sharding of a variable of a shape.
     """
 
     def __init__(self, sharding: Callable[[Sequence[int]], NamedSharding]):

@@ -58,7 +58,7 @@ class KerasMode:
 
     Attributes:
       run: its captured graph.
-      step: what its steps compute.
+      step: the computation of its steps.
       runner: makes them.
       session: host work on the same variables.
       scaffold: its saver and initialisers.

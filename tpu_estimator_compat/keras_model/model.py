@@ -140,7 +140,7 @@ class ModelFnModel(SavedVariables):
         """Predictions for a batch of features.
 
         Args:
-          features: what model_fn takes as `features`: a tensor or nested structure, batch first.
+          features: the `features` of model_fn: a tensor or nested structure, batch first.
           training: must be False: a training step changes variables; use `fit`.
 
         Returns:

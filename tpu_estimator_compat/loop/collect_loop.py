@@ -96,7 +96,7 @@ class CollectLoop:
 
         Args:
           iterator: gives one input element per step.
-          most: how many steps to run at most.
+          most: the largest number of steps to run.
 
         Returns:
           One list of outputs per step; fewer than `most` where the data ended.

@@ -41,11 +41,11 @@ class DeviceLoop:
         around every step reads it there.
       contents: says what a step builds; what other loops have in common with this one need not be
         traced again.
-      tuning: how many steps a call makes, and on which executor, goes by its numbers.
+      tuning: the numbers that decide the steps and the executor of a call.
       whole: whether a call makes all steps that are asked for. Where other machines run the same
         loop, TensorFlow matches what they exchange by its turn in a call.
       ops: operations of a step.
-      replicas: how many make it together.
+      replicas: the number of replicas of a step.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class DeviceLoop:
 
         Args:
           iterator: gives one input element per step.
-          steps: how many to run.
+          steps: the number of steps to run.
 
         Returns:
           What was run. Zero steps where the data had ended already. Host calls may still be made.

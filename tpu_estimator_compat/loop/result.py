@@ -19,7 +19,7 @@ class LoopResult:
       loss_sum: the sum of the steps' losses.
       exhausted: whether the data ended.
       counter: the loop's counter; None where it has none, and where the data ended.
-      counter_before: what it was before the last step; None where the loop does not note it, too.
+      counter_before: the counter before the last step; None where the loop does not note it, too.
       stopped_by_nan: whether the last step's loss was NaN, and the loop ended for it.
     """
 

@@ -63,7 +63,7 @@ class SingleStep:
 
         Args:
           iterator: gives the step its element.
-          executor: what runs it.
+          executor: the executor of the step.
         """
         try:
             loss, *noted = self.function(executor, iterator)
@@ -79,7 +79,7 @@ class FetchingStep:
       step: builds one step, of the iterator's next element, into the function under construction.
       tuning: the executor is chosen by its numbers.
       may_choose: whether the single-threaded executor can run the step.
-      contents: what a call builds.
+      contents: the contents of a call.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ class WorkersLoop(DeviceLoop):
     an exchange for another that has no more data, or that a hook has stopped.
 
     Attributes:
-      states: what the machines said when the loop ended early; None before that.
+      states: the states of the machines when the loop ended early; None before that.
 
     Args:
       group: the machines.

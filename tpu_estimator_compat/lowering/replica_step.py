@@ -61,8 +61,8 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
     the host looks at it.
 
     Args:
-      plan: what the step computes.
-      replicas: how many replicas run it together.
+      plan: the computation of a step.
+      replicas: the number of replicas that run it together.
       share: what a replica runs, where that is something else.
     """
     if share is None:

@@ -102,7 +102,7 @@ def call_model_fn(
       features: its features.
       labels: its labels, or None.
       offered: further arguments by name, given where model_fn declares them.
-      remark: what to log besides, if anything.
+      remark: a text to log besides; may be empty.
 
     Returns:
       The spec.

@@ -54,7 +54,7 @@ class CapturedMode:
       topology: the replicas.
       captured: the graph that model_fn built.
       store: its live variables.
-      spec: what model_fn returned, in the one form of both kinds.
+      spec: the result of model_fn, in the one form of both kinds.
       same_on_all_replicas: whether all replicas are fed the same, and compute the same.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
@@ -100,9 +100,9 @@ class CapturedMode:
         """A session that makes the steps of a plan.
 
         Args:
-          plan: what a step computes.
+          plan: the computation of a step.
           deployed: its input.
-          cadence: how the outer loop breaks up the steps; None for one by one.
+          cadence: the outer loop's division of the steps; None for one by one.
         """
         cadence = cadence or Cadence()
         if plan.lookups.tensors:  # every replica's by itself: ids are of any number
@@ -227,7 +227,7 @@ def prepare(
       mode: a `ModeKeys` value.
       config: the run configuration.
       topology: the replicas.
-      element: what one replica is fed.
+      element: the input of one replica.
       store: gets the live variables.
       tuning: the numbers that the lengths of loops go by.
       tables: embedding tables, whose activations model_fn is to be given; None for none.

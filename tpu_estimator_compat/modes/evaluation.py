@@ -38,7 +38,7 @@ class EvalRequest:
 
     Attributes:
       hooks: the caller's hooks.
-      steps: how many steps; None to run to the end of the data.
+      steps: the number of steps; None to run to the end of the data.
       checkpoint_path: the checkpoint to evaluate; None to evaluate first values.
       warm_start: where first values come from, without a checkpoint.
       output_dir: where the events go.

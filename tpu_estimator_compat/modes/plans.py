@@ -72,7 +72,7 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
 
     Args:
       mode: the captured PREDICT mode.
-      predictions: those of the spec that are wanted.
+      predictions: the spec's predictions to give.
 
     Returns:
       The plan, and its fetches in a structure: "predictions", "host_call", and under the rules of

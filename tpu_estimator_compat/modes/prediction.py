@@ -58,7 +58,7 @@ def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> 
     Args:
       run: the prepared PREDICT mode.
       feed: its input.
-      request: what to give.
+      request: the arguments of the call.
 
     Yields:
       One example (or batch) at a time: an array, or a dict of arrays.

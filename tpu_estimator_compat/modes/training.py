@@ -46,7 +46,7 @@ class TrainRequest:
     Attributes:
       hooks: the caller's hooks.
       saving_listeners: told about every checkpoint.
-      steps: how many steps to add; None for no such limit.
+      steps: the number of steps to add; None for no such limit.
       max_steps: the global step to stop at; None for no such limit.
       warm_start: where to take first values from, if model_dir has no checkpoint.
       loop: with TPU semantics the length of a loop; else None.

@@ -32,7 +32,7 @@ class Element:
 
     Attributes:
       structure: features, or (features, labels), made of tensors of the graph.
-      spec: what a step is given: structure of `tf.TypeSpec`s; empty where it computes its element.
+      spec: a step's input: structure of `tf.TypeSpec`s; empty where it computes its element.
       feeds: the tensors that a step is given values of, flat, composites expanded.
       made_of: in place of `feeds`, the tensors that a step computes itself.
     """
@@ -50,7 +50,7 @@ class CapturedGraph:
     Attributes:
       graph: the TF1 graph in which model_fn ran.
       element: the input element of one replica.
-      spec: what model_fn returned (an EstimatorSpec or TPUEstimatorSpec).
+      spec: the result of model_fn (an EstimatorSpec or TPUEstimatorSpec).
     """
 
     graph: tf.Graph
@@ -113,7 +113,7 @@ def capture(
     Args:
       call: takes the element, calls the user's model_fn, returns its spec.
       element: in the default graph.
-      replicas: how many replicas will run the graph.
+      replicas: the number of replicas that will run the graph.
       tpu_semantics: whether CrossShardOptimizer is to see them; else every TF1 optimizer does.
       for_tpu: whether they are cores of a TPU, for which ops can be marked to run on the host.
       compiled: whether XLA compiles what they run.

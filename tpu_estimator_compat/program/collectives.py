@@ -59,7 +59,7 @@ class Collective:
 
     Attributes:
       op_type: TensorFlow's name of it.
-      api: what users call to make one.
+      api: the function that users call to make one.
       participants: the name of input 1, a constant int32 matrix. A `group_assignment` has a row of
         replica ids per group; of `source_target_pairs`, each row is a sender and a receiver.
       exchange: does it on CPU or GPU replicas: takes ops of this type, one replica's value of each
@@ -67,7 +67,7 @@ class Collective:
       alone: turns a node into one for a sole participant; None where what that gets depends on
         `participants`, and `exchange` finds it.
       gradient: the type of op that TensorFlow's registered gradient makes.
-      lowering: what XLA is given in its place.
+      lowering: its replacement for XLA.
       adds_up: whether it adds up gradients, as training on several replicas demands.
     """
 
@@ -94,7 +94,7 @@ def groups_of(op: tf.Operation, replicas: int) -> Groups:
 
     Args:
       op: a collective with a `group_assignment`; an empty one is one group of all.
-      replicas: how many replicas run.
+      replicas: the number of replicas.
 
     Returns:
       Tuples of replica ids; one tuple of all ids where no subgroups were asked for.
@@ -294,7 +294,7 @@ def exchange(
     Args:
       ops: collectives, in the same order everywhere.
       values: this replica's value of each.
-      replicas: how many replicas there are.
+      replicas: the number of replicas.
 
     Returns:
       What this replica gets, by collective.

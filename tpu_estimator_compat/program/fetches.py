@@ -26,8 +26,8 @@ class Fetched:
     """The tensors and operations of one structure of fetches.
 
     Attributes:
-      tensors: what to evaluate, each tensor once.
-      targets: what to run.
+      tensors: the tensors to evaluate, each once.
+      targets: the operations to run.
       results: a structure like that of the fetches, of the tensors' values.
     """
 

@@ -64,7 +64,7 @@ def foreign_tensors_explained(function: str) -> Iterator[None]:
     """Says where a tensor or variable comes from that a graph cannot take in.
 
     Args:
-      function: what builds the graph, `model_fn` or `input_fn`.
+      function: the function that builds the graph, `model_fn` or `input_fn`.
 
     Raises:
       RuntimeError: TensorFlow's, with what to do.

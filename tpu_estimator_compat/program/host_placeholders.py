@@ -15,12 +15,12 @@ class HostPlaceholders:
 
     Args:
       graph: the captured graph.
-      replicas: how many replicas there are.
+      replicas: the number of replicas.
       same_on_all_replicas: whether all compute the same: the host gets the first replica's tensors,
         which are not concatenated and may be scalars.
 
     Attributes:
-      replicas: how many replicas there are.
+      replicas: the number of replicas.
       made: the placeholders by `key()`, each with the replicas' tensor that it stands for.
     """
 

@@ -29,7 +29,7 @@ class HostCallQueue:
     Args:
       program: one call: its feeds are a step's tensors.
       store: holds what the program uses.
-      capacity: how many calls may wait; see `capacity_for`.
+      capacity: the number of calls that may wait; see `capacity_for`.
       tuning: whether calls stay in the queue, and on which executor, goes by its numbers.
 
     Attributes:

@@ -41,11 +41,11 @@ def imported(
     """Imports a definition.
 
     Args:
-      definition: what to import.
+      definition: the graph to import.
       inputs: its inputs.
       elements: names of tensors and operations of it.
       after: operations that run before all of it.
-      wait: what of it waits for more.
+      wait: the operations of it that wait for more.
       given: the values of `wait.given`.
 
     Returns:

@@ -25,7 +25,7 @@ def keeps_state(graph_def: GraphDef, but: Callable[[NodeDef], bool] = lambda nod
     Random ops without seeds do not count: their streams may begin anywhere.
 
     Args:
-      graph_def: what is asked about, with its library.
+      graph_def: the graph, with its library.
       but: of its own nodes, those that do not count.
     """
     nodes = [node for node in graph_def.node if not but(node)]

@@ -19,8 +19,8 @@ class LookupProgram:
 
     Args:
       plan: it has lookups.
-      feeds: those of its `replica_feeds` that the replicas' share takes; none is partial.
-      results: those of its results that the host's share takes.
+      feeds: the `replica_feeds` that the replicas' share takes; none is partial.
+      results: the results that the host's share takes.
 
     Attributes:
       handles: handle ops of the variables that it reads, which are the host's.

@@ -38,7 +38,7 @@ def marked(replicas: int) -> Iterator[None]:
     `maximum_iterations`, for example.
 
     Args:
-      replicas: how many replicas will run the default graph.
+      replicas: the number of replicas that will run the default graph.
     """
     context = _Marks("model_fn", replicas, pivot=None)
     context.Enter()

@@ -16,7 +16,7 @@ def place(
 
     Args:
       values: the tensors, on a replica.
-      dims: what `partition_dims` found for each.
+      dims: the result of `partition_dims` for each.
       strategy: the TPU's.
     """
     return [

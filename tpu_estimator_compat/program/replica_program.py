@@ -53,7 +53,7 @@ class ReplicaProgram:
       feeds: graph tensors whose values the caller gives.
       fetches: graph tensors whose values the caller gets.
       targets: operations to run for their effect.
-      replicas: how many replicas run this program together; 1 for host work.
+      replicas: the number of replicas that run this program together; 1 for host work.
       native_collectives: leave collectives in place, for devices that have kernels (TPU).
       rewrites: as for `graph_def.subgraph_def`; None for what collectives of one participant take.
       reads_first: read variables as they are before the step, where a read waits for nothing.

@@ -59,8 +59,8 @@ def owned(
     """Handles of variables that only one of several replicas has.
 
     Args:
-      ops: those of the replicas' program; functions that they call are not looked into.
-      replicas: how many replicas run it.
+      ops: the operations of the replicas' program; not those of functions that they call.
+      replicas: the number of replicas that run it.
       compiled: whether one program serves all replicas.
       alone: whether all replicas are on this machine.
 

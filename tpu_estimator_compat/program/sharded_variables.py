@@ -107,8 +107,8 @@ class ShardedVariables:
         """On the others: sends rows as often as the chief asks for them.
 
         Args:
-          states: what the machines said.
-          state: what this one said.
+          states: the states of the machines.
+          state: the state of this machine.
           *place: where they said it; see `Workers.meet`.
 
         Returns:

@@ -20,7 +20,7 @@ class Shard:
       name: of the variable, in checkpoints.
       shape: of the whole variable.
       first: the first row.
-      rows: how many.
+      rows: the number of rows.
     """
 
     name: str

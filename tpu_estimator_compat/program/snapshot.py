@@ -54,7 +54,7 @@ class Snapshot(tf_session.SessionInterface):
 
     Args:
       functions: made it.
-      values: what was read.
+      values: the values read.
     """
 
     def __init__(self, functions: SaveFunctions, values: list[tf.Tensor]):

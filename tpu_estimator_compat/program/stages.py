@@ -23,7 +23,7 @@ class Stage:
       ops: the operations, in creation order, collectives excluded.
       inputs: tensors that come from feeds, handles or earlier stages.
       outputs: tensors that later stages, collectives or the caller want.
-      collectives: those whose inputs are ready after this stage.
+      collectives: the collectives whose inputs are ready after this stage.
     """
 
     ops: list[tf.Operation]

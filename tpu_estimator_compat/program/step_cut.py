@@ -49,7 +49,7 @@ class StepCut:
     """The parts of a step.
 
     Attributes:
-      plan: what the step computes.
+      plan: the computation of a step.
       fed: tensors whose values the caller gives with every step.
       own: the plan's fetches that are the replicas'.
       targets: the plan's targets that are the replicas'.
@@ -83,7 +83,7 @@ class StepCut:
         """The replicas' share.
 
         Args:
-          fetches: what it gives: as a rule `own` and `from_replicas`.
+          fetches: its results: as a rule `own` and `from_replicas`.
 
         Returns:
           The share. Its feeds are those of the plan's `replica_feeds` that it takes, then `fed`.
@@ -104,7 +104,7 @@ def cut(
     """Cuts a step.
 
     Args:
-      plan: what the step computes.
+      plan: the computation of a step.
       fed: tensors whose values the caller gives with every step.
       one_replica: whether nothing is concatenated: the host is sent scalars where it may be.
       one_program: whether one device runs the shares of a sole replica and of the host.

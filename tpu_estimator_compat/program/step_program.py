@@ -34,7 +34,7 @@ class StepProgram:
     """A callable that builds one step into the tf.function under construction.
 
     Args:
-      plan: what the step computes.
+      plan: the computation of a step.
       store: its live variables; those that this step needs are created here.
       fed: tensors whose values the caller gives with every step.
       main: the program that the other workers may run instead of this one, where there are others.

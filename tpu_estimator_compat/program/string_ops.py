@@ -18,7 +18,7 @@ def host_program(
 
     Args:
       graph: the captured graph.
-      fetches: what is fetched of a replica's share.
+      fetches: the fetches from a replica's share.
       fed: tensors that come from outside the step.
 
     Returns:

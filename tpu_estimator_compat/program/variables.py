@@ -34,7 +34,7 @@ class VariableStore:
       strategy: creates the replicas' variables and says which component is a replica's own.
 
     Attributes:
-      assignments: how often `assign` was called.
+      assignments: the number of calls of `assign`.
       sharded: those of which this machine has some rows; None where it has all that it knows.
     """
 

@@ -45,7 +45,7 @@ class SharedFunction:
 
     Args:
       call: builds ops; takes tensors.
-      contents: what it builds; None for what no other function has in common with it.
+      contents: the contents of the function; None for contents that no other function shares.
     """
 
     def __init__(self, call: Callable[..., Any], contents: Contents | None):
@@ -73,7 +73,7 @@ class IteratorFunction:
 
     Args:
       call: builds ops; takes an iterator, and tensors, whose types are the same in every call.
-      contents: what it builds; None for what no other function has in common with it.
+      contents: the contents of the function; None for contents that no other function shares.
     """
 
     def __init__(self, call: Callable[..., Any], contents: Contents | None = None):

@@ -85,7 +85,7 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
     Args:
       cpus: how many CPU devices there are to be, where JAX has nothing else, and nobody has asked
         it for its devices or set their number before.
-      tpu_chips: how many TPU chips this machine has.
+      tpu_chips: the number of TPU chips of this machine.
 
     Raises:
       ImportError: see `check`.

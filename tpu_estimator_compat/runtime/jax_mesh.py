@@ -30,7 +30,7 @@ def mesh(devices: tuple[Any, ...], cores_per_replica: int = 1) -> Mesh:
     be split among them along several of its dimensions.
 
     Args:
-      devices: those of all replicas, in the order of the replicas.
+      devices: the devices of all replicas, in the order of the replicas.
       cores_per_replica: a power of 2.
     """
     factors = (2,) * (cores_per_replica.bit_length() - 1)

@@ -34,7 +34,7 @@ class JaxProcesses:
     """The processes of `jax.distributed`.
 
     Attributes:
-      count: how many there are.
+      count: the number of members.
       index: which of them this process is; 0 is the chief.
     """
 
@@ -56,7 +56,7 @@ class JaxProcesses:
         """As `say`, in a process that makes no further step.
 
         Args:
-          record: what it has to say.
+          record: the message to the other processes.
           others_may_wait: whether others may be in a step that this process has agreed to and does
             not make. They would wait for it as long as it lives: then it ends, unless they come to
             the next exchange within a minute.
@@ -92,7 +92,7 @@ class JaxProcesses:
         """The records of all processes, once each of them has come here with its own.
 
         Args:
-          record: what JSON can hold.
+          record: a value for JSON.
 
         Raises:
           MachineLostError: a process is lost.

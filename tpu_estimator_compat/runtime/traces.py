@@ -74,7 +74,7 @@ class Contents:
         """The contents of a function that has this one in it.
 
         Args:
-          signature: what there is besides this one's.
+          signature: the rest of the signature.
           *holders: of what that may hold on to.
         """
         return Contents((signature, self.signature), [*self.holders, *holders])
@@ -86,7 +86,7 @@ class Traced:
 
     Attributes:
       function: the function.
-      captured: what it is given besides its arguments.
+      captured: the values that it captures.
     """
 
     function: Any
@@ -128,7 +128,7 @@ class Traces:
     """Functions that were traced, by what they are made of; those used last, up to a size.
 
     Args:
-      most: how many functions are kept.
+      most: the number of functions that are kept.
       most_bytes: of their definitions and constants. What the runtime makes of a definition takes
         some times as much.
     """
@@ -148,7 +148,7 @@ class Traces:
         """The function of some contents: one that was traced before, or a new one.
 
         Args:
-          contents: what it is made of; None for a function that is not to be kept.
+          contents: the contents of the function; None for a function that is not kept.
           arguments: their types.
           trace: traces it; returns a concrete function.
         """

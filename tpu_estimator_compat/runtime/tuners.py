@@ -21,7 +21,7 @@ class Call:
     """The next call: its steps, executor and function.
 
     Attributes:
-      steps: how many steps.
+      steps: the number of steps.
       executor: the executor.
       single: whether by the function of one step, which has no loop.
       timed: whether its time says something about its executor.
@@ -100,7 +100,7 @@ class HostCallTuner:
 
     Args:
       tuning: the numbers.
-      capacity: how many calls may wait.
+      capacity: the number of calls that may wait.
       may_choose: whether the single-threaded executor can make the calls.
 
     Attributes:
@@ -133,8 +133,8 @@ class HostCallTuner:
         """Takes note of a batch of calls.
 
         Args:
-          executor: what made them.
-          calls: how many they were.
+          executor: the executor that made the calls.
+          calls: the number of calls.
           seconds: that the batch took.
           seconds_of_calls: those without what it takes to call a function, which is longer than a
             quick host call.
@@ -163,7 +163,7 @@ class LoopTuner:
       whole: whether a loop is one call, on the default executor, whatever time it takes: several
         machines that run it together would cut it in different places.
       ops: operations of a step.
-      replicas: how many make it together. Around several, a loop costs some times as much.
+      replicas: the number of replicas of a step. A loop around several costs some times as much.
     """
 
     def __init__(

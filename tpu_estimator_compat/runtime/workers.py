@@ -52,7 +52,7 @@ class Workers:
     """The machines that run a step together, one process each.
 
     Attributes:
-      count: how many there are.
+      count: the number of members.
       index: which of them this process is; 0 is the chief.
       replicas: replicas on all of them together.
     """

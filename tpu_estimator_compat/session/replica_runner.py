@@ -28,7 +28,7 @@ class ReplicaRunner:
     """A `Runner` on TensorFlow's own replicas.
 
     Args:
-      plan: what a step computes.
+      plan: the computation of a step.
       store: its live variables; those that steps use are created here, one component per replica,
         before an initialiser or a restore looks for them.
       next_element: takes the next element from the iterator, where a step is built.

@@ -17,7 +17,7 @@ class Runner(Protocol):
     """Runs the steps of one plan; TF's session and Keras stand on it.
 
     Attributes:
-      plan: what a step computes.
+      plan: the computation of a step.
       store: the variables by name: reading one brings its value to the host, `assign` takes it to
         the replicas. Those of the plan exist once the runner is made.
       ended: whether no step can be made any more, although nobody has met the end of the data.
@@ -56,7 +56,7 @@ class Runner(Protocol):
 
         Args:
           iterator: gives the elements.
-          steps: how many.
+          steps: the number of steps.
 
         Raises:
           tf.errors.OpError: what a step or a host call raised, the end of the data excepted.
@@ -99,7 +99,7 @@ class Runner(Protocol):
         Args:
           iterator: gives the elements.
           fetches: tensors of the graph, the same in every call, each with a batch dimension.
-          most: how many elements.
+          most: the number of elements.
 
         Returns:
           One list of values per element; fewer than `most` at the end of the data.

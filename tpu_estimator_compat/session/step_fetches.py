@@ -16,7 +16,7 @@ class StepFetches:
     """The fetches of one run.
 
     Args:
-      plan: what a step computes.
+      plan: the computation of a step.
       tensors: the fetches.
       targets: operations to run.
       variable_behind: the live variable whose plain value a tensor is, if it is one.
@@ -24,8 +24,8 @@ class StepFetches:
     Attributes:
       tensors, targets: the same.
       keys: of the tensors, in their order.
-      variables: those that are plain values of variables, the loss apart.
-      derived: those that are not, the loss apart.
+      variables: the fetches that are plain values of variables, the loss apart.
+      derived: the other fetches, the loss apart.
       makes_steps: whether the plan's targets are among the targets.
       needs_step: whether anything of it has a value within a step only.
     """

@@ -41,12 +41,12 @@ class StepSession(GraphSession):
     Args:
       runner: makes the steps.
       deployed: the input; one iterator of it is made here.
-      cadence: how the outer loop breaks up the steps; it is read at every run.
+      cadence: the outer loop's division of the steps; it is read at every run.
 
     Attributes:
       runner: the same.
-      steps_last_run: how many steps the last `run` of the plan's targets made.
-      steps_made: how many steps all runs of them made.
+      steps_last_run: the number of steps of the last `run` of the plan's targets.
+      steps_made: the number of steps of all runs of them.
       input_stands_at: the checkpoint whose input position this session's input was moved to, until
         a step takes an element.
     """

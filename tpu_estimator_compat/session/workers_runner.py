@@ -33,14 +33,14 @@ class WorkersRunner:
     loop lengths. Call `leave` or `fail` in the end.
 
     Args:
-      plan: what a step computes, the same on all workers; it is not compiled.
+      plan: the computation of a step, the same on all workers; it is not compiled.
       store: its live variables.
       model_dir: where the checkpoints are, for messages.
       interrupted: asked within long runs whether to end them early.
       tuning: the numbers that lengths of calls go by.
 
     Attributes:
-      states: what the workers said when they stopped; None before that.
+      states: the states of the workers when they stopped; None before that.
     """
 
     notes_before = False

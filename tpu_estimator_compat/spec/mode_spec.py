@@ -21,13 +21,13 @@ class ModeSpec:
 
     Attributes:
       loss: a scalar, or of shape [1]; None in PREDICT.
-      train_op: what makes a training step; None in other modes.
+      train_op: the operation of a training step; None in other modes.
       predictions: a tensor or a dict of tensors; None where there are none.
       metrics: name to `(value, update_op)` or Keras metric, which model_fn built in its graph.
       eval_metrics: `(metric_fn, tensors)`, for the host; None where there is none.
       host_call: `(function, tensors)`, for the host; None where there is none.
       called_on_host: ops of host calls that were made in the graph, and that hooks run.
-      hooks: those of the mode.
+      hooks: the hooks of the mode.
       chief_hooks: further ones of the chief, in training.
       make_scaffold: makes the scaffold, in the graph of the mode.
       for_tpu: whether the spec is one for TPU.
@@ -50,7 +50,7 @@ def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
     """The one form of a spec.
 
     Args:
-      spec: what model_fn returned.
+      spec: the result of model_fn.
       mode: a `ModeKeys` value.
     """
     for_tpu = isinstance(spec, TPUEstimatorSpec)

@@ -30,7 +30,7 @@ def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
     says how many cores a chip has to TensorFlow: two on v2 and v3, one on v4 and later.
 
     Args:
-      cores: how many cores share a replica.
+      cores: the number of cores of a replica.
       mesh_shape: the topology's: chips in x, y and z, and cores of a chip.
 
     Raises:
@@ -59,8 +59,8 @@ def imagined_assignment(
     looks for them. An odd number of cores has a chip each.
 
     Args:
-      replicas: how many there are.
-      cores: how many cores share a replica.
+      replicas: the number of replicas.
+      cores: the number of cores of a replica.
       hosts: each has as many replicas, in order. Where replicas span hosts, one has all.
     """
     of_chip = 2 if replicas * cores % 2 == 0 else 1

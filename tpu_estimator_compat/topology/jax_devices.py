@@ -22,8 +22,8 @@ class JaxTopology(Topology):
     """Replicas on JAX's devices.
 
     Attributes:
-      devices: those of all replicas, in the order of the replicas.
-      cores_per_replica: how many devices share a replica.
+      devices: the devices of all replicas, in the order of the replicas.
+      cores_per_replica: the number of devices of a replica.
     """
 
     devices: tuple[Any, ...] = ()

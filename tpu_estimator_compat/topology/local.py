@@ -16,7 +16,7 @@ def strategy(
     """A strategy over this machine's replicas.
 
     Args:
-      limit: how many to use at most; None for all.
+      limit: the largest number of devices to use; None for all.
       cores_per_replica: devices that a TPU would need for a replica: with fewer replicas, there are
         as many as on a TPU of so many cores, but at least one. None for one.
     """

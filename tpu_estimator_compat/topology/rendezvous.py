@@ -27,7 +27,7 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
     Args:
       addresses: host:port of each, the chief first.
       index: which of them this is.
-      seconds: how long to wait.
+      seconds: the seconds to wait.
 
     Raises:
       Missing: not all have come in time.

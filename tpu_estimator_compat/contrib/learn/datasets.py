@@ -113,7 +113,7 @@ class DataSet:
         """The next images and labels; those of two epochs where one ends.
 
         Args:
-          batch_size: how many.
+          batch_size: the number of batch size.
           fake_data: whether to give ones and zeros.
           shuffle: whether each epoch has an order of its own.
         """

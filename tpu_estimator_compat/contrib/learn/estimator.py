@@ -99,7 +99,7 @@ class BaseEstimator(Evaluable, Trainable):
           x: features [examples, ...], or an iterator; in place of `input_fn`.
           y: labels, likewise.
           input_fn: returns features and labels.
-          steps: how many steps to add.
+          steps: the number of steps to add.
           batch_size: of `x` and `y`; None for all of them.
           monitors: monitors and hooks.
           max_steps: the global step to reach.
@@ -155,7 +155,7 @@ class BaseEstimator(Evaluable, Trainable):
           input_fn: returns features and labels.
           feed_fn: values of placeholders that `input_fn` returns.
           batch_size: of `x` and `y`; None for all of them.
-          steps: how many steps; None for all of the data.
+          steps: the number of steps; None for all of the data.
           metrics: names to `MetricSpec`s, besides the metrics of model_fn.
           name: of this evaluation, for the directory of its events.
           checkpoint_path: what to evaluate; None for the newest checkpoint.

@@ -99,7 +99,7 @@ def exported_spec(ops: ModelFnOps, default: str | None) -> EstimatorSpec:
     """The spec whose export has the signatures that `tf.contrib.learn` wrote.
 
     Args:
-      ops: what model_fn returned.
+      ops: the result of model_fn.
       default: the head that is served by default; None for the only one.
 
     Raises:

@@ -44,7 +44,7 @@ class InputMode(abc.ABC):
       batch_size: the global one; None if none was given.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
       same_for_all: whether all replicas are fed the same.
-      sleep_secs: how long to wait before the first element.
+      sleep_secs: the seconds to wait before the first element.
     """
 
     mode: str

@@ -37,7 +37,7 @@ def resolve(
 
     Args:
       mode: a `ModeKeys` value.
-      tpu_config: how input is deployed; None for plain estimators.
+      tpu_config: the deployment of input; None for plain estimators.
       topology: the replicas.
       batch_size: as in `InputMode`.
       batch_axis: as in `InputMode`; without effect in PREDICT.

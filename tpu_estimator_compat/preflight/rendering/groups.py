@@ -57,7 +57,7 @@ class BufferGroup:
 
     Attributes:
       buffer: the first of them.
-      number: how many there are.
+      number: the number of number.
       ops: names of their operations, as far as they are known.
     """
 
