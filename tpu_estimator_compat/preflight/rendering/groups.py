@@ -57,7 +57,7 @@ class BufferGroup:
 
     Attributes:
       buffer: the first of them.
-      number: the number of number.
+      number: the number of buffers.
       ops: names of their operations, as far as they are known.
     """
 
