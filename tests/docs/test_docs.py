@@ -289,6 +289,13 @@ def test_links_lead_somewhere(page):
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", GUIDE_PAGES, ids=lambda p: p.name)
+def test_a_page_says_where_to_go_next(page):
+    """All but those about the package itself."""
+    about_itself = page.name in ("changelog.md", "contributing.md", "design.md")
+    assert about_itself != page.read_text().splitlines()[-1].startswith("Next: [")
+
+
 def test_the_design_opens_with_the_theory():
     """The same sentence as in the package's docstring."""
     paragraph = (GUIDE / "design.md").read_text().split("\n\n")[1].split(". ", 1)[1]

@@ -47,7 +47,8 @@ def page(rows: Iterable[DeadName]) -> str:
     counted = collections.Counter(row.status for row in every)
     counts = ", ".join(f"{counted[status]} {status.value}" for status in Status)
     text = _INTRODUCTION.format(release="2.21", count=len(every), counts=counts)
-    return text + "".join(_table(name, section) for name, section in sections.items())
+    tables = "".join(_table(name, section) for name, section in sections.items())
+    return f"{text}{tables}\nNext: [find these names in your code, and rewrite them](migrate.md).\n"
 
 
 def _section(name: str) -> str:
