@@ -1,5 +1,7 @@
-"""`tf.contrib`, a module per namespace: what neither TensorFlow, tf_keras nor tf_slim has.
+"""`tf.contrib`: a module, or a folder of modules, for each namespace.
 
-Users reach these through `tpu_estimator_compat.v1`; the table in `legacy/names` says which stands
-for which name. Behaviour and defaults are those of TensorFlow 1.15.
+They have names that neither TensorFlow, tf_keras nor tf_slim has. A name is admitted if public code
+used it. Users reach it through `tpu_estimator_compat.v1`. Its row in `legacy/names` says which
+module serves it; its proof is in `tests/contrib`. Nothing outside of this folder imports it.
+Behaviour and defaults are those of TensorFlow 1.15.
 """

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import GRUCell, RNNCell
 
-from tpu_estimator_compat.contrib.fused_rnn import LSTMBlockCell
+from tpu_estimator_compat.contrib.rnn.fused_rnn import LSTMBlockCell
 
 
 class CudnnCompatibleLSTMCell(LSTMBlockCell):

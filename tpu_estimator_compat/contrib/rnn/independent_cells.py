@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 import tf_keras
 from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell, LSTMStateTuple
 
-from tpu_estimator_compat.contrib.cell_layers import known_depth
+from tpu_estimator_compat.contrib.rnn.cell_layers import known_depth
 
 
 class _IndependentCell(LayerRNNCell):

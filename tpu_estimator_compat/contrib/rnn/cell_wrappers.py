@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cell_wrappers import assert_like_rnncell
 from tf_keras.src.layers.rnn.legacy_cells import RNNCell
 
-from tpu_estimator_compat.contrib.cell_layers import linear
+from tpu_estimator_compat.contrib.rnn.cell_layers import linear
 
 
 class _Wrapper(RNNCell):

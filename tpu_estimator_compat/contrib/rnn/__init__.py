@@ -19,36 +19,36 @@ from tf_keras.api._v1.keras.__internal__.legacy.rnn_cell import (
 )
 from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell
 
-from tpu_estimator_compat.contrib.cell_layers import normalized
-from tpu_estimator_compat.contrib.cell_wrappers import (
+from tpu_estimator_compat.contrib.rnn.cell_layers import normalized
+from tpu_estimator_compat.contrib.rnn.cell_wrappers import (
     AttentionCellWrapper,
     EmbeddingWrapper,
     HighwayWrapper,
     InputProjectionWrapper,
     OutputProjectionWrapper,
 )
-from tpu_estimator_compat.contrib.conv_cells import (
+from tpu_estimator_compat.contrib.rnn.conv_cells import (
     Conv1DLSTMCell,
     Conv2DLSTMCell,
     Conv3DLSTMCell,
     ConvLSTMCell,
 )
-from tpu_estimator_compat.contrib.fused_rnn import GRUBlockCell, GRUBlockCellV2, LSTMBlockCell
-from tpu_estimator_compat.contrib.gated_cells import (
+from tpu_estimator_compat.contrib.rnn.fused_rnn import GRUBlockCell, GRUBlockCellV2, LSTMBlockCell
+from tpu_estimator_compat.contrib.rnn.gated_cells import (
     CFNCell,
     IntersectionRNNCell,
     MinimalRNNCell,
-    NASCell,
     SRUCell,
     UGRNNCell,
 )
-from tpu_estimator_compat.contrib.independent_cells import IndRNNCell, IndyGRUCell, IndyLSTMCell
-from tpu_estimator_compat.contrib.lstm_cells import (
+from tpu_estimator_compat.contrib.rnn.independent_cells import IndRNNCell, IndyGRUCell, IndyLSTMCell
+from tpu_estimator_compat.contrib.rnn.lstm_cells import (
     CoupledInputForgetGateLSTMCell,
     LayerNormLSTMCell,
     WeightNormLSTMCell,
 )
-from tpu_estimator_compat.contrib.lstm_variants import GLSTMCell, PhasedLSTMCell
+from tpu_estimator_compat.contrib.rnn.lstm_variants import GLSTMCell, PhasedLSTMCell
+from tpu_estimator_compat.contrib.rnn.nas_cell import NASCell
 
 static_bidirectional_rnn = tf.nn.static_bidirectional_rnn
 static_rnn = tf.nn.static_rnn

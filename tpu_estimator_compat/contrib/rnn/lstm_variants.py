@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple, RNNCell
 
-from tpu_estimator_compat.contrib.cell_layers import linear, lstm_state_size
+from tpu_estimator_compat.contrib.rnn.cell_layers import linear, lstm_state_size
 
 
 class GLSTMCell(RNNCell):

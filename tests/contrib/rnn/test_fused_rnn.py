@@ -8,7 +8,7 @@ from support.proofs.proving import each_proof_of
 from support.sessions import session as session_of
 from tf_keras.src.layers.rnn.legacy_cells import GRUCell, LSTMCell
 
-from tpu_estimator_compat.contrib import fused_rnn
+from tpu_estimator_compat.contrib.rnn import fused_rnn
 
 from .recorded_cells import compared
 

@@ -24,8 +24,7 @@ MODULES = {
     "conv_cells": ["conv", "conv skip", "conv1", "conv2", "conv3"],
     "fused_rnn": ["gru block", "gru block 2"],
     "gated_cells": [
-        *("cfn", "intersection", "intersection projected", "minimal", "nas", "nas all", "sru"),
-        "ugrnn",
+        *("cfn", "intersection", "intersection projected", "minimal", "sru", "ugrnn"),
     ],
     "independent_cells": ["indrnn", "indy gru", "indy lstm"],
     "lstm_cells": [
@@ -33,6 +32,7 @@ MODULES = {
         *("LayerNormLSTMCell everything", "LayerNormLSTMCell plain", "coupled one tensor"),
         *("WeightNormLSTMCell everything", "WeightNormLSTMCell plain", "weights as they are"),
     ],
+    "nas_cell": ["nas", "nas all"],
     "lstm_variants": ["groups", "groups projected", "phased", "phased peepholes"],
 }
 """Cases by the module of the cell; the test file of each compares them."""
