@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib import conv_cells as proofs
+from support.proofs.contrib.rnn import conv_cells as proofs
 from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat.contrib import rnn

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib import fused_rnn as proofs
+from support.proofs.contrib.rnn import fused_rnn as proofs
 from support.proofs.proving import each_proof_of
 from support.sessions import session as session_of
 from tf_keras.src.layers.rnn.legacy_cells import GRUCell, LSTMCell

@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib import lstm_variants as proofs
+from support.proofs.contrib.rnn import lstm_variants as proofs
 from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat.contrib import rnn

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from support.proofs.contrib import rnn as proofs
+from support.proofs.contrib.rnn import rnn as proofs
 from support.proofs.proving import each_proof_of
 
 from . import cells_probe

@@ -1,7 +1,7 @@
 """Proofs of convolutional cells."""
 
 from support.proofs import below, evaluate, proves, variables_of
-from support.proofs.contrib.rnn import run
+from support.proofs.contrib.rnn.rnn import run
 
 CELLS = "tf.contrib.rnn"
 

@@ -4,7 +4,7 @@ import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn import legacy_cells
 
 from support.proofs import below, evaluate, proves, variables_of
-from support.proofs.contrib.rnn import run
+from support.proofs.contrib.rnn.rnn import run
 
 CELLS = "tf.contrib.rnn"
 
