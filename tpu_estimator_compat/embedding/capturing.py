@@ -20,8 +20,9 @@ from tensorflow.python.tpu import feature_column as tpu_columns
 from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2
 
 from tpu_estimator_compat.embedding import lookup, optimizers, sharding
+from tpu_estimator_compat.embedding.features import FeatureInput, UsedColumns, ids_of, weights_of
 from tpu_estimator_compat.embedding.interception import Interception
-from tpu_estimator_compat.embedding.lookup import Ids, Occurrences
+from tpu_estimator_compat.embedding.lookup import Occurrences
 from tpu_estimator_compat.embedding.resolution import Embedding, Table
 from tpu_estimator_compat.program import shards
 from tpu_estimator_compat.program.graph_ops import Key, key
@@ -32,21 +33,6 @@ from tpu_estimator_compat.runtime.workers import Workers
 from tpu_estimator_compat.spec import ModeKeys
 
 _WHILE_MODEL_FN = "embedding_tables"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Input:
-    """One feature's input from input_fn.
-
-    Attributes:
-      ids: the feature.
-      weights: of its ids; None for 1.
-      activation: the placeholder of what the table holds for them.
-    """
-
-    ids: Ids
-    weights: tf.SparseTensor | None
-    activation: tf.Tensor
 
 
 class CapturedTables:
@@ -76,7 +62,7 @@ class CapturedTables:
         self._batch_size = batch_size
         if self._trains:
             embedding.check_optimizers()
-        self._inputs: dict[str, _Input] = {}
+        self._inputs: dict[str, FeatureInput] = {}
         self._found: dict[str, Occurrences] = {}
         self._tables: dict[str, tf.Variable] = {}
         self._slots: dict[str, list[tf.Variable]] = {}
@@ -120,7 +106,7 @@ class CapturedTables:
                 f"ids of {sorted(self._embedding.features)}. Got {features!r}."
             )
         features = copy.copy(features)
-        used = _UsedColumns(self._name_columns_table)
+        used = UsedColumns(self._name_columns_table)
         tf.compat.v1.get_default_graph().get_collection_ref(tpu_columns._TPU_FC_TO_SCOPE)[:] = [
             used
         ]
@@ -143,9 +129,9 @@ class CapturedTables:
     def _take(self, features: dict[str, Any], name: str) -> None:
         """Takes the ids and weights of a feature out of `features`."""
         config = self._embedding.features[name]
-        ids = _ids_of(features, name)
+        ids = ids_of(features, name)
         lookup.check_rank(config.table_id, name, config, ids)
-        weights = _weights_of(features, config.weight_key, ids, name)
+        weights = weights_of(features, config.weight_key, ids, name)
         batch = ids.shape[0] or self._batch_size
         shape = [batch, self._embedding.tables[config.table_id].config.dimension]
         if longest := config.max_sequence_length:
@@ -154,12 +140,12 @@ class CapturedTables:
             name_of = tpu_columns.get_sequence_length_feature_key_name_from_feature_key_name
             features[name_of(name)] = self._fed(lengths, [batch])
         activation = tf.compat.v1.placeholder(tf.float32, shape, name="activation")
-        self._inputs[name] = _Input(ids, weights, activation)
+        self._inputs[name] = FeatureInput(ids, weights, activation)
 
     def _pad(self, features: dict[str, Any], column: Any) -> None:
         """Ids of a column whose table is model_fn's own: of static shape, with a mask."""
         name = column.categorical_column.key
-        ids = _ids_of(features, name)
+        ids = ids_of(features, name)
         width = column._tensor_core_shape[1]
         if not isinstance(ids, tf.SparseTensor):
             ids = tf.sparse.from_dense(ids)
@@ -250,7 +236,7 @@ class CapturedTables:
                 shards.make_slice(slots[-1], dataclasses.replace(shard, name=name))
         self._slots[table.name] = slots
 
-    def _look_up(self, name: str, given: _Input) -> None:
+    def _look_up(self, name: str, given: FeatureInput) -> None:
         config = self._embedding.features[name]
         table = self._embedding.tables[config.table_id]
         found = lookup.occurrences(table.name, table.config, name, config, given.ids, given.weights)
@@ -351,22 +337,6 @@ class CapturedTables:
         )
 
 
-class _UsedColumns(dict[str, tuple[str, str]]):
-    """The TPU columns that a graph uses: by key the scope and the name.
-
-    Args:
-      noted: called with key, scope and name.
-    """
-
-    def __init__(self, noted: Callable[[str, str, str], None]):
-        super().__init__()
-        self._noted = noted
-
-    def __setitem__(self, key: str, scope_and_name: tuple[str, str]) -> None:
-        super().__setitem__(key, scope_and_name)
-        self._noted(key, *scope_and_name)
-
-
 class _Rates:
     """Learning rates of tables; one of a function is computed once, with the replicas' share."""
 
@@ -400,51 +370,6 @@ def _variable(name: str, shape: Any, initializer: Any, **options: Any) -> tf.Var
     return tf.compat.v1.get_variable(
         name, shape, tf.float32, initializer, use_resource=True, **options
     )
-
-
-def _ids_of(features: dict[str, Any], name: str) -> Ids:
-    if name not in features:
-        raise ValueError(
-            f"The features have no {name!r}, whose ids embedding_config_spec looks up. input_fn "
-            f"gives {sorted(map(str, features))}."
-        )
-    ids = features.pop(name)
-    if not isinstance(ids, (tf.Tensor, tf.SparseTensor)):
-        raise TypeError(
-            f"The ids of feature {name!r} must be a tensor or a SparseTensor, got {ids!r}."
-        )
-    if not ids.dtype.is_integer:
-        raise ValueError(
-            f"The ids of feature {name!r} must be integers, got {ids.dtype.name}. Strings must be "
-            "made ids in input_fn: for a column with a vocabulary, call "
-            "column.categorical_column._transform_feature({key: features[key]}) there."
-        )
-    return ids
-
-
-def _weights_of(
-    features: dict[str, Any], weight_key: str | None, ids: Ids, name: str
-) -> tf.SparseTensor | None:
-    if weight_key is None:
-        return None
-    if weight_key not in features:
-        raise ValueError(
-            f"Cannot find weights {weight_key} of feature {name!r}. Please check if the weights are"
-            " present in feature dict. Also note that features cannot share weights. input_fn "
-            f"gives {sorted(map(str, features))}."
-        )
-    weights = features.pop(weight_key)
-    if not isinstance(weights, tf.SparseTensor):
-        raise ValueError(
-            f"The weights {weight_key} of feature {name!r} are dense: {weights}. Dense weights are "
-            "not supported on TPU. Please use sparse weights instead."
-        )
-    if not isinstance(ids, tf.SparseTensor):
-        raise ValueError(
-            f"Found weights {weight_key} of feature {name!r}, whose ids are dense: {ids}. Give ids "
-            "with weights as a SparseTensor."
-        )
-    return weights
 
 
 def _results(found: Occurrences) -> Iterable[tf.Tensor]:

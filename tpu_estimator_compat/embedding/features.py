@@ -1,0 +1,98 @@
+"""The features of tables: ids and weights as input_fn gives them, and the columns in use."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.embedding.lookup import Ids
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureInput:
+    """One feature's input from input_fn.
+
+    Attributes:
+      ids: the feature.
+      weights: of its ids; None for 1.
+      activation: the placeholder of what the table holds for them.
+    """
+
+    ids: Ids
+    weights: tf.SparseTensor | None
+    activation: tf.Tensor
+
+
+class UsedColumns(dict[str, tuple[str, str]]):
+    """The TPU columns that a graph uses: by key the scope and the name.
+
+    Args:
+      noted: called with key, scope and name.
+    """
+
+    def __init__(self, noted: Callable[[str, str, str], None]):
+        super().__init__()
+        self._noted = noted
+
+    def __setitem__(self, key: str, scope_and_name: tuple[str, str]) -> None:
+        super().__setitem__(key, scope_and_name)
+        self._noted(key, *scope_and_name)
+
+
+def ids_of(features: dict[str, Any], name: str) -> Ids:
+    """Takes the ids of a feature out of `features`.
+
+    Raises:
+      TypeError: the ids are no tensor.
+      ValueError: the feature is missing, or its ids are no integers.
+    """
+    if name not in features:
+        raise ValueError(
+            f"The features have no {name!r}, whose ids embedding_config_spec looks up. input_fn "
+            f"gives {sorted(map(str, features))}."
+        )
+    ids = features.pop(name)
+    if not isinstance(ids, (tf.Tensor, tf.SparseTensor)):
+        raise TypeError(
+            f"The ids of feature {name!r} must be a tensor or a SparseTensor, got {ids!r}."
+        )
+    if not ids.dtype.is_integer:
+        raise ValueError(
+            f"The ids of feature {name!r} must be integers, got {ids.dtype.name}. Strings must be "
+            "made ids in input_fn: for a column with a vocabulary, call "
+            "column.categorical_column._transform_feature({key: features[key]}) there."
+        )
+    return ids
+
+
+def weights_of(
+    features: dict[str, Any], weight_key: str | None, ids: Ids, name: str
+) -> tf.SparseTensor | None:
+    """Takes the weights of a feature's ids out of `features`; None for a feature without any.
+
+    Raises:
+      ValueError: the weights are missing, or dense, or the ids are.
+    """
+    if weight_key is None:
+        return None
+    if weight_key not in features:
+        raise ValueError(
+            f"Cannot find weights {weight_key} of feature {name!r}. Please check if the weights are"
+            " present in feature dict. Also note that features cannot share weights. input_fn "
+            f"gives {sorted(map(str, features))}."
+        )
+    weights = features.pop(weight_key)
+    if not isinstance(weights, tf.SparseTensor):
+        raise ValueError(
+            f"The weights {weight_key} of feature {name!r} are dense: {weights}. Dense weights are "
+            "not supported on TPU. Please use sparse weights instead."
+        )
+    if not isinstance(ids, tf.SparseTensor):
+        raise ValueError(
+            f"Found weights {weight_key} of feature {name!r}, whose ids are dense: {ids}. Give ids "
+            "with weights as a SparseTensor."
+        )
+    return weights
