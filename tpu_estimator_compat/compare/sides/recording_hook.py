@@ -1,0 +1,88 @@
+"""The hook by which a training is recorded, and the disturbance that measures rounding."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+# Relative: on the original's side, this package has another name.
+from . import records
+
+
+class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
+    """Fetches the loss of every step; keeps the start, the input and the result of the first step.
+
+    Args:
+      recorder: the `Recorder` of the run.
+      model_dir: of the estimator in training.
+    """
+
+    def __init__(self, recorder: Any, model_dir: str):
+        self._recorder = recorder
+        self._model_dir = model_dir
+        self._first = True
+        self._start_kept = False
+        seed = recorder.job["disturb"]
+        self._chance = None if seed is None else np.random.RandomState(seed)
+
+    def begin(self) -> None:
+        self._loss = self._recorder.loss()
+        self._global_step = tf.train.get_global_step()
+        self._variables = {v.op.name: v for v in tf.global_variables()}
+        self._trainable = list(tf.trainable_variables())
+        # The first training's is what is compared; later ones begin where that ended.
+        self._first = not self._recorder.trainable
+        self._inputs = self._recorder.graph_inputs()
+        self._activations = {}
+        if self._first and self._recorder.job["first_step"]:
+            self._activations = self._recorder.activations()
+        self._recorder.trainable = [v.op.name for v in self._trainable]
+
+    def before_run(self, run_context: Any) -> Any:
+        if self._chance is not None:
+            disturb(self._trainable, run_context.session, self._chance)
+        # The same in every step: other fetches would be another function to make.
+        fetches = {"loss": self._loss} if self._loss is not None else {}
+        fetches["inputs"] = self._inputs
+        if self._first and self._activations:
+            fetches["activations"] = self._activations
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        loss = run_values.results.get("loss")
+        # Fetched together with the loss, it could be the value of before the step.
+        step = int(run_context.session.run(self._global_step))
+        # Replicas of one step may report a loss each.
+        loss = None if loss is None else float(np.mean(loss))
+        self._recorder.step_ended(step, loss, run_values.results["inputs"])
+        if self._first:
+            self._first = False
+            values = run_context.session.run(self._variables)
+            folder = self._recorder.folder
+            records.save_arrays(os.path.join(folder, "first_update"), values)
+            records.save_arrays(os.path.join(folder, "input"), run_values.results["inputs"])
+            found = run_values.results.get("activations", {})
+            records.save_arrays(os.path.join(folder, "activations"), found)
+        if not self._start_kept:
+            self._start_kept = records.keep_start(self._model_dir)
+
+    def end(self, session: Any) -> None:
+        if not self._start_kept:  # it was still being written
+            self._start_kept = records.keep_start(self._model_dir)
+
+
+def disturb(variables: list[Any], session: Any, chance: np.random.RandomState) -> None:
+    """Moves each element of the float variables to the next float, up or down by chance."""
+    for variable, value in zip(variables, session.run(variables)):  # noqa: B905
+        if value.dtype in (np.float32, np.float64):
+            ends = np.where(chance.randint(2, size=value.shape), np.inf, -np.inf)
+            moved = np.nextafter(value, ends.astype(value.dtype))
+            # One at zero would become a denormal number: rounding leaves it where it is.
+            # Not by its method `load`: of a variable of TF1's first kind that knows no initializer
+            # which a checkpoint gave.
+            assign = getattr(variable.initializer, "op", variable.initializer)
+            given = np.where(value == 0, value, moved).astype(value.dtype)
+            session.run(assign, {assign.inputs[1]: given})
