@@ -18,8 +18,9 @@ from tpu_estimator_compat.runtime.tuning import SINGLE_THREADED
 class CollectLoop:
     """Runs a step on several input elements and keeps all its outputs.
 
-    For prediction. The first elements have a call each; in a loop, many share what Python costs per
-    call. A loop takes some times as long to trace, which few batches cannot repay.
+    For prediction. The first elements have a call each, and so has one that is asked for alone. In
+    a loop, many share what Python costs per call. A loop takes some times as long to trace, which
+    few batches cannot repay.
 
     Args:
       step: builds one step into the function under construction.
@@ -103,14 +104,15 @@ class CollectLoop:
         """
         steps: list[list[np.ndarray]] = []
         with eager.eager_mode():
-            while len(steps) < most and not self._tuner.loops:
+            while len(steps) < most and not (self._tuner.loops and most > 1):
                 started = self._tuner.clock()
-                try:
-                    values = self._run_one(self._tuner.executor, iterator)
+                try:  # another host may tell of the end when its values are asked for
+                    found = self._run_one(self._tuner.executor, iterator)
+                    values = [value.numpy() for value in found]
                 except (StopIteration, tf.errors.OutOfRangeError):
                     return steps
                 self._tuner.record(1, self._tuner.clock() - started)
-                steps.append([value.numpy() for value in values])
+                steps.append(values)
             return steps + self._in_a_loop(iterator, most - len(steps))
 
     def _in_a_loop(self, iterator: Any, most: int) -> list[list[np.ndarray]]:

@@ -65,11 +65,12 @@ class SingleStep:
           iterator: gives the step its element.
           executor: the executor of the step.
         """
-        try:
+        try:  # another host may tell of the end when the loss is asked for
             loss, *noted = self.function(executor, iterator)
+            value = float(loss)
         except (StopIteration, tf.errors.OutOfRangeError):
             return LoopResult(0, tf.constant(np.nan), 0.0, True)
-        return LoopResult(1, loss, float(loss), False, *noted)
+        return LoopResult(1, loss, value, False, *noted)
 
 
 class FetchingStep:

@@ -146,9 +146,12 @@ def _many_at_once(
     with contextlib.closing(session):  # writes what its summary writers hold
         tuner = PredictionTuner(run.tuning)
         while True:
-            asked = tuner.batches
+            asked = tuner.batches if session.reads_ahead else 1
             started = run.tuning.clock()
-            steps = session.collect(flat, asked)
+            try:
+                steps = session.collect(flat, asked)
+            except tf.errors.OutOfRangeError:  # a signal ended the wait for Python's next element
+                return
             # Before the caller has them: the time that is taken is the model's alone.
             tuner.record(run.tuning.clock() - started)
             yield from map(packed, steps)

@@ -309,8 +309,15 @@ class StepSession(GraphSession):
         return found
 
     def can_collect(self, fetches: Fetches) -> bool:
-        """Whether `collect` can serve `fetches`."""
-        return self._input.reads_ahead and self.runner.can_collect(fetches)
+        """Whether `collect` can serve `fetches`: elements come from datasets alone."""
+        given = self._input
+        computed = given.in_step or any(called.has_state for called in given.called)
+        return not computed and self.runner.can_collect(fetches)
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether elements may be read before they are needed: see `DeployedInput`."""
+        return self._input.reads_ahead
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
         """Evaluates `fetches` for up to `most` input elements: see `Runner.collect`."""
