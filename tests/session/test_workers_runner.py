@@ -213,7 +213,7 @@ def test_a_chief_that_cannot_start(tmp_path):
         assert "timed out" not in cluster.processes[1].log
 
 
-@pytest.mark.parametrize("stop_early", [False, True])
+@pytest.mark.parametrize("stop_early", [pytest.param(False, marks=pytest.mark.full), True])
 def test_train_and_evaluate_on_all_and_the_chief_stops_them(tmp_path, stop_early):
     model = str(tmp_path / "model")
     found = run(tmp_path, 2, "schedule", model_dir=model, stop_early=stop_early)
