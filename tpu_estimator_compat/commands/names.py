@@ -67,7 +67,7 @@ def _as_json(row: DeadName) -> dict[str, str]:
 def _told(row: DeadName) -> str:
     lines = [f"{row.name}: {row.status.value}", f"  gone since   TensorFlow {row.since}"]
     if row.served_by:
-        lines.append(f"  write        {row.move_to or row.name}")
+        lines.append(f"  write        {row.today}")
         lines.append(f"  served by    {row.served_by.replace(':', '.')}")
     if row.advice:
         lines.append(f"  {row.advice}")

@@ -41,9 +41,10 @@ class DeployedInput:
       hosts: the number of hosts that this process feeds.
       is_whole: whether the sole replica is fed what input_fn gave, as it is.
       in_step: whether a step computes its element itself, as a part of its graph.
-      reads_ahead: whether elements may be read before they are needed. Not what is made of
-        variables, nor where Python makes the elements of a prediction: it may wait for earlier
-        predictions before it gives the next.
+      computed: whether elements are computed of variables, or by the step itself.
+      reads_ahead: whether elements may be read before they are needed. Not those that are computed,
+        nor where Python makes the elements of a prediction: it may wait for earlier predictions
+        before it gives the next.
       sleep_secs: the seconds to wait before the first element.
       runs_python: whether Python makes them, which other machines do not have.
       resumable: whether the iterator's position can be saved: not where elements wait on devices.
@@ -59,6 +60,7 @@ class DeployedInput:
     hosts: int = 1
     is_whole: bool = False
     in_step: bool = False
+    computed: bool = False
     reads_ahead: bool = True
     sleep_secs: float = 0
     runs_python: bool = False
@@ -223,7 +225,7 @@ def feed(
     in_step = in_step and whole and not called[0].is_dataset
     empty = called[0].is_empty
     python = any(each.runs_python for each in called)
-    stateful = any(each.has_state for each in called)
+    computed = in_step or any(each.has_state for each in called)
     return DeployedInput(
         called,
         _ticks(len(input_mode.topology.hosts))
@@ -234,7 +236,8 @@ def feed(
         hosts=len(input_mode.topology.hosts),
         is_whole=whole,
         in_step=in_step,
-        reads_ahead=not (in_step or stateful or (python and input_mode.mode == ModeKeys.PREDICT)),
+        computed=computed,
+        reads_ahead=not (computed or (python and input_mode.mode == ModeKeys.PREDICT)),
         sleep_secs=input_mode.sleep_secs,
         runs_python=python,
         same_for_all=input_mode.same_for_all,

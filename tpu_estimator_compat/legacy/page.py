@@ -60,17 +60,10 @@ def _section(name: str) -> str:
 def _table(name: str, rows: list[DeadName]) -> str:
     lines = [f"\n## {name}\n", "| name | gone since | status | write | |", "|---|---|---|---|---|"]
     for row in rows:
-        write = "" if row.status is Status.REFUSED else f"`{_today(row)}`"
+        write = "" if row.status is Status.REFUSED else f"`{row.today}`"
         cells = (f"`{row.name}`", row.since, row.status.value, write, row.advice)
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _today(row: DeadName) -> str:
-    """The name to write today."""
-    if row.move_to or row.name.startswith("tf."):
-        return row.move_to or row.name
-    return row.served_by.replace(":", ".")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,13 @@ class DeadName:
         if self.status is not Status.WORKS and not self.advice:
             raise ValueError(f"Row {self.name!r} is {self.status.value}: say in `advice` how.")
 
+    @property
+    def today(self) -> str:
+        """The name to write today; empty if refused."""
+        if self.move_to or (self.served_by and self.name.startswith("tf.")):
+            return self.move_to or self.name
+        return self.served_by.replace(":", ".")
+
 
 class Table:
     """Rows by name, and what is above and below them.

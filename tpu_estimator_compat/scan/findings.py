@@ -7,15 +7,15 @@ import enum
 
 
 class Status(enum.Enum):
-    """The status of a finding, which says who has to act."""
+    """The status of a finding, which says who has to act; those that need a person come first."""
 
-    WORKS = "works"
-    DIFFERS = "differs"
     REFUSED = "refused"
     UNKNOWN = "unknown"
     BY_HAND = "by hand"
-    PYTHON_2 = "python 2"
     UNREADABLE = "unreadable"
+    WORKS = "works"
+    DIFFERS = "differs"
+    PYTHON_2 = "python 2"
 
     @property
     def needs_a_person(self) -> bool:

@@ -42,7 +42,7 @@ def summary(findings: Sequence[Finding], files: int) -> str:
         return f"{searched(findings, files)}; no dead names."
     having = len({finding.file for finding in findings})
     lines = [f"{searched(findings, files)}, {counted(len(findings), 'finding')} in {having}:"]
-    for status in sorted(Status, key=lambda status: not status.needs_a_person):
+    for status in Status:
         if counts[status]:
             lines.append(f"{counts[status]:6d} {status.value:10s} {_HINTS[status]}")
     return "\n".join(lines)

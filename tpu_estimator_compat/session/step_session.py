@@ -310,9 +310,7 @@ class StepSession(GraphSession):
 
     def can_collect(self, fetches: Fetches) -> bool:
         """Whether `collect` can serve `fetches`: elements come from datasets alone."""
-        given = self._input
-        computed = given.in_step or any(called.has_state for called in given.called)
-        return not computed and self.runner.can_collect(fetches)
+        return not self._input.computed and self.runner.can_collect(fetches)
 
     @property
     def reads_ahead(self) -> bool:
