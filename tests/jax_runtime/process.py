@@ -230,7 +230,73 @@ def introduced(model_dir):
     return {"is_chief": estimator.config.is_chief, "saved": estimator.latest_checkpoint()}
 
 
-SCENARIOS = {f.__name__: f for f in (train, ends, long, refused, introduced)}
+def spans(model_dir):
+    """A replica has devices of all processes; one of them reads other elements."""
+
+    def shuffled_input_fn(params):
+        features, labels = examples()
+        order = np.random.RandomState(int(IS_SECOND)).permutation(len(labels))
+        dataset = tf.data.Dataset.from_tensor_slices((features[order], labels[order])).repeat()
+        return dataset.batch(params["batch_size"], drop_remainder=True)
+
+    est, hook = make(model_dir, cores=DEVICES), Recorder()
+    est.train(shuffled_input_fn, hooks=[hook], max_steps=6)
+    again = Recorder()
+    est.train(shuffled_input_fn, hooks=[again], max_steps=8)
+    results = est.evaluate(eval_input_fn, steps=4)
+    return {
+        "variables": again.variables,
+        "losses": {**hook.losses, **again.losses},
+        "results": {name: float(value) for name, value in results.items()},
+        "predictions": [float(p["y"][0]) for p in est.predict(predict_input_fn)],
+        "alone": attempt(lambda: est.evaluate(eval_input_fn, steps=4)) if IS_SECOND else "",
+    }
+
+
+def shares(model_dir):
+    """Evaluations and predictions that the processes share, or do not."""
+    est = make(model_dir)
+    est.train(input_fn, max_steps=2)
+    found = {}
+    if not IS_SECOND:
+        found["alone"] = est.evaluate(eval_input_fn, steps=4, name="alone")
+    est.train(input_fn, max_steps=4)
+    found["shared"] = est.evaluate(eval_input_fn, steps=4)
+    own_eval_input_fn = (lambda params: eval_input_fn(params).take(2)) if IS_SECOND else None
+    found["chiefs"] = est.evaluate(own_eval_input_fn or eval_input_fn, steps=4)
+    few = [p for p, _ in zip(est.predict(predict_input_fn), range(3), strict=False)]
+    found["few"] = {str(i): p["y"][0] for i, p in enumerate(few)}
+    found = {k: {n: float(v) for n, v in each.items()} for k, each in found.items()}
+    steps = 2 if IS_SECOND else 4
+    return found | {"uneven": attempt(lambda: est.evaluate(eval_input_fn, steps=steps))}
+
+
+def tables(model_dir):
+    """Embedding tables, of which each process has all."""
+    from embedding import tables_worker
+
+    os.environ["TPU_ESTIMATOR_COMPAT_RUNTIME"] = "jax"
+    est = tables_worker.of_columns(model_dir + "/columns")
+    dicts = tables_worker.of_dicts(model_dir + "/dicts")
+    share, batches = tables_worker.share, tables_worker.columns_probe.input_fn
+    return {
+        "columns": tables_worker.trained(est, share, 3, 6),
+        "dicts": tables_worker.trained(
+            dicts, tables_worker.share_of(tables_worker.sentences), 3, 5
+        ),
+        "results": {k: float(v) for k, v in est.evaluate(batches, steps=3).items()},
+        "predictions": [
+            float(p["out"]) for p in est.predict(lambda params: batches(params).take(2))
+        ],
+    }
+
+
+def pod(model_dir):
+    """What processes do together besides, one after the other: starting them takes the longest."""
+    return {f.__name__: f(f"{model_dir}-{f.__name__}") for f in (spans, tables, shares)}
+
+
+SCENARIOS = {f.__name__: f for f in (train, ends, long, refused, introduced, pod)}
 
 
 def main(scenario: str, result: str, arguments: str) -> None:

@@ -61,6 +61,56 @@ def test_two_processes_equal_one(tmp_path):
     assert len(list((tmp_path / "model" / "eval").glob("events*"))) == 1
 
 
+@pytest.fixture(scope="module")
+def pod(tmp_path_factory):
+    """What one process finds, and what two find: see `process.pod`."""
+    folder = tmp_path_factory.mktemp("pod")
+    [alone] = run(folder, 1, "pod", model_dir=str(folder / "alone"))
+    return alone, run(folder, 2, "pod", model_dir=str(folder / "model"))
+
+
+def test_a_replica_spans_processes(pod):
+    """The second process reads other elements, too: what the first has read counts."""
+    alone, processes = pod
+    for found in processes:
+        for name in ("variables", "results", "predictions"):
+            assert_same_variables(
+                *(
+                    {"": of} if isinstance(of, list) else of
+                    for of in (x["spans"][name] for x in (found, alone))
+                )
+            )
+        common = found["spans"]["losses"].keys() & alone["spans"]["losses"].keys()
+        assert common
+        for step in common:
+            expected = alone["spans"]["losses"][step]
+            assert found["spans"]["losses"][step] == pytest.approx(expected, rel=TOLERANCE)
+    refused = "ValueError: A replica has devices of 2 processes, and not all of the processes came"
+    assert processes[1]["spans"]["alone"].startswith(refused)
+
+
+def test_every_process_has_the_tables(pod):
+    alone, processes = pod
+    assert any("embedding" in name for name in alone["tables"]["columns"])
+    for found in processes:
+        for name in ("columns", "dicts", "results"):
+            assert_same_variables(found["tables"][name], alone["tables"][name])
+        expected = alone["tables"]["predictions"]
+        assert len(expected) == 16
+        np.testing.assert_allclose(found["tables"]["predictions"], expected, rtol=1e-4)
+
+
+def test_evaluations_and_predictions_are_shared_by_those_that_come_together(pod):
+    alone, [chief, worker] = ({**pod[0]["shares"]}, [x["shares"] for x in pod[1]])
+    assert chief["alone"] == pytest.approx(alone["alone"], rel=TOLERANCE)
+    assert "alone" not in worker
+    for found in (chief, worker):
+        for name in ("shared", "chiefs", "few"):
+            assert found[name] == pytest.approx(alone[name], rel=TOLERANCE)
+    assert chief["uneven"].startswith("RuntimeError: Process 1 of 2 ended an evaluation or predic")
+    assert worker["uneven"].startswith("MachineLostError: This machine stopped because machine 0")
+
+
 def test_who_is_the_chief_without_a_word_around(tmp_path):
     chief, worker = run(tmp_path, 2, "introduced", model_dir=str(tmp_path / "model"))
     assert (chief["is_chief"], worker["is_chief"]) == (True, False)
@@ -79,7 +129,7 @@ def test_how_trainings_end(tmp_path):
         assert found["nan"]["error"].startswith("NanLossDuringTrainingError")
     assert chief["nan"]["steps"] == worker["nan"]["steps"]
     assert worker["fails"]["error"] == "ValueError: this hook fails"
-    lost = "MachineLostError: Training stopped because machine 1 of 2 failed"
+    lost = "MachineLostError: This machine stopped because machine 1 of 2 failed"
     assert chief["fails"]["error"].startswith(lost)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tpu_estimator_compat.runtime import jax_processes
 from tpu_estimator_compat.runtime.jax_processes import JaxProcesses
-from tpu_estimator_compat.runtime.workers import MachineLostError
+from tpu_estimator_compat.runtime.workers import MachineLostError, State
 
 
 class Store:
@@ -21,7 +21,8 @@ class Store:
 
     def key_value_set(self, key, value):
         with self.changed:
-            assert key not in self.values
+            if key in self.values:
+                raise jax.errors.JaxRuntimeError("ALREADY_EXISTS: key")
             self.values[key] = value
             self.changed.notify_all()
 
@@ -37,6 +38,10 @@ class Store:
         if key not in self.values:
             raise jax.errors.JaxRuntimeError("NOT_FOUND: no such key")
         return self.values[key]
+
+    def key_value_dir_get(self, folder):
+        with self.changed:
+            return [(key, value) for key, value in self.values.items() if key.startswith(folder)]
 
     def key_value_delete(self, key):
         with self.changed:
@@ -125,3 +130,86 @@ def test_a_process_goes_on_where_the_connection_was_shut_down(store, monkeypatch
         monkeypatch.setattr(jax_processes.distributed.global_state, "client", None)
 
     assert_watch_ends(fail)
+
+
+def of_two(first, second):
+    """What two processes find in calls of `together`."""
+    group = [JaxProcesses(2, index) for index in range(2)]
+    return together(lambda: first(group[0]), lambda: second(group[1]))
+
+
+def test_processes_that_come_together_share_a_call(store):
+    def late(process):
+        time.sleep(0.2)
+        return process.together("eval"), process.together("infer")
+
+    both = lambda process: (process.together("eval"), process.together("infer"))  # noqa: E731
+    assert of_two(both, late) == [(True, True)] * 2
+
+
+def test_other_calls_are_not_shared_and_later_ones_are(store):
+    def one(process):
+        return process.together("eval"), process.together("infer")
+
+    def other(process):
+        return process.together("infer"), process.together("infer")
+
+    assert of_two(one, other) == [(False, True)] * 2
+
+
+def test_nothing_is_shared_with_a_process_that_trains_on(store):
+    """The chief evaluates between two trainings, and the other goes on to the second."""
+
+    def chief(process):
+        return process.together("eval"), len(process.exchange({}))
+
+    def other(process):
+        time.sleep(0.1)
+        return len(process.exchange({}))
+
+    assert of_two(chief, other) == [(False, 2), 2]
+
+
+def test_nothing_is_shared_with_a_process_that_has_ended(store):
+    jax_processes._say_that_it_ends(1)
+    assert not JaxProcesses(2, 0).together("eval")
+
+
+def test_a_process_that_does_not_come_is_not_waited_for_for_ever(store, monkeypatch, caplog):
+    monkeypatch.setattr(jax_processes, "_LONGEST_WAIT", 0)
+    group = [JaxProcesses(2, index) for index in range(2)]
+    assert not group[1].together("eval")
+    assert "Of 2 processes 1 came to eval together within 0 s: each does it alone." in caplog.text
+    assert not group[0].together("eval")  # it comes later, and is told so
+
+
+def test_values_are_put_together_wherever_the_others_are(store):
+    group = [JaxProcesses(3, index) for index in range(3)]
+    served = []
+
+    def serve(process):
+        def put_together(names):
+            served.append((process.index, tuple(names)))
+            return dict.fromkeys(names, 7)
+
+        return put_together
+
+    for process in group:
+        process.serve = serve(process)
+    asks = lambda p: (p.values_of(["b"]), p.exchange({"n": 0}))  # noqa: E731
+    found = together(
+        lambda: asks(group[0]),
+        lambda: group[1].exchange({"n": 1}),
+        lambda: (group[2].values_of(["a"]), group[2].exchange({"n": 2})),
+    )
+    records = [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert found == [({"a": 7, "b": 7}, records), records, ({"a": 7, "b": 7}, records)]
+    assert sorted(served) == [(i, ("a", "b")) for i in range(3)]
+
+
+def test_values_are_not_waited_for_where_a_process_has_failed(store):
+    group = [JaxProcesses(2, index) for index in range(2)]
+    group[0].serve = group[1].serve = lambda names: pytest.fail("the others do not answer")
+    group[1].say({"state": State.FAILED})
+    with pytest.raises(MachineLostError, match="machine 1 of 2 failed"):
+        group[0].values_of(["a"])

@@ -88,7 +88,7 @@ def test_all_stop_where_one_stops(tmp_path):
 def test_where_one_fails_the_others_say_so(tmp_path):
     [chief, worker] = run(tmp_path, 2, "one_stops", model_dir=str(tmp_path / "model"), fail=True)
     assert worker["error"] == "ValueError: this hook fails"
-    assert "MachineLostError: Training stopped because machine 1 of 2 failed" in chief["error"]
+    assert "MachineLostError: This machine stopped because machine 1 of 2 failed" in chief["error"]
     assert chief["saved"].endswith(f"model.ckpt-{chief['step']}")
 
 

@@ -1,5 +1,8 @@
 """JAX's devices as replicas: how many, and what is said of them."""
 
+from types import SimpleNamespace
+from typing import NamedTuple
+
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import on
@@ -80,3 +83,65 @@ def test_gpus_that_tensorflow_uses_already_are_told_of(monkeypatch, caplog):
 
 def test_logical_cpus_are_counted_without_starting_on_one():
     assert jax_devices._logical_cpus() == len(tf.config.list_logical_devices("CPU"))
+
+
+class Core(NamedTuple):
+    """Stands in for hardware: a device of a pod."""
+
+    process_index: int
+    id: int
+    platform: str = "tpu"
+
+
+@pytest.fixture
+def pod(monkeypatch):
+    """Four processes of two devices each, of which this is the third; their order is not theirs."""
+
+    def of(together, processes=4):
+        devices = tuple(Core(i % processes, i) for i in range(2 * processes))
+        group = SimpleNamespace(together=lambda call: together)
+        monkeypatch.setattr(jax_installation, "devices", lambda cpus, *, tpu_chips: devices)
+        monkeypatch.setattr(jax_installation, "process_index", lambda: 2)
+        monkeypatch.setattr(
+            jax_installation, "local", lambda given: tuple(d for d in given if d.process_index == 2)
+        )
+        monkeypatch.setattr("tpu_estimator_compat.runtime.jax_processes.processes", lambda: group)
+
+    return of
+
+
+def fed(mode, cores):
+    """Which replicas this process feeds, of how many, and who is fed the same."""
+    config = tpu.TPUConfig(num_cores_per_replica=cores)
+    found = topology_of(mode, runtime="jax", tpu_config=config)
+    own = range(found.first_replica, found.first_replica + found.replicas_per_element)
+    return list(own), found.num_replicas, found.readers
+
+
+@pytest.mark.parametrize(
+    ("cores", "expected"),
+    [
+        (1, ([4, 5], 8, [0, 1, 2, 3])),
+        (2, ([2], 4, [0, 1, 2, 3])),
+        (4, ([1], 2, [0, 0, 2, 2])),
+        (8, ([0], 1, [0, 0, 0, 0])),
+    ],
+)
+def test_replicas_of_a_pod(cores, expected, pod):
+    pod(together=True)
+    assert fed("train", cores) == expected
+    replicas = 8 // cores
+    assert fed("eval", cores) == (list(range(replicas)), replicas, [0, 0, 0, 0])
+
+
+def test_a_process_evaluates_by_itself_where_others_do_not(pod):
+    pod(together=False)
+    assert fed("eval", 2) == ([0], 1, [0])
+    with pytest.raises(ValueError, match=r"devices of 2 processes, and not all .* came to eval"):
+        fed("eval", 4)
+
+
+def test_replicas_that_begin_within_one_process_and_end_in_another_are_refused(pod):
+    pod(together=True, processes=3)
+    with pytest.raises(ValueError, match=r"have \[2, 2, 2\] devices, and 4 share a replica"):
+        fed("train", 4)

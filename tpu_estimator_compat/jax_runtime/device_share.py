@@ -23,15 +23,26 @@ class Wanted:
     Attributes:
       fetches: of tensors.
       targets: of operations.
+      looked_up: of tensors that the host's share takes of the lookups, and not from the devices.
     """
 
     fetches: tuple[str, ...]
     targets: tuple[str, ...]
+    looked_up: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> Wanted:
+    def of(
+        cls,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        looked_up: Sequence[tf.Tensor] = (),
+    ) -> Wanted:
         """The fetches of these tensors and operations."""
-        return cls(tuple(t.name for t in fetches), tuple(op.name for op in targets))
+        return cls(
+            tuple(t.name for t in fetches),
+            tuple(op.name for op in targets),
+            tuple(t.name for t in looked_up),
+        )
 
     @classmethod
     def of_all(cls, wanted: Sequence[Wanted]) -> Wanted:
@@ -39,6 +50,7 @@ class Wanted:
         return cls(
             tuple(sorted({name for one in wanted for name in one.fetches})),
             tuple(sorted({name for one in wanted for name in one.targets})),
+            tuple(sorted({name for one in wanted for name in one.looked_up})),
         )
 
 
@@ -78,10 +90,12 @@ class DeviceShare:
         targets = [*parts.targets, *graph_ops.in_creation_order(awaited)]
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
         device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
-        self.wanted = Wanted.of(device, targets)
+        self.wanted = Wanted.of(device, targets, parts.from_lookups)
+        self._looked_up = parts.from_lookups
         if together is not None:
             device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
             targets = [plan.graph.get_operation_by_name(name) for name in together.targets]
+            self._looked_up = [plan.graph.get_tensor_by_name(name) for name in together.looked_up]
         if together is not None or awaited:
             plan = plan.of(plan.fetches, targets)
             parts = dataclasses.replace(parts, targets=targets)
@@ -94,7 +108,7 @@ class DeviceShare:
         """The lookups' results for the host's share, with the input that stays on the host."""
         taken = set(map(key, self.step.feeds))
         passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
-        return [*self.parts.from_lookups, *passed]
+        return [*self._looked_up, *passed]
 
     @functools.cached_property
     def number_of_loss(self) -> int | None:

@@ -22,6 +22,9 @@ class HostLookups:
       store: the variables; those that are looked up in are created here.
       feeds: of the plan's `replica_feeds` those that the devices take.
       results: the lookups' results that the host's share takes.
+
+    Attributes:
+      uses: names of the variables that it reads.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class HostLookups:
     ):
         self._results = [key(t) for t in results]
         program = LookupProgram(plan, feeds, results)
+        self.uses = {op.name for op in program.handles}
         store.prepare(program.handles, replicated=False, trainable=plan.trainable_names())
         self._function = functions.function(
             lambda *values: program(values, store.host_handle),
@@ -41,7 +45,7 @@ class HostLookups:
         )
 
     def __call__(
-        self, elements: Sequence[Sequence[tf.Tensor]]
+        self, elements: Sequence[Sequence[np.ndarray]]
     ) -> tuple[list[np.ndarray], dict[Key, np.ndarray]]:
         """Looks up for one step; call it eagerly.
 

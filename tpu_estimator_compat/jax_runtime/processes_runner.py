@@ -11,13 +11,17 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.jax_runtime.runner import Chunk, Done, JaxRunner
+from tpu_estimator_compat.jax_runtime.dispatches import Chunk, Done
+from tpu_estimator_compat.jax_runtime.runner import JaxRunner
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Wanted
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import eager, workers
 from tpu_estimator_compat.runtime.jax_processes import JaxProcesses, lost_if_broken
 from tpu_estimator_compat.runtime.workers import State
+
+Record = dict[str, Any]
+"""What a process tells the others."""
 
 
 class JaxProcessesRunner(JaxRunner):
@@ -27,6 +31,9 @@ class JaxProcessesRunner(JaxRunner):
     want of them. All run the same program: as many steps as every one of them can make; a single
     step that fetches what any of them wants, where some hook wants more than the plan fetches.
     Each may have loop lengths of its own. Call `leave` or `fail` in the end.
+
+    Processes that are fed the same (see `JaxTopology`) make sure that they are: where their
+    elements differ, all take those of the first of them.
 
     Args:
       plan: the computation of a step, the same in all processes.
@@ -38,15 +45,13 @@ class JaxProcessesRunner(JaxRunner):
     """
 
     def __init__(self, plan: StepPlan, store: Any, topology: Any, **kwargs: Any):
-        if plan.lookups.tensors:
-            raise NotImplementedError(
-                "Embedding tables on several machines: a table is held once, on one host. Train "
-                "on one machine, or look embeddings up with tf.nn.embedding_lookup in model_fn."
-            )
         super().__init__(plan, store, topology, **kwargs)
         self.states: np.ndarray | None = None
         self._group: JaxProcesses = topology.workers
-        self._elements: list[list[np.ndarray]] = []  # read, and not yet trained on
+        self._group.serve = store.put_together
+        store.ask = self._group.values_of
+        self._readers: list[int] = topology.readers
+        self._elements: list[Any] = []  # read, and not yet used
         self._largest = 1
         self._has_agreed = False  # to a step that is not started yet
         self._together: dict[tuple[JaxStep, Wanted], JaxStep] = {}
@@ -63,14 +68,16 @@ class JaxProcessesRunner(JaxRunner):
           ValueError: the processes have built different graphs.
           MachineLostError: another process could not start.
         """
-        logging.info(
-            "%d processes train together. Where one is lost, JAX ends the others within a minute, "
-            "and says so. Start the script again on all of them then: training goes on from the "
-            "last checkpoint.",
-            self._group.count,
-        )
-        names = sorted(self._step.variables)
-        text = " ".join([*names, *self._step.wanted.fetches, *self._step.wanted.targets])
+        if self._trains:
+            logging.info(
+                "%d processes train together. Where one is lost, JAX ends the others within a "
+                "minute, and says so. Start the script again on all of them then: training goes on "
+                "from the last checkpoint.",
+                self._group.count,
+            )
+        names = sorted({*self._step.variables, *self._step.host_variables})
+        wanted = self._step.wanted
+        text = " ".join([*names, *wanted.fetches, *wanted.targets, *wanted.looked_up])
         graph = zlib.crc32(text.encode())
         self._meet({"state": State.READY, "graph": graph}, graph)
         self._key = self._group.tell(self._key, "key of random numbers")
@@ -98,8 +105,8 @@ class JaxProcessesRunner(JaxRunner):
         with eager.eager_mode(), lost_if_broken():
             while made < steps and not stopped and not (made and self._interrupted()):
                 wanted = min(self._most_for(steps), steps - made)
-                self._read(iterator, wanted, self._elements)
-                done = self._agreed_dispatch(self._step)
+                self._read_ahead(iterator, wanted)
+                done = self._agreed_dispatch(self._step, wanted)
                 self._finish(waiting)  # what the host does of a step, while the next one runs
                 waiting = done
                 if done is None:
@@ -115,33 +122,112 @@ class JaxProcessesRunner(JaxRunner):
             loss = tf.constant(np.nan if loss is None else loss)
         return LoopResult(made, loss, total, self.ended, counter, None, stopped)
 
-    def _agreed_dispatch(self, step: JaxStep, most: int | None = None) -> Done | None:
+    def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
+        """Reads until there are elements for so many steps, where there are."""
+        if self._step.lookups is None:
+            self._read(iterator, wanted, self._elements)
+        elif not self._elements and (parts := self._parts_for_lookups(iterator)) is not None:
+            self._elements.append(parts)
+
+    def _agreed_dispatch(self, step: JaxStep, most: int) -> Done | None:
         """Steps that all processes make together; None where one of them cannot make any.
 
         Args:
           step: the step that this process wants.
-          most: the number of steps to make; None for all elements that are there.
+          most: the largest number of steps to make.
         """
-        steps = min(len(self._elements), most or len(self._elements))
-        state = State.READY if steps else State.OUT_OF_DATA
+        offered = self._elements[:most]
         wanted = None if step is self._step else dataclasses.asdict(step.wanted)
-        records = self._group.exchange({"state": state, "steps": steps, "wanted": wanted})
-        states = _states(records)
+        marks = [_mark_of(e) for e in offered] if self._are_fed_the_same else []
+        state = State.READY if offered else State.OUT_OF_DATA
+        records = self._group.exchange(
+            {"state": state, "steps": len(offered), "most": most, "wanted": wanted, "marks": marks}
+        )
+        states = self._states_of_readers(records)
         if states.any():
             self.states = states
+            self._check_together()
             return None
         self._has_agreed = True
         if any(record["wanted"] for record in records):
             step, steps = self._union(step, [record["wanted"] for record in records]), 1
         else:
-            steps = min(record["steps"] for record in records)
+            there = min(records[first]["steps"] for first in set(self._readers))
+            steps = min(there, *(record["most"] for record in records))
         self._largest = max(self._largest, steps)
         taken, self._elements = self._elements[:steps], self._elements[steps:]
-        feeds = [self._joined(parts) for parts in zip(*taken, strict=True)]
+        if any(r["marks"][:steps] != records[f]["marks"][:steps] for r, f in self._pairs(records)):
+            taken = self._of_readers(taken, steps)
+        chunk = self._chunk(taken, step)
         # All have seen the same numbers of steps: they take the same program.
-        done = self._dispatch(step, Chunk(steps, feeds), 1 if steps == 1 else self._largest)
+        done = self._dispatch(step, chunk, 1 if steps == 1 else self._largest)
         self._has_agreed = False
         return done
+
+    @property
+    def _are_fed_the_same(self) -> bool:
+        return len(set(self._readers)) < self._group.count
+
+    def _pairs(self, of_all: Sequence[Record]) -> list[tuple[Record, int]]:
+        """The processes' records, each with the number of the first process fed the same."""
+        return list(zip(of_all, self._readers, strict=True))
+
+    def _states_of_readers(self, records: Sequence[Record]) -> np.ndarray:
+        """The states; whether there is data, the first of those that are fed the same knows."""
+        of_data = (State.READY, State.OUT_OF_DATA)
+        return np.asarray(
+            [
+                records[first]["state"]
+                if {record["state"], records[first]["state"]}.issubset(of_data)
+                else record["state"]
+                for record, first in self._pairs(records)
+            ]
+        )
+
+    def _check_together(self) -> None:
+        """Raises RuntimeError where one of processes that evaluate or predict together stops.
+
+        Whatever they had of it would not be what was asked for.
+        """
+        assert self.states is not None
+        left = np.flatnonzero(self.states == State.LEAVING)
+        if self._trains or not left.size:
+            return
+        raise RuntimeError(
+            f"Process {left[0]} of {self._group.count} ended an evaluation or prediction that the "
+            "processes share, and this one was to go on. Let all of them take the same number of "
+            "steps or predictions."
+        )
+
+    def _of_readers(self, elements: list[Any], steps: int) -> list[Any]:
+        """The elements, for so many steps, of the first of the processes that are fed the same."""
+        logging.log_first_n(
+            logging.WARN,
+            "Processes that are to be fed the same read other elements: all take those of the "
+            "first of them. Seeds for shuffles, and deterministic=True for the reading of files, "
+            "make them the same.",
+            1,
+        )
+        arrays = self._group.gather(tf.nest.flatten(elements))[self._readers[self._group.index]]
+        found = _in_parts(arrays, steps)
+        if self._step.lookups is None:
+            return found
+        return [_in_parts(element, self._topology.replicas_per_element) for element in found]
+
+    def _chunk(self, elements: list[Any], step: JaxStep) -> Chunk:
+        """The elements of some steps, with what all processes look up for them."""
+        if step.lookups is None:
+            feeds = [self._joined(parts) for parts in zip(*elements, strict=True)]
+            return Chunk(len(elements), feeds)
+        [parts] = elements
+        chunk = self._looked_up(parts, step.lookups)
+        firsts = sorted(set(self._readers))
+        if len(firsts) == 1:
+            return chunk
+        of_all = self._group.gather(list(chunk.looked_up.values()))
+        wholes = zip(*(of_all[first] for first in firsts), strict=True)
+        joined = dict(zip(chunk.looked_up, map(np.concatenate, wholes), strict=True))
+        return dataclasses.replace(chunk, looked_up=joined)
 
     def _union(self, step: JaxStep, wanted: Sequence[dict[str, Any] | None]) -> JaxStep:
         """The step that does for this process what `step` does, and for all what they want."""
@@ -149,13 +235,13 @@ class JaxProcessesRunner(JaxRunner):
             [
                 self._step.wanted
                 if names is None
-                else Wanted(tuple(names["fetches"]), tuple(names["targets"]))
+                else Wanted(**{kind: tuple(found) for kind, found in names.items()})
                 for names in wanted
             ]
         )
         if (step, together) not in self._together:
             try:
-                union = JaxStep(step.plan, self.store, self._topology.mesh, together=together)
+                union = self._new_step(step.plan, together=together)
             except KeyError as error:
                 raise ValueError(
                     f"A hook of another process fetches what is not in the graph of process "
@@ -183,7 +269,7 @@ class JaxProcessesRunner(JaxRunner):
             )
         with eager.eager_mode(), lost_if_broken():
             step = self._other(fetches, targets)
-            self._read(iterator, 1, self._elements)
+            self._read_ahead(iterator, 1)
             done = self._agreed_dispatch(step, 1)
             if done is None:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
@@ -219,3 +305,16 @@ class JaxProcessesRunner(JaxRunner):
 
 def _states(records: Sequence[dict[str, Any]]) -> np.ndarray:
     return np.asarray([record["state"] for record in records])
+
+
+def _in_parts(arrays: list[np.ndarray], count: int) -> list[list[np.ndarray]]:
+    size = len(arrays) // count
+    return [arrays[i * size : (i + 1) * size] for i in range(count)]
+
+
+def _mark_of(element: Any) -> int:
+    """A checksum of the parts of an element."""
+    mark = 0
+    for part in tf.nest.flatten(element):
+        mark = zlib.crc32(np.ascontiguousarray(part).tobytes(), mark)
+    return mark

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -13,12 +11,13 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.inputs.deployment import flat_parts
+from tpu_estimator_compat.jax_runtime.dispatches import NOTHING, Chunk, Done
 from tpu_estimator_compat.jax_runtime.lookups import HostLookups
-from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
-from tpu_estimator_compat.jax_runtime.step_function import Dispatched, Drawing, Placed
+from tpu_estimator_compat.jax_runtime.step import JaxStep
+from tpu_estimator_compat.jax_runtime.step_function import Drawing, Placed
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.program.graph_ops import Key, key
+from tpu_estimator_compat.program.graph_ops import key
 from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.runtime.tuning import DEFAULTS
@@ -39,6 +38,7 @@ class JaxRunner:
       stacked: whether the elements of replicas are stacked, as `DeployedInput` gives them, or
         concatenated, as Keras does.
       makes_host_calls: whether this process makes host calls: one of several does.
+      trains: whether steps train: where one of several processes stops then, all do.
     """
 
     ended = False
@@ -54,6 +54,7 @@ class JaxRunner:
         interrupted: Callable[[], bool] = lambda: False,
         stacked: bool = True,
         makes_host_calls: bool = True,
+        trains: bool = True,
     ):
         self.plan, self.store = plan, store
         _warn_of_uneven_parts(plan)
@@ -62,13 +63,20 @@ class JaxRunner:
         self._stacked = stacked and topology.replicas_per_element > 1
         self._concatenated = not stacked
         self._makes_host_calls = makes_host_calls
-        self._step = JaxStep(plan, store, topology.mesh)
+        self._trains = trains
+        self._step = self._new_step(plan)
         self._others: dict[tuple[Names, ...], JaxStep] = {}
         self._key = _key_of(seed)
         self._position: int | None = None
         self._step_in_loop = 0
         self._most: int | None = None
         self._input_error: tf.errors.OpError | None = None
+
+    def _new_step(self, plan: StepPlan, **kwargs: Any) -> JaxStep:
+        topology = self._topology
+        return JaxStep(
+            plan, self.store, topology.mesh, first_replica=topology.first_replica, **kwargs
+        )
 
     def start(self, restored: str | None = None) -> None:
         """Does nothing: there are no other machines."""
@@ -98,7 +106,7 @@ class JaxRunner:
                 waiting = None
             wanted = 0 if self._interrupted() else min(most, steps - made - chunk.steps)
             try:
-                chunk = self._next(iterator, wanted, self._step) if wanted else _NOTHING
+                chunk = self._next(iterator, wanted, self._step) if wanted else NOTHING
             except tf.errors.OpError:
                 self._finish(waiting)  # these steps are made
                 raise
@@ -140,11 +148,12 @@ class JaxRunner:
     def _next(self, iterator: Iterator, steps: int, step: JaxStep) -> Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
         if step.lookups is not None:
-            return self._looked_up(iterator, step.lookups)
+            parts = self._parts_for_lookups(iterator)
+            return NOTHING if parts is None else self._looked_up(parts, step.lookups)
         elements: list[list[np.ndarray]] = []
         self._read(iterator, steps, elements)
         if not elements:
-            return _NOTHING
+            return NOTHING
         return Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
 
     def _read(self, iterator: Iterator, steps: int, elements: list[list[np.ndarray]]) -> None:
@@ -165,17 +174,21 @@ class JaxRunner:
                 raise
             self._input_error = error
 
-    def _looked_up(self, iterator: Iterator, lookups: HostLookups) -> Chunk:
-        """An element of every replica, and what the host looks up for them."""
-        replicas = self._topology.num_replicas
+    def _parts_for_lookups(self, iterator: Iterator) -> list[list[np.ndarray]] | None:
+        """The parts of an element of every replica; None at the end of the data."""
+        replicas = self._topology.replicas_per_element
         count = 1 if self._concatenated else replicas
         found = itertools.islice(iterator, count)
-        elements = [tf.nest.flatten(e, expand_composites=True) for e in found]
+        elements = [[t.numpy() for t in tf.nest.flatten(e, expand_composites=True)] for e in found]
         if len(elements) < count:
-            return _NOTHING
+            return None
         if count < replicas:
             [whole] = elements
-            elements = list(zip(*(tf.split(part, replicas) for part in whole), strict=True))
+            elements = list(zip(*(np.split(part, replicas) for part in whole), strict=True))
+        return elements
+
+    def _looked_up(self, elements: list[list[np.ndarray]], lookups: HostLookups) -> Chunk:
+        """Elements of every replica, and what the host looks up for them."""
         fed, results = lookups(elements)
         # [replicas, share, ...]
         feeds = [a[None] if a.ndim == 1 else a.reshape(1, -1, *a.shape[2:]) for a in fed]
@@ -274,7 +287,7 @@ class JaxRunner:
         )
         if names not in self._others:
             plan = self.plan.of(fetches, targets)
-            self._others[names] = JaxStep(plan, self.store, self._topology.mesh, fed=fed)
+            self._others[names] = self._new_step(plan, fed=fed)
         return self._others[names]
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
@@ -283,7 +296,9 @@ class JaxRunner:
         def function(element: Any) -> list[tf.Tensor]:
             with eager.eager_mode():
                 if (lookups := self._step.lookups) is not None:
-                    chunk = self._looked_up(iter([element]), lookups)
+                    elements = self._parts_for_lookups(iter([element]))
+                    assert elements is not None
+                    chunk = self._looked_up(elements, lookups)
                 else:
                     parts = [t.numpy() for t in tf.nest.flatten(element)]
                     chunk = Chunk(1, [self._joined([part]) for part in parts])
@@ -326,47 +341,6 @@ class JaxRunner:
         """See `Runner`."""
         self.store.flush_summaries()
         self._others.clear()
-
-
-@dataclasses.dataclass(frozen=True)
-class Chunk:
-    """Input of some steps.
-
-    Attributes:
-      steps: the number of steps.
-      feeds: per feed an array [steps, replicas * share, ...].
-      looked_up: of one step, what the host's share takes of its lookups, over all replicas.
-    """
-
-    steps: int
-    feeds: list[np.ndarray]
-    looked_up: dict[Key, np.ndarray] = dataclasses.field(default_factory=dict)
-
-
-_NOTHING = Chunk(0, [])
-
-
-class Done:
-    """Steps that were started, perhaps not finished."""
-
-    def __init__(self, step: JaxStep, chunk: Chunk, dispatched: Dispatched):
-        self.step = step
-        self._chunk = chunk
-        self._dispatched = dispatched
-
-    @functools.cached_property
-    def made(self) -> int:
-        """The number of steps made; waits for them."""
-        return 1 if self._chunk.steps == 1 else int(np.asarray(self._dispatched.steps))
-
-    def values(self, index: int) -> Values:
-        """The values of a step; waits for them."""
-        feeds = [array[index] for array in self._chunk.feeds]
-        return {**self.step.values(self._dispatched, index, feeds), **self._chunk.looked_up}
-
-    def losses(self) -> list[np.generic]:
-        """The losses of all steps; waits for them."""
-        return [self.step.loss(self._dispatched, index) for index in range(self.made)]
 
 
 def _key_of(seed: int | None) -> int:

@@ -48,6 +48,7 @@ class JaxStep:
         the shapes of these values.
       together: names of fetches and targets that other processes want of the same step: all of
         them, those of this process included. None for those of the plan.
+      first_replica: the number of the first replica whose input this process has.
 
     Attributes:
       plan, store, mesh: the same.
@@ -64,8 +65,10 @@ class JaxStep:
         *,
         fed: Sequence[tuple[tf.Tensor, tuple[int, ...]]] = (),
         together: Wanted | None = None,
+        first_replica: int = 0,
     ):
         self.plan, self.store, self.mesh = plan, store, mesh
+        self._first_replica = first_replica
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
         self._replicas = mesh.shape[REPLICA]
@@ -121,6 +124,7 @@ class JaxStep:
                     share.partition,
                     gathers=self.mesh.is_multi_process,
                     returned=self._returned,
+                    first_replica=self._first_replica,
                 )
             except DynamicShapeError as error:
                 raise _refused(_dynamic_shapes(self._step), str(error)) from None
@@ -190,6 +194,13 @@ class JaxStep:
     def variables(self) -> list[str]:
         """Names of the variables that the devices use."""
         return [op.name for op in self._step.variables]
+
+    @property
+    def host_variables(self) -> list[str]:
+        """Names of the variables that the host looks up in, and of those that it updates then."""
+        if self.lookups is None:
+            return []
+        return sorted(name for name in self.lookups.uses | self._host.uses if name in self.store)
 
     def loss(self, done: Dispatched, index: int) -> Any:
         """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""

@@ -84,6 +84,7 @@ class StepFunction:
       gathers: whether every device gets what all replicas fetch. Where there are several processes,
         each sees no other devices than its own.
       returned: numbers of feeds that a step returns after its fetches.
+      first_replica: the number of the first replica whose input this process has, of several.
 
     Attributes:
       mesh, most: the same.
@@ -101,8 +102,10 @@ class StepFunction:
         *,
         gathers: bool = False,
         returned: Sequence[int] = (),
+        first_replica: int = 0,
     ):
         self.mesh, self.most = mesh, most
+        self._first_replica = first_replica
         positions = np.arange(mesh.size).reshape(mesh.shape[REPLICA], -1)
         self._module = ParsedModule(step, positions)
         self._loss = loss
@@ -131,7 +134,8 @@ class StepFunction:
         """Sends to the devices what a dispatch takes; does not wait.
 
         Args:
-          feeds: per feed an array [most, replicas * share, ...], of this process's replicas.
+          feeds: per feed an array [most, replicas * share, ...], of the replicas whose input this
+            process has.
           steps: the number of steps to make, `most` at most.
           drawing: the key and position of random numbers.
         """
@@ -143,11 +147,24 @@ class StepFunction:
                 )
                 return Placed(placed, numbers)
             # Elsewhere are parts of the feeds, and the same numbers.
-            parts = zip(self._feeds, feeds, strict=True)
+            _, shapes, _ = self.shapes()
             return Placed(
-                [jax.make_array_from_process_local_data(*part) for part in parts],
-                jax.make_array_from_process_local_data(self._replicated, numbers, numbers.shape),
+                list(map(self._given, self._feeds, shapes, feeds)),
+                jax.make_array_from_callback(
+                    numbers.shape, self._replicated, lambda index: numbers[index]
+                ),
             )
+
+    def _given(self, sharding: NamedSharding, whole: Any, array: np.ndarray) -> jax.Array:
+        """A feed of all replicas, of which this process gives what its devices take."""
+        before = whole.shape[1] // self.mesh.shape[REPLICA] * self._first_replica
+
+        def part(index: Any) -> np.ndarray:
+            steps, rows, *rest = index
+            first, last = rows.start or 0, whole.shape[1] if rows.stop is None else rows.stop
+            return array[(steps, slice(first - before, last - before), *rest)]
+
+        return jax.make_array_from_callback(whole.shape, sharding, part)
 
     def __call__(self, variables: Sequence[jax.Array], placed: Placed) -> Dispatched:
         """Makes steps.

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import tensorflow as tf
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
@@ -24,10 +24,15 @@ class DeviceStore(VariableStore):
 
     Args:
       sharding: the sharding of a variable of a shape.
+
+    Attributes:
+      ask: gives whole values of variables, by name, of which this process has parts only; None
+        where it has all of every variable.
     """
 
     def __init__(self, sharding: Callable[[Sequence[int]], NamedSharding]):
         super().__init__(tf.distribute.get_strategy())
+        self.ask: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None
         self._sharding = sharding
         self._on_devices: dict[str, jax.Array] = {}
         self._away: set[str] = set()
@@ -64,17 +69,33 @@ class DeviceStore(VariableStore):
 
     def to_host(self, names: Iterable[str]) -> None:
         """Brings the values of variables `names`, where they are on the devices alone."""
-        for name in sorted(self._away.intersection(names)):
+        asked = sorted(self._away.intersection(names))
+        for name, value in self._whole(asked):
             variable = super().__getitem__(name)
-            value = whole(self._on_devices[name])
             with eager.eager_mode():
                 _set(variable, tf.convert_to_tensor(value))
             self._away.discard(name)
 
+    def _whole(self, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Names and values of variables that are on the devices."""
+        partial = [name for name in names if not is_here(self._on_devices[name])]
+        for name in names:
+            if name not in partial:
+                yield name, whole(self._on_devices[name])
+        if partial:
+            assert self.ask is not None
+            found = self.ask(partial)
+            yield from ((name, found[name]) for name in partial)
+
+    def put_together(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Whole values of variables on the devices; all processes call it with the same names."""
+        return {name: _replicated(self._on_devices[name]) for name in names}
+
     def peek(self, name: str) -> np.ndarray:
         """A variable's value, wherever it is; it stays there."""
         if name in self._away:
-            return whole(self._on_devices[name])
+            [(_, value)] = self._whole([name])
+            return value
         with eager.eager_mode():
             return np.asarray(super().__getitem__(name).read_value())
 
@@ -135,10 +156,30 @@ def whole(array: jax.Array) -> np.ndarray:
     if array.is_fully_replicated:
         return np.asarray(array.addressable_data(0))
     value = np.empty(array.shape, array.dtype)
-    filled = set()
-    for shard in array.addressable_shards:
-        place = tuple((part.start, part.stop) for part in shard.index)
-        if place not in filled:
-            filled.add(place)
-            value[shard.index] = shard.data
+    for shard in _parts(array):
+        value[shard.index] = shard.data
     return value
+
+
+def is_here(array: jax.Array) -> bool:
+    """Whether the devices of this process have all parts of a variable's value."""
+    if array.is_fully_replicated:
+        return True
+    return sum(shard.data.size for shard in _parts(array)) == array.size
+
+
+def _parts(array: jax.Array) -> list[Any]:
+    """The parts of a value that this process's devices have, each once."""
+    found = {
+        tuple((part.start, part.stop) for part in shard.index): shard
+        for shard in array.addressable_shards
+    }
+    return list(found.values())
+
+
+def _replicated(array: jax.Array) -> np.ndarray:
+    """A value of which every process has parts; all of them make this call."""
+    everywhere = NamedSharding(array.sharding.mesh, PartitionSpec())  # type: ignore[attr-defined]
+    with jax.enable_x64(True):
+        found = jax.jit(lambda value: value, out_shardings=everywhere)(array)
+    return np.asarray(found.addressable_data(0))

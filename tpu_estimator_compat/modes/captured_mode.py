@@ -149,6 +149,7 @@ class CapturedMode:
             interrupted=interrupted,
             stacked=stacked,
             makes_host_calls=self.topology.is_first_process,
+            trains=self.mode == ModeKeys.TRAIN,
         )
 
     def warm_start(self, settings: WarmStartSettings) -> None:

@@ -100,7 +100,10 @@ def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> 
 
 
 def _one_by_one(
-    run: CapturedMode, creator: StepSessionCreator, hooks: Sequence[Hook], fetches: dict[str, Any]
+    run: CapturedMode,
+    creator: StepSessionCreator | _Ready,
+    hooks: Sequence[Hook],
+    fetches: dict[str, Any],
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, hooks called for each."""
     with run.in_graph():
@@ -118,9 +121,21 @@ def _one_by_one(
     except BaseException as error:  # the caller has had enough, or a hook or a step failed
         with run.in_graph():
             monitored.__exit__(type(error), error, error.__traceback__)  # calls no hook's `end`
+        _end(creator, failed=not isinstance(error, GeneratorExit))
         raise
     with run.in_graph():
         monitored.close()
+    _end(creator)
+
+
+def _end(creator: StepSessionCreator | _Ready, *, failed: bool = False) -> None:
+    """Ends the prediction for other machines, where they share it."""
+    assert creator.session is not None
+    runner = creator.session.runner
+    if failed:
+        runner.fail()
+    else:
+        runner.leave()
 
 
 def _run(monitored: tf.compat.v1.train.MonitoredSession, fetches: dict[str, Any]) -> dict[str, Any]:
@@ -160,13 +175,13 @@ def _many_at_once(
 
 
 class _Ready(tf.compat.v1.train.SessionCreator):
-    """A creator of a session that exists."""
+    """A creator of a session that exists, its attribute `session`."""
 
     def __init__(self, session: StepSession):
-        self._session = session
+        self.session = session
 
     def create_session(self) -> StepSession:
-        return self._session
+        return self.session
 
 
 def _wanted(predictions: Predictions, keys: Sequence[str] | None) -> Predictions:

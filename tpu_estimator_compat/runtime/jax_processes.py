@@ -6,15 +6,17 @@ no device is asked, so they can agree on a step while the one before it runs.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import functools
 import json
 import logging
+import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,10 +24,13 @@ import numpy as np
 from jax._src import distributed
 from jax.experimental import multihost_utils
 
-from tpu_estimator_compat.runtime.workers import MachineLostError
+from tpu_estimator_compat.runtime import workers
+from tpu_estimator_compat.runtime.workers import MachineLostError, State
 
 _PATIENCE = 1000  # milliseconds between two looks for signals
 _LONGEST_WAIT = 60  # seconds
+_PAUSE = 0.05  # seconds between two looks for what others do
+_LARGEST_PIECE = 2**26  # bytes of a broadcast: the devices hold so much of it at once
 _BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "NCCL", "Connection")
 
 
@@ -36,11 +41,15 @@ class JaxProcesses:
     Attributes:
       count: the number of members.
       index: which of them this process is; 0 is the chief.
+      serve: takes names of variables, and has all processes put together their values, of which
+        each has parts; None where each has all of its own.
     """
 
     count: int
     index: int
+    serve: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None
     _turn: int = 0
+    _calls: tuple[int, int] = (0, 0)  # made in this turn, which is the first number
 
     @property
     def is_chief(self) -> bool:
@@ -91,12 +100,23 @@ class JaxProcesses:
     def exchange(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The records of all processes, once each of them has come here with its own.
 
+        What a process asks for by `values_of` meanwhile, this one answers.
+
         Args:
           record: a value for JSON.
 
         Raises:
           MachineLostError: a process is lost.
         """
+        while True:
+            records = self._all_say(record)
+            asked = sorted({name for r in records for name in r.get("values of", ())})
+            if not asked or any(r.get("state") == State.FAILED for r in records):
+                return records
+            assert self.serve is not None
+            self.serve(asked)
+
+    def _all_say(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         turn = self._turn
         with lost_if_broken():
             self.say(record)
@@ -104,6 +124,79 @@ class JaxProcesses:
             if self.is_chief and turn:  # a process that comes here has read the values from before
                 _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
         return found
+
+    def values_of(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Whole values of variables of which each process has parts.
+
+        The others answer in their next `exchange`, wherever that is.
+
+        Args:
+          names: of the variables.
+
+        Raises:
+          MachineLostError: another process has failed.
+        """
+        assert self.serve is not None
+        records = self._all_say({"state": State.READY, "values of": list(names)})
+        workers.check_states(np.asarray([record.get("state", State.READY) for record in records]))
+        asked = sorted({name for r in records for name in r.get("values of", ())})
+        return self.serve(asked)
+
+    def gather(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+        """The arrays of every process; each gives any number of them, of any shapes.
+
+        They travel from device to device.
+        """
+        told = self.exchange({"arrays": [(a.shape, a.dtype.name) for a in arrays]})
+        sent = b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
+        described = [
+            [(tuple(shape), np.dtype(name)) for shape, name in record["arrays"]] for record in told
+        ]
+        sizes = [[_bytes_of(*array) for array in arrays_of_one] for arrays_of_one in described]
+        # Few sizes, since each is a program.
+        most = 1 << max(10, (max(map(sum, sizes)) - 1).bit_length())
+        padded = np.zeros([8 + most], np.uint8)
+        padded[:8] = np.frombuffer(np.int64(self.index).tobytes(), np.uint8)
+        padded[8 : 8 + len(sent)] = np.frombuffer(sent, np.uint8)
+        with lost_if_broken():
+            rows = np.asarray(multihost_utils.process_allgather(padded)).reshape(self.count, -1)
+        by_process = {int(row[:8].view(np.int64)[0]): row[8:].tobytes() for row in rows}
+        return [_arrays_in(by_process[i], described[i]) for i in range(self.count)]
+
+    def together(self, call: str) -> bool:
+        """Whether all processes make a call of the estimator now, so that they can share it.
+
+        Waits for the others, unless one of them is at something else: another call, a training, or
+        its end. Then this is False, and in each of them that makes the call.
+
+        Args:
+          call: its name.
+        """
+        made = self._calls[1] if self._calls[0] == self._turn else 0
+        self._calls = self._turn, made + 1
+        place = f"{_PREFIX}/calls/{self._turn}/{made + 1}"
+        deadline = time.monotonic() + _LONGEST_WAIT
+        with lost_if_broken():
+            _client().key_value_set(f"{place}/{self.index}", call)
+            while (decision := _listed(place).get("decision")) is None:
+                came = list(_listed(place).values())
+                if self.is_chief and came == [call] * self.count:
+                    _decide(place, _TOGETHER)
+                elif any(other != call for other in came) or self._are_elsewhere():
+                    _decide(place, _ALONE)
+                elif time.monotonic() > deadline:
+                    logging.getLogger("tensorflow").warning(
+                        "Of %d processes %d came to %s together within %d s: each does it alone.",
+                        *(self.count, len(came), call, _LONGEST_WAIT),
+                    )
+                    _decide(place, _ALONE)
+                else:
+                    time.sleep(_PAUSE)
+        return decision == _TOGETHER
+
+    def _are_elsewhere(self) -> bool:
+        """Whether a process is at the next exchange already, or at its end."""
+        return bool(_listed(f"{_PREFIX}/{self._turn}") or _listed(f"{_PREFIX}/ended"))
 
     def tell(self, number: int, name: str) -> int:
         """The chief's `number`, on every process; all call it with the same `name`."""
@@ -115,9 +208,13 @@ class JaxProcesses:
     def from_chief(self, value: np.ndarray) -> np.ndarray:
         """The chief's `value`, of the same shape and dtype everywhere, on every process."""
         sent = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+        pieces = [sent[i : i + _LARGEST_PIECE] for i in range(0, len(sent) or 1, _LARGEST_PIECE)]
         with lost_if_broken():
-            found = multihost_utils.broadcast_one_to_all(sent, is_source=self.is_chief)
-        return np.frombuffer(np.asarray(found).tobytes(), value.dtype).reshape(value.shape)
+            found = [
+                np.asarray(multihost_utils.broadcast_one_to_all(piece, is_source=self.is_chief))
+                for piece in pieces
+            ]
+        return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
 
     @staticmethod
     def _key(turn: int, index: int) -> str:
@@ -125,6 +222,7 @@ class JaxProcesses:
 
 
 _PREFIX = "tpu_estimator_compat"
+_TOGETHER, _ALONE = "together", "alone"
 
 
 @functools.cache
@@ -132,7 +230,41 @@ def processes() -> JaxProcesses | None:
     """The processes; None for one alone."""
     if jax.process_count() == 1:
         return None
-    return JaxProcesses(jax.process_count(), jax.process_index())
+    group = JaxProcesses(jax.process_count(), jax.process_index())
+    atexit.register(_say_that_it_ends, group.index)
+    return group
+
+
+def _say_that_it_ends(index: int) -> None:
+    with contextlib.suppress(jax.errors.JaxRuntimeError, RuntimeError):
+        _client().key_value_set(f"{_PREFIX}/ended/{index}", "")
+
+
+def _listed(folder: str) -> dict[str, str]:
+    """Values in a folder of the store, by the rest of their names."""
+    pairs = _client().key_value_dir_get(f"{folder}/")
+    return {key.removeprefix(f"{folder}/"): value for key, value in pairs}
+
+
+def _decide(place: str, decision: str) -> None:
+    """Notes a decision, unless another process has noted one."""
+    with contextlib.suppress(jax.errors.JaxRuntimeError):  # the key exists
+        _client().key_value_set(f"{place}/decision", decision)
+
+
+def _bytes_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    return math.prod(shape) * dtype.itemsize
+
+
+def _arrays_in(
+    data: bytes, described: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+) -> list[np.ndarray]:
+    found, place = [], 0
+    for shape, dtype in described:
+        size = math.prod(shape)
+        found.append(np.frombuffer(data, dtype, size, place).reshape(shape))
+        place += size * dtype.itemsize
+    return found
 
 
 def _client() -> Any:

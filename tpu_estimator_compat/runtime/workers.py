@@ -254,8 +254,8 @@ def check_states(states: np.ndarray) -> None:
     failed = [i for i, state in enumerate(states) if state == State.FAILED]
     if failed:
         raise MachineLostError(
-            f"Training stopped because machine {failed[0]} of {len(states)} failed. Its own log "
-            "says why. Start the script again on all machines: training goes on from the last "
+            f"This machine stopped because machine {failed[0]} of {len(states)} failed. Its own "
+            "log says why. Start the script again on all machines: training goes on from the last "
             "checkpoint."
         )
 

@@ -21,6 +21,9 @@ from tpu_estimator_compat.topology.replicas import Topology
 class JaxTopology(Topology):
     """Replicas on JAX's devices.
 
+    A host in the sense of an input mode is here one or several processes that are fed the same: one
+    in training, unless a replica spans processes; all of them where they share an evaluation.
+
     Attributes:
       devices: the devices of all replicas, in the order of the replicas.
       cores_per_replica: the number of devices of a replica.
@@ -47,7 +50,7 @@ class JaxTopology(Topology):
     @property
     def workers(self) -> Any:
         """The processes that run steps together; None for one alone."""
-        if self.num_hosts == 1:
+        if len(self.readers) == 1:
             return None
         from tpu_estimator_compat.runtime import jax_processes
 
@@ -65,8 +68,20 @@ class JaxTopology(Topology):
 
     @property
     def replicas_per_element(self) -> int:
-        """The number of this process's replicas."""
+        """The number of the replicas that this process's input is for."""
         return self.replicas_per_host
+
+    @property
+    def first_replica(self) -> int:
+        """The number of the first of them."""
+        return (self.this_host or 0) * self.replicas_per_host
+
+    @property
+    def readers(self) -> list[int]:
+        """For each process the number of the first process that is fed the same."""
+        count = len({device.process_index for device in self.devices})
+        together = count // self.num_hosts
+        return [index - index % together for index in range(count)]
 
     @property
     def platform(self) -> str:
@@ -113,11 +128,9 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
     if devices[0].platform == "gpu":
         _hide_gpus()
     profiler.record_jax_too()
-    hosts = list(dict.fromkeys(device.process_index for device in devices))
-    if mode != ModeKeys.TRAIN and len(hosts) > 1:  # every process does all of it
-        devices, hosts = jax_installation.local(devices), [0]
     tpu_config = getattr(config, "tpu_config", None)
     cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
+    devices, hosts = _of_processes(devices, mode, cores)
     wanted = getattr(tpu_config, "num_shards", None) or len(devices) // cores
     if not 0 < wanted * cores <= len(devices):
         raise ValueError(
@@ -125,7 +138,13 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
             f"{len(devices)} device(s) of platform {devices[0].platform}. Lower num_shards or "
             "num_cores_per_replica, or leave num_shards None."
         )
-    _check_hosts(devices, hosts, wanted, cores)
+    count = len({device.process_index for device in devices})
+    if count > 1 and wanted * cores != len(devices):
+        raise ValueError(
+            f"TPUConfig asks for {wanted} replica(s) of {cores} device(s) each, and the "
+            f"{count} processes have {len(devices)} devices together: all of them take part. "
+            "Leave num_shards None."
+        )
     logging.info(
         "Running %s with JAX on %d %s device(s) of %d, %d to a replica.",
         mode,
@@ -135,26 +154,53 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
         cores,
     )
     chosen = devices[: wanted * cores]
-    this_host = 0 if len(hosts) == 1 else jax_installation.process_index()
-    return JaxTopology(tf.distribute.get_strategy(), True, len(hosts), this_host, chosen, cores)
+    this_host = 0 if hosts == 1 else jax_installation.process_index() * hosts // count
+    return JaxTopology(tf.distribute.get_strategy(), True, hosts, this_host, chosen, cores)
 
 
-def _check_hosts(devices: Sequence[Any], hosts: list[int], replicas: int, cores: int) -> None:
-    """Refuses replicas that leave out devices of several processes, or that span processes."""
-    if len(hosts) == 1:
-        return
-    if replicas * cores != len(devices):
-        raise ValueError(
-            f"TPUConfig asks for {replicas} replica(s) of {cores} device(s) each, and the "
-            f"{len(hosts)} processes have {len(devices)} devices together: all of them take part. "
-            "Leave num_shards None."
-        )
-    counts = [sum(d.process_index == host for d in devices) for host in hosts]
-    if len(set(counts)) > 1 or counts[0] % cores:
+def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[Any, ...], int]:
+    """The devices that run a mode, and the number of hosts that are fed differently.
+
+    In training, a process is fed by itself, unless a replica spans several. Evaluation and
+    prediction are shared by all processes that come to it together. Each reads all of the input
+    then: the results are those of one process, whatever input_fn does with hosts.
+
+    Args:
+      devices: of all processes.
+      mode: a `ModeKeys` value.
+      cores: the number of devices of a replica.
+
+    Raises:
+      ValueError: the processes have devices of different number, or such that replicas would begin
+        within one process and end in another; or not all evaluate, and a replica spans them.
+    """
+    processes = sorted({device.process_index for device in devices})
+    if len(processes) == 1:
+        return tuple(devices), 1
+    devices = sorted(devices, key=lambda device: device.process_index)  # stable
+    counts = [sum(d.process_index == one for d in devices) for one in processes]
+    spanned, rest = divmod(cores, counts[0])
+    if len(set(counts)) > 1 or (counts[0] % cores and (rest or len(processes) % spanned)):
         raise ValueError(
             f"The processes have {counts} devices, and {cores} share a replica. Every process "
-            "needs the same number of devices, a multiple of TPUConfig.num_cores_per_replica."
+            "needs the same number of devices: a multiple of TPUConfig.num_cores_per_replica, or "
+            "a whole part of it."
         )
+    if mode == ModeKeys.TRAIN:
+        return tuple(devices), len(processes) // max(1, spanned)
+    from tpu_estimator_compat.runtime import jax_processes
+
+    group = jax_processes.processes()
+    if group is not None and group.together(mode):
+        logging.info("%d processes share this call of %s.", len(processes), mode)
+        return tuple(devices), 1
+    if spanned > 1:
+        raise ValueError(
+            f"A replica has devices of {spanned} processes, and not all of the processes came to "
+            f"{mode} together. Call it in all of them, or lower TPUConfig.num_cores_per_replica."
+        )
+    logging.info("This process does its own %s: others are at something else.", mode)
+    return jax_installation.local(devices), 1
 
 
 def _logical_cpus() -> int:
