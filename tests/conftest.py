@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import pathlib
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # it is in the home directory
@@ -14,8 +15,8 @@ os.environ.pop("PYTEST_ADDOPTS", None)
 
 import pytest
 import tensorflow as tf
-from support import python_path
-from support.forks import Forks
+from support import cluster, python_path
+from support.forks import PLAIN_KERNELS, Forks
 from support.untuned import untuned_replicas
 
 pytest_plugins = [
@@ -83,6 +84,14 @@ def level_of_the_log():
     level = logger.level
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forks_of_clusters(tmp_path_factory):
+    """Says where the processes of `support.cluster` come from."""
+    from support.sides import running
+
+    cluster.FORKS[:] = [Forks(tmp_path_factory, sys.executable, running.MODULES, PLAIN_KERNELS)]
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""Starts the processes of a TF_CONFIG cluster on this machine, over loopback."""
+"""Starts the processes of a TF_CONFIG cluster on this machine, over loopback.
+
+They are forked from one that has imported TensorFlow, which has not been used there.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 from typing import Any
 
+from support.forks import Forked, Forks
 from support.ports import free_ports
 
 TIMEOUT = 240  # seconds; one scenario takes some 20 on an idle machine
+
+FORKS: list[Forks] = []
+"""Where the processes come from: `tests/conftest.py` says it, for all tests."""
 
 
 @dataclasses.dataclass
@@ -27,7 +32,7 @@ class Process:
       log_path: its standard output and error.
     """
 
-    popen: subprocess.Popen
+    popen: Forked
     result_path: pathlib.Path
     log_path: pathlib.Path
 
@@ -67,9 +72,8 @@ class Cluster:
 
     def __exit__(self, *unused_error: object) -> None:
         for process in self.processes:
-            if process.popen.poll() is None:
-                process.popen.send_signal(signal.SIGKILL)
-                process.popen.wait()
+            process.popen.send_signal(signal.SIGKILL)
+            process.popen.wait(TIMEOUT)
 
     def start(self, scenario: str, only: list[int] | None = None, **arguments: Any) -> None:
         """Starts the workers, or those with an index in `only`."""
@@ -87,15 +91,12 @@ class Cluster:
                 environment["TF_CONFIG"] = json.dumps({"cluster": jobs, "task": task})
             name = f"{scenario}-{run}-{index}-of-{self.count}"
             result, log = self.directory / f"{name}.json", self.directory / f"{name}.log"
-            with log.open("w") as stream:
-                call = [str(self.script), scenario, str(result), json.dumps(arguments)]
-                popen = subprocess.Popen(
-                    [sys.executable, *call],
-                    env=environment,
-                    stdout=stream,
-                    stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL,
-                )
+            log.touch()
+            popen = FORKS[0].start(
+                *(self.script, scenario, result, json.dumps(arguments)),
+                files=[os.devnull, log, log],
+                env=environment,
+            )
             self.processes.append(Process(popen, result, log))
 
     def results(self) -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ A script, not a module: it knows nothing of tests, and runs under any Python fro
 
 It listens on the Unix socket SOCKET, and ends with the process PID. A client sends one line of
 JSON: `words` (what stands behind `python`: a script, `-m MODULE` or `-c CODE`, and arguments),
-`cwd`, `env` (the whole environment) and `files` (paths of stdin, stdout and stderr). It is told the
-status with which the script's process ended, negative for a signal. A client that hangs up has the
-process killed.
+`cwd`, `env` (the whole environment) and `files` (paths of stdin, stdout and stderr; the last two
+may be one). It is told the number of the script's process, and in the end the status with which
+that ended, negative for a signal. A client that hangs up has the process killed.
 """
 
 import contextlib
@@ -42,6 +42,8 @@ def serve(address, pid):
                         each.close()
                     return job
                 running[child] = client
+                with contextlib.suppress(OSError):  # it hung up
+                    client.sendall(f"{child}\n".encode())
             else:  # the client went away
                 [child] = [c for c, its in running.items() if its is connection]
                 _kill(child)
@@ -80,6 +82,9 @@ def become(job):
     """Makes this process what `python WORDS...` would be, up to the script's first line."""
     os.setsid()
     for number, path in enumerate(job["files"]):
+        if number == 2 and path == job["files"][1]:
+            os.dup2(1, 2)
+            continue
         flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         file = os.open(path, flags, 0o666)
         os.dup2(file, number)

@@ -7,6 +7,7 @@ not be run this way: it finds TensorFlow imported.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -76,25 +77,33 @@ class Forks:
         with tempfile.TemporaryDirectory(prefix="fork_") as folder:
             files = [pathlib.Path(folder, name) for name in ("stdin", "stdout", "stderr")]
             files[0].write_text(given)
-            job: dict[str, Any] = {
-                "words": list(map(str, words)),
-                "cwd": str(cwd or pathlib.Path.cwd()),
-                "env": dict(os.environ if env is None else env),
-                "files": list(map(str, files)),
-            }
-            status = self._status(job, timeout)
+            with self.start(*words, files=files, cwd=cwd, env=env) as forked:
+                status = forked.wait(timeout)
             out, err = (path.read_text(errors="replace") for path in files[1:])
-            return subprocess.CompletedProcess(job["words"], status, out, err)
+            return subprocess.CompletedProcess([str(word) for word in words], status, out, err)
 
-    def _status(self, job: dict[str, Any], timeout: float) -> int:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(timeout)
-            client.connect(self._address())
-            client.sendall(json.dumps(job).encode() + b"\n")
-            answer = client.makefile().readline()
-        if not answer:
-            raise RuntimeError("the server of forks ended; see its log")
-        return int(answer)
+    def start(
+        self,
+        *words: str | pathlib.Path,
+        files: Sequence[str | pathlib.Path],
+        cwd: str | pathlib.Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Forked:
+        """Starts a script, as `run` does, and does not wait for it.
+
+        Args:
+          *words: as of `run`.
+          files: paths of stdin, stdout and stderr; the last two may be one.
+          cwd: as of `run`.
+          env: as of `run`.
+        """
+        job: dict[str, Any] = {
+            "words": list(map(str, words)),
+            "cwd": str(cwd or pathlib.Path.cwd()),
+            "env": dict(os.environ if env is None else env),
+            "files": list(map(str, files)),
+        }
+        return Forked(self._address(), job)
 
     def _address(self) -> str:
         """The server's socket; the first who asks starts it."""
@@ -123,3 +132,57 @@ class Forks:
                 raise RuntimeError((folder / "log").read_text(errors="replace")[-3000:])
             time.sleep(0.02)
         (folder / "address").write_text(address)
+
+
+class Forked:
+    """A script's process. Used as a context, it is killed in the end, unless it has ended.
+
+    Args:
+      address: the server's socket.
+      job: what the server is told.
+
+    Attributes:
+      pid: the process.
+      returncode: the status with which it ended, negative for a signal; None before that.
+    """
+
+    def __init__(self, address: str, job: dict[str, Any]):
+        self.returncode: int | None = None
+        self._client = socket.socket(socket.AF_UNIX)
+        self._client.connect(address)
+        self._client.sendall(json.dumps(job).encode() + b"\n")
+        self._told = b""
+        self.pid = self._next_number(START_LIMIT)
+
+    def __enter__(self) -> Forked:
+        return self
+
+    def __exit__(self, *unused_error: object) -> None:
+        self._client.close()
+
+    def _next_number(self, timeout: float) -> int:
+        self._client.settimeout(timeout)
+        while b"\n" not in self._told:
+            received = self._client.recv(64)
+            if not received:
+                raise RuntimeError("the server of forks ended; see its log")
+            self._told += received
+        line, _, self._told = self._told.partition(b"\n")
+        return int(line)
+
+    def wait(self, timeout: float) -> int:
+        """Its status, once it has ended; raises TimeoutError where that takes longer."""
+        if self.returncode is None:
+            self.returncode = self._next_number(timeout)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Its status; None while it runs."""
+        with contextlib.suppress(TimeoutError):
+            return self.wait(0.001)
+        return None
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
