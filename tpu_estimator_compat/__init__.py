@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         model_fn_inference_on_tpu,
     )
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 if not _environment.is_for_doctor():  # which reports what is refused here
     _environment.check()  # before TensorFlow is imported: with some libtpu, that ends the process

@@ -52,8 +52,8 @@ def explained(error: ModuleNotFoundError) -> str:
         return ""
     return (
         f"No module named {error.name!r} in the environment of {sys.executable}. Activate the "
-        "environment in which this package is installed, such as `source .venv/bin/activate`, or "
-        "install it in this one: migration_guide/install.md has the line."
+        "environment in which this package is installed with all that it needs, such as "
+        "`source .venv/bin/activate`, or install the package in this one with pip."
     )
 
 

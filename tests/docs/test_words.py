@@ -55,3 +55,22 @@ def test_no_invented_words():
     """The noun of the field stands in their place: the n-th step, a caller, a replacement."""
     found = [str(p.relative_to(PACKAGE.parent)) for p in TEXTS if INVENTED.search(p.read_text())]
     assert not found
+
+
+def test_messages_do_not_send_to_pages_that_a_wheel_has_not():
+    """A message carries the line itself: who installed the package has no clone of the guide."""
+    found = []
+    for path in SOURCES:
+        tree = ast.parse(path.read_text())
+        docstrings = {
+            ast.get_docstring(n, clean=False) for n in ast.walk(tree) if isinstance(n, NODES)
+        }
+        found += [
+            (str(path.relative_to(PACKAGE)), node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and "migration_guide" in node.value
+            and node.value not in docstrings
+        ]
+    assert not found

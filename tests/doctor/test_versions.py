@@ -15,7 +15,7 @@ from tpu_estimator_compat.doctor.versions import Installed
 SETUP = configparser.ConfigParser()
 SETUP.read(pathlib.Path(__file__).parents[2] / "setup.cfg")
 OWN = Installed(
-    "0.1.0",
+    "1.0.0",
     (
         *(line for line in SETUP["options"]["install_requires"].split("\n") if line),
         *(
@@ -106,7 +106,7 @@ def test_jax_of_a_tpu_or_of_cuda_is_mended_with_its_extra():
 def test_a_package_that_is_missing():
     found = {name: there for name, there in GOOD.items() if name != "keras"}
     assert wrong(found)[0] == (
-        "tpu_estimator_compat 0.1.0 asks for keras<3.16,>=3.15; there is none.",
+        "tpu_estimator_compat 1.0.0 asks for keras<3.16,>=3.15; there is none.",
         "pip install 'keras<3.16,>=3.15'",
     )
 

@@ -80,7 +80,7 @@ def test_requirements_are_met(name):
     done = installation(name).run("-m", "pip", "check", path=())
     lacking = [
         f"{package} requires tensorflow, which is not installed."
-        for package in ("tf-keras 2.20.1", "tpu-estimator-compat 0.1.0")
+        for package in ("tf-keras 2.20.1", "tpu-estimator-compat 1.0.0")
     ]
     expected = lacking if name == "tensorflow-tpu" else ["No broken requirements found."]
     assert sorted(done.stdout.replace("_", "-").splitlines()) == expected

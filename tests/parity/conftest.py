@@ -16,8 +16,10 @@ from .runs import FIRST, OPTIONS, doing
 
 @pytest.fixture(scope="session")
 def asked(request: pytest.FixtureRequest) -> list[str]:
-    """The families that the selected tests are about."""
-    return sorted(running.asked_for(request.session, "parity", "family"))
+    """The families that the selected tests are about; a case is one with a number of replicas."""
+    cases = running.asked_for(request.session, "parity", "case")
+    families = running.asked_for(request.session, "parity", "family")
+    return sorted({*families, *(case.rpartition("-")[0] for case in cases)})
 
 
 @pytest.fixture(scope="session")

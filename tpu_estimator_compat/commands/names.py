@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.legacy.table import DeadName, Table
 
 NAME = "names"
-_PAGE = "migration_guide/names.md"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = {row.name: row for row in _rows(table.load(), asked)}
         rows |= found
         if not found:
-            print(f"{NAME}: no row for {asked!r}. {_PAGE} lists all names.", file=sys.stderr)
+            print(f"{NAME}: no row for {asked!r}. Try a part of the name.", file=sys.stderr)
             status = 2
     if arguments.json:
         print(json.dumps([_as_json(row) for row in rows.values()], indent=1))

@@ -26,6 +26,11 @@ _CPU_FLAG = "xla_force_host_platform_device_count"
 _INSTALL = environment.pip_line("jax")
 
 
+def line_for(accelerator: str) -> str:
+    """The pip command that installs JAX for "tpu" or "cuda12"."""
+    return f"pip install 'jax[{accelerator}]{RANGE}'"
+
+
 def is_installed() -> bool:
     """Whether there is a JAX, of whatever version."""
     return importlib.util.find_spec("jax") is not None and _version("jaxlib") is not None
@@ -43,8 +48,8 @@ def check() -> None:
     if not is_installed():
         raise ImportError(
             f'runtime="jax" needs JAX {OLDEST} to {NEWEST}; found jax {_version("jax")}, jaxlib '
-            f"{_version('jaxlib')}. Install it with `{_INSTALL}`; on a TPU VM or with CUDA, "
-            "migration_guide/jax.md has the line."
+            f"{_version('jaxlib')}. Install it with `{_INSTALL}`; on a TPU VM with "
+            f"`{line_for('tpu')}`, with CUDA 12 with `{line_for('cuda12')}`."
         )
     _warn_of_untried(str(_version("jax")))
 

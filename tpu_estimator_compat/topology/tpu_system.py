@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.runtime import eager, jax_installation
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology.computation_shapes import computation_shape
 
@@ -93,11 +93,12 @@ def _warn_of_unused_chips() -> None:
     if chips := attached_chips():
         logging.warning(
             "This machine has %d TPU chip(s), but TensorFlow %s sees none, so they are not used. "
-            "TensorFlow for TPUs is a package of its own, tensorflow-tpu, and only one process can "
-            "have the chips: see migration_guide/distribution.md. Where JAX for TPUs is installed, "
-            "they are used without it: see migration_guide/jax.md.",
+            "Install JAX for TPUs, which uses them with this TensorFlow (%s), or TensorFlow's build for "
+            "TPUs, tensorflow-tpu, in an environment without tensorflow. The chips belong to one "
+            "process at a time.",
             chips,
             tf.__version__,
+            jax_installation.line_for("tpu"),
         )
 
 
