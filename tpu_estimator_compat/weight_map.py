@@ -102,7 +102,7 @@ def assign(values: Values, model: keras.Model, mapping: WeightMap) -> list[str]:
     Args:
       values: the checkpoint's variables.
       model: the Keras model, built.
-      mapping: where each goes. Every weight of the model must be named in it.
+      mapping: the variable's weight in the model. Every weight of the model must be named in it.
 
     Returns:
       Names in the checkpoint that are not in the mapping, slots left out.
@@ -179,7 +179,7 @@ def output_differences(
       saved_model: a SavedModel with a graph tagged `serve`.
       model: the Keras model. It is given the one input, or a dict of all.
       inputs: the signature's inputs by name.
-      signature: which signature to call.
+      signature: the name of the signature to call.
       output: the signature's output to compare with, where the model returns a bare tensor and the
         signature has several.
 

@@ -43,6 +43,20 @@ def test_first_lines_begin_with_a_noun_or_a_verb(room):
     assert not found
 
 
+ARGUMENT = re.compile(r" {2,}\*{0,2}[a-z_]\w*: (what|how|who|which|where|whose|those|such|it)\b")
+
+
+def test_arguments_and_attributes_are_described_by_nouns():
+    """`steps: how many steps ran` hides the noun that a reader looks for."""
+    found = [
+        (str(path.relative_to(PACKAGE)), line.strip())
+        for path in SOURCES
+        for line in path.read_text().split("\n")
+        if ARGUMENT.match(line)
+    ]
+    assert not found
+
+
 INVENTED = re.compile(r"manieth|\bwhoever\b|\bwhat stands for\b", re.IGNORECASE)
 TEXTS = [
     *SOURCES,

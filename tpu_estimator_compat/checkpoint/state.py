@@ -109,7 +109,7 @@ def restore_newest(
       restore: restores one path; raises DataLossError where it cannot be read, and ValueError where
         it is not there.
       first: the path to begin with; None for the newest in `model_dir`.
-      model_dir: where to look for older ones; None to read `first` or nothing.
+      model_dir: the directory of older checkpoints; None to read `first` or nothing.
 
     Returns:
       What was restored; None where there is no checkpoint.

@@ -53,7 +53,7 @@ def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None 
     Args:
       runner: makes the runs.
       setting: of the run that is the truth.
-      name: what to call that run.
+      name: the name of that run.
       checkpoint: path of the checkpoint that all begin with; None for the first of that run.
     """
     old = functools.partial(runner.here, setting=setting)
@@ -85,7 +85,7 @@ class Yardstick:
 
     Attributes:
       runs: of the old side; they differ from its first by rounding alone.
-      tolerance: what counts as rounding.
+      tolerance: the largest differences that count as rounding.
       notes: remarks to show.
       unknown: why nothing can be judged, where the runs differ by more or one failed; else empty.
     """

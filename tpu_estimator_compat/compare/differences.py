@@ -63,7 +63,7 @@ def curve(
       old: of the old run; None where it has none. Not both are None.
       new: of the new run.
       yardstick: the scalar of other runs of the old side.
-      bounds: what is rounding.
+      bounds: the differences that count as rounding.
     """
     if old is None or new is None:
         only = Agreement.ONLY_NEW if old is None else Agreement.ONLY_OLD

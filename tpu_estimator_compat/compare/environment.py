@@ -30,7 +30,7 @@ class Release:
 
     Attributes:
       tensorflow: its version.
-      requirements: what pip is asked for.
+      requirements: the requirements for pip.
       pythons: versions of Python that it has wheels for, the preferred one first.
     """
 
@@ -63,8 +63,8 @@ def find_or_make(
     """The interpreter of the environment with a release; makes the environment if need be.
 
     Args:
-      release: which original.
-      packages: what pip is to install besides, such as "tensorflow-datasets".
+      release: the release of the original.
+      packages: more requirements for pip, such as "tensorflow-datasets".
       cache: directory to keep environments in; the user's cache directory if None.
       progress: is told about once a second, while it is made, for how many seconds a part takes.
 
@@ -90,7 +90,7 @@ def check_interpreter(path: str, what: str) -> str:
 
     Args:
       path: of an interpreter that the user names.
-      what: who named it, for the message.
+      what: the option or variable that named it, for the message.
 
     Raises:
       Unavailable: it is none.

@@ -28,7 +28,7 @@ class Evidence:
     """The evidence that a run has left.
 
     Attributes:
-      side: who it was, and what it cost.
+      side: the side, and the time that it took.
       loss: of each training step; None where none is known.
       scalars: of training, by tag.
       input: features and labels of the first step.
@@ -39,9 +39,9 @@ class Evidence:
       variables: of the last checkpoint.
       evaluations: results, named by number of the call and metric, or by directory and tag.
       predictions: results likewise.
-      names: what was written, by kind of name.
+      names: the names that were written, by kind.
       activations: of the first step, gradients among them, by operation.
-      operations: what is known of these operations, in the order of the graph.
+      operations: the facts about these operations, in the order of the graph.
       streams: random operations that draw from a stream of their own.
     """
 
@@ -99,7 +99,7 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
 
     Args:
       folder: as `sides.recorder` leaves it.
-      name: what to call the run.
+      name: the name of the run.
       failure: why it did not come to its end, where that is not in its record.
     """
     record = _json(folder / "record.json", {})
@@ -150,7 +150,7 @@ def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
 
     Args:
       folder: the directory, or an event file.
-      name: what to call the run.
+      name: the name of the run.
 
     Raises:
       FileNotFoundError: there is no such directory or file.

@@ -38,7 +38,7 @@ def judge(
       old: the truth.
       new: the run that is judged.
       yardstick: runs of the old side that differ from `old` by rounding alone.
-      tolerance: what is rounding, and how that was found.
+      tolerance: the differences that count as rounding, and their source.
       command: the script and its arguments.
       notes: remarks to show.
     """

@@ -44,7 +44,7 @@ def page(report: Report) -> str:
     """The page's text.
 
     Args:
-      report: what to show. Figures are rounded; `<data value>` around each has the whole of it.
+      report: the report. Figures are rounded; `<data value>` around each has the whole of it.
     """
     title = f"{report.old.name} against {report.new.name}"
     body = element(

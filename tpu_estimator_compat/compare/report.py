@@ -128,12 +128,12 @@ class Side:
     """One of the two runs.
 
     Attributes:
-      name: what to call it, such as "TensorFlow 2.15.1".
+      name: the name of the side, such as "TensorFlow 2.15.1".
       folder: the directory with its event files and checkpoints; empty if it is there no more.
       versions: package to version; empty for runs that were made elsewhere.
       speed: None for runs that were made elsewhere.
       failure: None if it came to its end.
-      script: what it ran, with its arguments; empty for runs that were made elsewhere.
+      script: the script that the side ran, with arguments; empty for runs that were made elsewhere.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Tolerance:
     """The tolerance for rounding.
 
     Attributes:
-      found: how it was found, in sentences.
+      found: the source of the tolerance, in sentences.
       factor: the differences that the yardstick shows were multiplied by this.
       floor: relative difference that is always rounding.
       deterministic: whether the old run, done twice, was equal bit for bit; None if not tried.
@@ -177,7 +177,7 @@ class CurveComparison:
       name: "loss", or the tag of a summary.
       agreement: the worst of all steps.
       old: the curve of the old run; None where it has none.
-      new: that of the new run.
+      new: the value of the new run.
       steps: global steps that both have.
       difference: at each of `steps`, |new - old| / |old|; |new - old| where old is 0.
       tolerance: at each of `steps`, what `difference` may be.
@@ -222,9 +222,9 @@ class ArrayComparison:
       largest: the largest |new - old| of an element over the largest |old| of an element (|new -
         old| where old is 0 throughout); None where shapes or dtypes differ, or are not numeric.
       typical: the root of the mean square of new - old over that of old, likewise.
-      tolerance: what `largest` may be; None where `largest` is.
-      typical_tolerance: what `typical` may be, likewise.
-      note: what is known of the difference, such as "its update does not run"; may be empty.
+      tolerance: the limit of `largest`; None where `largest` is None.
+      typical_tolerance: the limit of `typical`, likewise.
+      note: the known reason of the difference, such as "its update does not run"; may be empty.
     """
 
     name: str
@@ -243,7 +243,7 @@ class NamesComparison:
     """Names that both runs wrote, or one of them.
 
     Attributes:
-      what: what they name: "events' tags", "checkpoints", "signatures of exports".
+      what: the kind of the names: "events' tags", "checkpoints", "signatures of exports".
       both: names in both runs.
       only_old: names that the new run lacks.
       only_new: names that the old run lacks.
@@ -268,7 +268,7 @@ class OpComparison:
       op: its name in the old run's graph, such as "dense/MatMul".
       type: its type, such as "MatMul".
       gradient: whether it is a gradient.
-      values: what it gives in both runs.
+      values: its values in both runs.
       source: the user's line that made it; None where it is not known.
     """
 
@@ -284,8 +284,8 @@ class FirstDifference:
     """The first difference along the way of the data.
 
     Attributes:
-      stage: where in that way.
-      what: what differs, one sentence.
+      stage: the place on that way.
+      what: the difference, in one sentence.
       step: global step after which it shows; None where it is no matter of a step.
       names: the variables, features, ... in question, the worst first.
       source: the user's line; None where it is not known.

@@ -80,7 +80,7 @@ class Setting:
     """The settings of a script's run with this package.
 
     Attributes:
-      runtime: what runs the steps; None leaves it to the script.
+      runtime: the runtime of the steps; None leaves it to the script.
       jit: whether steps are compiled by XLA; None leaves it to the script.
       replicas: logical devices that the CPU is split into; 0 leaves it.
     """
@@ -110,10 +110,10 @@ class Runner:
     """Makes runs of one script.
 
     Attributes:
-      script: what is run.
-      new_script: what is run with this package, where that is another.
+      script: the script to run.
+      new_script: the script to run with this package, where that is another.
       first_step: whether activations and gradients of the first step are recorded.
-      folder: where the runs' folders are made.
+      folder: the parent of the runs' folders.
       steps: training steps of a run, at most.
       time_limit: seconds that a run may take.
       progress: is told how far a run is.
@@ -134,7 +134,7 @@ class Runner:
 
         Args:
           python: the interpreter of its environment.
-          name: what to call the run.
+          name: the name of the run.
           checkpoint: path of a checkpoint to begin with, or a run's folder, whose first is taken.
           disturb: None, or a seed: all trainable variables are moved by one unit in the last place
             before each step, up or down by chance.
@@ -153,9 +153,9 @@ class Runner:
         """A run with this package.
 
         Args:
-          name: what to call the run.
+          name: the name of the run.
           checkpoint: as `original`.
-          setting: how it is run.
+          setting: the setting of the run.
           disturb: as `original`.
         """
         command = [sys.executable, "-m", "tpu_estimator_compat.compare.sides.ours"]

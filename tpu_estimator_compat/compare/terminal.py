@@ -26,7 +26,7 @@ def table(report: Report, width: int | None = None) -> str:
     """The verdict, what differs first, each kind of thing that was compared, and what it cost.
 
     Args:
-      report: what to show.
+      report: the report to show.
       width: characters of a line; None means the terminal's, but 100 at most.
     """
     width = width or min(shutil.get_terminal_size().columns, _WIDEST)

@@ -23,7 +23,7 @@ def crf_log_likelihood(
     Args:
       inputs: unary scores.
       tag_indices: the tags, integers [batch, time].
-      sequence_lengths: how many of the tags count.
+      sequence_lengths: the number of tags that count, for each sequence.
       transition_params: None for a new variable `transitions`.
 
     Returns:
@@ -84,8 +84,8 @@ def crf_multitag_sequence_score(
 
     Args:
       inputs: unary scores.
-      tag_bitmap: which tags are allowed where, booleans [batch, time, tags].
-      sequence_lengths: how many of the tags count.
+      tag_bitmap: the allowed tags, booleans [batch, time, tags].
+      sequence_lengths: the number of tags that count, for each sequence.
       transition_params: transition scores.
 
     Returns:

@@ -74,8 +74,8 @@ def sloppy_interleave(
 
     Args:
       map_func: makes a dataset from an element.
-      cycle_length: how many of these are read at once.
-      block_length: how many elements are taken from one before the next has its turn.
+      cycle_length: the number of them that are read at once.
+      block_length: the number of elements taken from one before the next has its turn.
     """
     return parallel_interleave(map_func, cycle_length, block_length, sloppy=True)
 

@@ -34,9 +34,9 @@ class MirroredStrategy(tf.distribute.MirroredStrategy):
 
     Args:
       devices: their names; None for all GPUs, else the CPU.
-      num_gpus: how many GPUs, in place of `devices`; None for all.
+      num_gpus: the number of GPUs, in place of `devices`; None for all.
       num_gpus_per_worker: the same.
-      cross_device_ops: how values are added up.
+      cross_device_ops: the algorithm that adds values up.
       auto_shard_dataset: ignored: each worker of an estimator shards by itself.
       cross_tower_ops: the old name of `cross_device_ops`.
 

@@ -108,7 +108,7 @@ class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
 
     Args:
       loc: as before.
-      scale_diag: what `softplus` is taken of.
+      scale_diag: the argument of `softplus`.
       validate_args: as before.
       allow_nan_stats: as before.
       name: of the operations.

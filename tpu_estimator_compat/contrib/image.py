@@ -161,7 +161,7 @@ def bipartite_match(
 
     Args:
       distance_mat: distances, [rows, columns].
-      num_valid_rows: how many of the first rows take part, a scalar or of shape [1]; all of them,
+      num_valid_rows: the number of first rows that take part, a scalar or of shape [1]; all,
         if it is negative.
       top_k: the number of pairs to make at most; as many as there can be, if it is not positive.
       name: of the operation.

@@ -59,7 +59,7 @@ def index_table_from_tensor(
       mapping: keys, of shape [n].
       num_oov_buckets: other keys are hashed to this many further indices.
       default_value: the index of other keys, without such buckets.
-      hasher_spec: how they are hashed.
+      hasher_spec: the hash function.
       dtype: of the keys.
       name: of the operation.
     """

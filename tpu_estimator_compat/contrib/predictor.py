@@ -94,7 +94,7 @@ def from_saved_model(
 
     Args:
       export_dir: of the SavedModel.
-      signature_def_key: which signature; `serving_default` if nothing else is given.
+      signature_def_key: the key of the signature; `serving_default` if nothing else is given.
       signature_def: a signature, in place of a key.
       input_names: tensor names of the inputs, in place of a signature.
       output_names: tensor names of the outputs, in place of a signature.
@@ -151,7 +151,7 @@ def from_estimator(
     Args:
       estimator: has been trained.
       serving_input_receiver_fn: as for `export_saved_model`.
-      output_key: which of the export outputs; the default one by default.
+      output_key: the key of the export output; the default one by default.
       graph: the graph to load into; a new one by default.
       config: of the session.
 

@@ -27,11 +27,11 @@ def print_model_analysis(
     """`tf.profiler.profile` by its old arguments: prints, and returns, what was measured.
 
     Args:
-      graph: what is looked at.
+      graph: the graph to analyse.
       run_meta: of a run of it, for times and memory; None to go by the graph alone.
       op_log: more about its operations, an `OpLogProto`.
       tfprof_cmd: the view: "scope", "graph", "op" or "code".
-      tfprof_options: such as `TRAINABLE_VARS_PARAMS_STAT_OPTIONS`; None for all that is known.
+      tfprof_options: options such as `TRAINABLE_VARS_PARAMS_STAT_OPTIONS`; None for all.
 
     Returns:
       The tree of what was found: a `GraphNodeProto`, or of "op" and "code" a `MultiGraphNodeProto`.

@@ -27,11 +27,11 @@ class _Towers:
     """The towers of a graph, while they are built.
 
     Attributes:
-      count: how many there are to be.
+      count: the number of towers.
       reduction: a `tf.losses.Reduction`.
       now: the number of the one that is built.
       first_scopes: the first one's variable scope and name scope.
-      gradients: what each of them gave to its optimizers, in the order of their calls.
+      gradients: the gradients of each tower's optimizers, in the order of their calls.
       optimized: whether a `TowerOptimizer` was asked for anything.
     """
 

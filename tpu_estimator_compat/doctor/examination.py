@@ -28,7 +28,7 @@ class Examination:
     """All checks of this machine.
 
     Args:
-      model_dir: where a checkpoint is tried; None for a temporary folder.
+      model_dir: the directory of a trial checkpoint; None for a temporary folder.
       time_limit: seconds that one probe may take.
       progress: is told what is done next.
     """

@@ -23,9 +23,9 @@ class Finding:
 
     Attributes:
       check: name of the check, such as "versions".
-      status: what the finding means.
-      text: what was found.
-      advice: what to do; empty where nothing is to be done.
+      status: the meaning of the finding.
+      text: the finding, in words.
+      advice: the remedy; empty where nothing is to be done.
     """
 
     check: str

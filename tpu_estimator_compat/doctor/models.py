@@ -77,9 +77,9 @@ def train(
 
     Args:
       model_fn: one of this module's.
-      model_dir: where checkpoints go; None for a temporary folder.
+      model_dir: the directory of checkpoints; None for a temporary folder.
       params: of the model_fn.
-      runtime: what runs the steps, as `RunConfig` has it.
+      runtime: the runtime of the steps, as `RunConfig` has it.
       use_tpu: whether the rules of TPU execution hold.
       shards: the number of replicas to take; None for all.
       steps: the global step at which training ends.

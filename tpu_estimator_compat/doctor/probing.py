@@ -57,9 +57,9 @@ class Outcome:
     """The outcome of a probe: its answer, or how it failed.
 
     Attributes:
-      answer: what it returned; None where it failed.
-      error: how it failed, with its last lines.
-      advice: what to do about that.
+      answer: the function's result; None where it failed.
+      error: the failure, with the last lines of output.
+      advice: the remedy.
       log: all that it wrote to standard output and standard error.
     """
 

@@ -19,7 +19,7 @@ def observe(runtime: str, seconds: float) -> dict[str, Any]:
 
     Args:
       runtime: "tensorflow" or "jax".
-      seconds: how long to wait for the other processes of TF_CONFIG.
+      seconds: the seconds to wait for the other processes of TF_CONFIG.
 
     Returns:
       `sum`, and `expected`, the host's; numbers of `replicas` and of `hosts`.

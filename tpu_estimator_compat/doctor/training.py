@@ -127,9 +127,9 @@ def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) ->
     """Compares a side with the reference, and its dropout with what dropout is.
 
     Args:
-      side: what ran, for the text.
-      answer: what `observe` returned there.
-      reference: what it returned for the reference.
+      side: the name of the runtime, for the text.
+      answer: the result of `observe` there.
+      reference: the result of `observe` for the reference.
     """
     platform = answer["platform"]
     bound = BOUNDS.get(platform, BOUNDS["gpu"])

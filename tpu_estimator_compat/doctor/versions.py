@@ -27,8 +27,8 @@ class Installed:
 
     Attributes:
       version: its version.
-      requires: what it asks for, as in its metadata.
-      python: which Python it asks for.
+      requires: its requirements, as in its metadata.
+      python: the versions of Python that it asks for.
     """
 
     version: str
@@ -40,7 +40,7 @@ def check(chips: int | None) -> list[Finding]:
     """Judges what is installed here. It imports nothing of TensorFlow or JAX.
 
     Args:
-      chips: how many TPU chips this machine has; None where that is not known.
+      chips: the number of TPU chips of this machine; None where that is not known.
     """
     return judge(platform.python_version(), _installed(), chips)
 

@@ -75,8 +75,8 @@ class EmbeddingConfigSpec(_SpecFields):
       profile_data_directory: accepted; nothing is profiled.
 
     Attributes:
-      tensor_core_feature_columns: those of `feature_columns` whose tables are model_fn's own
-        variables (`embedding_lookup_device="tpu_tensor_core"`); `feature_columns` are the others.
+      tensor_core_feature_columns: the `feature_columns` whose tables are model_fn's own variables
+        (`embedding_lookup_device="tpu_tensor_core"`); `feature_columns` are the others.
 
     Raises:
       ValueError: both forms, or none; an unknown partition strategy or optimizer; a feature of an

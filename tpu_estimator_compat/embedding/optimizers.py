@@ -89,7 +89,7 @@ def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
     of what they are (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101).
 
     Args:
-      parameters: which optimizer, and its hyperparameters.
+      parameters: the optimizer's kind and hyperparameters.
       rows: the rows, with summed gradients.
 
     Returns:

@@ -195,8 +195,8 @@ class FtrlParameters(OptimizationParameters):
 
     Args:
       learning_rate: of tables that have none of their own.
-      learning_rate_power: how the learning rate falls with the sums of squared gradients; not
-        positive.
+      learning_rate_power: the power by which the learning rate falls with the sums of
+        squared gradients; not positive.
       initial_accumulator_value: first value of those sums.
       l1_regularization_strength: weight of the L1 norm.
       l2_regularization_strength: weight of the squared L2 norm.

@@ -28,7 +28,7 @@ class Table:
     Attributes:
       name: its name in messages.
       config: its sizes, first values and combiner.
-      column_key: what its feature columns call its variable; None where it has none, and its
+      column_key: the name that feature columns give its variable; None where it has none, and its
         variable has its name.
       parameters: its optimizer; None where the spec names none.
       learning_rate: a number, or a function of the global step; None without an optimizer.

@@ -32,7 +32,7 @@ class TableConfig(_TableFields):
       dimension: its columns.
       initializer: of its first values, as `tf.compat.v1.get_variable` takes one. None for a
         truncated normal distribution with standard deviation `1/sqrt(dimension)`.
-      combiner: what becomes of several ids of an example: "mean", "sum", "sqrtn"; None where
+      combiner: the way to combine several ids of an example: "mean", "sum", "sqrtn"; None where
         features have exactly one.
       hot_id_replication: accepted; there is one copy of a table.
       learning_rate: of this table; None for `learning_rate_fn` or the optimizer's.

@@ -217,8 +217,8 @@ class Estimator(Exporting):
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
           steps: the number of steps; None for all of the data.
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
-          checkpoint_path: what to evaluate; None for the newest checkpoint, or first values if
-            there is none.
+          checkpoint_path: the checkpoint to evaluate; None for the newest one, or first values
+            if there is none.
           name: of this evaluation, for the directory of its events.
 
         Returns:
@@ -251,8 +251,8 @@ class Estimator(Exporting):
           input_fn: returns a Dataset or tensors of features; labels are dropped.
           predict_keys: names of the predictions to give; None for all.
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
-          checkpoint_path: what to use; None for the newest checkpoint, or first values if there is
-            none.
+          checkpoint_path: the checkpoint to use; None for the newest one, or first values if
+            there is none.
           yield_single_examples: examples one by one; False for whole batches.
 
         Yields:

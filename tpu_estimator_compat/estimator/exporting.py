@@ -144,7 +144,7 @@ class Exporting:
         """Writes the SavedModel of a live model at `path`.
 
         Args:
-          path: where it goes, in place of one that is there.
+          path: the folder to write, in place of one that is there.
           spec: the features: a `tf.TypeSpec`, or a dict of those.
           save: writes a checkpoint of the model to a directory; returns its path.
         """

@@ -113,7 +113,7 @@ def estimator_export(*names: str, v1: Sequence[str] | None = None) -> Callable[[
     The original's gave them names in the API of TensorFlow, of which only its own build made use.
 
     Args:
-      *names: those names.
+      *names: names to add.
       v1: the values in the API of TensorFlow 1, where they differ.
     """
     del names, v1

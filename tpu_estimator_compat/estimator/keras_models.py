@@ -43,7 +43,7 @@ def model_to_estimator(
     Args:
       keras_model: a compiled `tf_keras.Model`, as `tf.keras` has it in legacy code. It is cloned;
         Keras 2 itself refuses to use a model afterwards that was made eagerly.
-      keras_model_path: where one was saved, instead.
+      keras_model_path: the path of a saved model, instead.
       custom_objects: name to class, for layers and functions of your own.
       model_dir: directory of checkpoints and events.
       config: a `RunConfig`.

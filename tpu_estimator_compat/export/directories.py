@@ -38,7 +38,7 @@ def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory
     An exception removes it. A killed process leaves it under its temporary name.
 
     Args:
-      base: where exports go; made if it does not exist.
+      base: the parent of the exports; made if it does not exist.
 
     Yields:
       The two paths.
@@ -65,7 +65,7 @@ def replacing(path: str) -> Iterator[str]:
     """A directory beside `path`, in which a SavedModel is exported that then becomes `path`.
 
     Args:
-      path: where the SavedModel goes, in place of one that is there.
+      path: the folder of the SavedModel, in place of one that is there.
 
     Yields:
       The directory. It is removed afterwards.

@@ -53,7 +53,7 @@ class ExportRequest:
 
     Attributes:
       base: directory in which a timestamped one is made.
-      checkpoint_path: where variables come from.
+      checkpoint_path: the checkpoint of the variables.
       plans: the graphs; the first one writes the variables.
       assets_extra: path below `assets.extra` to the file to copy there; None for none.
       as_text: write `saved_model.pbtxt` instead of `saved_model.pb`.

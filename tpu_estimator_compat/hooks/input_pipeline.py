@@ -31,7 +31,7 @@ class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
 
     Args:
       estimator: its `model_dir` and the times of its checkpoints are taken.
-      external_state_policy: what to do where elements depend on state that cannot be saved, such as
+      external_state_policy: the action where elements depend on state that cannot be saved, such as
         that of random ops: "fail" (the default), "warn" or "ignore".
 
     Raises:

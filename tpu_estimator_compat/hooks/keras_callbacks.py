@@ -30,7 +30,7 @@ def split_hooks(
     Args:
       hooks: both, mixed.
       mode: a `ModeKeys` value.
-      fetches: what the callbacks get as logs of a batch, by name: tensors of the captured graph.
+      fetches: the callbacks' logs of a batch, by name: tensors of the captured graph.
       results: gives the logs of the end; None for those of the last batch.
 
     Returns:

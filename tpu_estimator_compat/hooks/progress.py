@@ -14,7 +14,7 @@ class ExamplesPerSecondHook(tf.compat.v1.train.StepCounterHook):
       batch_size: examples per step over all replicas, or None if that is not known.
       every_n_steps: the interval, in steps.
       every_n_secs: the interval, in seconds; instead of `every_n_steps`.
-      output_dir: where the events go; None for no events.
+      output_dir: the directory of events; None for no events.
     """
 
     def __init__(

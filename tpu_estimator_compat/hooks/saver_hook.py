@@ -34,7 +34,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     does not fit in half of the memory that is free.
 
     Args:
-      checkpoint_dir: where checkpoints go.
+      checkpoint_dir: the directory of the checkpoints.
       save_input_state: whether the input's position is saved beside them.
       save_graph_def: whether the graph is, as graph.pbtxt and in each checkpoint's .meta.
       **kwargs: as for `tf.compat.v1.train.CheckpointSaverHook`.

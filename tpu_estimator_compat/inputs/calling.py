@@ -40,7 +40,7 @@ class CalledInput:
     """The result of a call of input_fn.
 
     Args:
-      result: it.
+      result: the result.
       graph: the graph in which input_fn was called.
       store: the live variables and resources of that graph.
 

@@ -49,7 +49,7 @@ class DeployedInput:
       runs_python: whether Python makes them, which other machines do not have.
       resumable: whether the iterator's position can be saved: not where elements wait on devices.
       same_for_all: whether all replicas are fed the same.
-      replicas_per_element: how many replicas' elements are stacked to one of the iterator; None
+      replicas_per_element: the number of replicas' elements stacked to one of the iterator; None
         where they come one by one, or as the strategy distributes them.
     """
 

@@ -63,7 +63,7 @@ class DeviceShare:
       plan: the computation of a step.
       replicas: the number of replicas that run it together.
       fed: tensors that are fed with every step, besides the input.
-      together: what several processes want of the same step, this one included; None for one alone.
+      together: the union of several processes' fetches of the step; None for one process alone.
 
     Attributes:
       wanted: the plan's fetches from the devices.

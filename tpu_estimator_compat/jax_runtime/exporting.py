@@ -41,8 +41,8 @@ def exported(step: StepModule, most: int, loss: int | None, platforms: Sequence[
     Args:
       step: the lowered step.
       most: the largest number of steps.
-      loss: which fetch ends the loop where it is NaN; None for none.
-      platforms: such as "cpu", "cuda", "tpu".
+      loss: the number of the fetch that ends the loop where it is NaN; None for none.
+      platforms: names such as "cpu", "cuda", "tpu".
     """
     from jax import export
 

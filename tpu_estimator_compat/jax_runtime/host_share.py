@@ -22,7 +22,7 @@ class Tail:
     """Values that a device cannot compute, and the values from which the host can.
 
     Attributes:
-      fetches: such tensors.
+      fetches: the values that a device cannot compute.
       feeds: the inputs that they are computed from.
       done: operations that they wait for, which the device has run by then.
     """

@@ -18,7 +18,7 @@ class HostLookups:
     """The lookups of a step, such as rows of embedding tables; the host has what they read.
 
     Args:
-      plan: it has lookups.
+      plan: a plan with lookups.
       store: the variables; those that are looked up in are created here.
       feeds: of the plan's `replica_feeds` those that the devices take.
       results: the lookups' results that the host's share takes.

@@ -33,7 +33,7 @@ class ParsedModule:
     Attributes:
       step, positions: the same.
       results: shapes and dtypes of the results.
-      updates: which variable's new value a result is: its number by the number of the result.
+      updates: for results that are new values of variables, the variable's number by the result's.
     """
 
     def __init__(self, step: StepModule, positions: np.ndarray):

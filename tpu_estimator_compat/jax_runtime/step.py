@@ -41,7 +41,7 @@ class JaxStep:
     """A step of a plan.
 
     Args:
-      plan: what it computes.
+      plan: the computation of a step.
       store: the variables; those that it needs are created here.
       mesh: of the replicas.
       fed: tensors whose values the caller gives with every step, the same for all replicas, and

@@ -76,9 +76,9 @@ class StepFunction:
     Args:
       step: the lowered step of a replica.
       mesh: of the replicas. Where several devices share one, XLA's partitioner divides its step.
-      most: how many steps a dispatch may make. One step is no loop: XLA's CPU backend runs
+      most: the largest number of steps of a dispatch. One step is no loop: XLA's CPU backend runs
         convolutions within loops on a slow path.
-      loss: which fetch ends the loop where its mean over replicas is NaN; None for none.
+      loss: the number of the fetch whose NaN mean over replicas ends the loop; None for none.
       partition: per feed, in how many parts each of its dimensions is split over the devices of a
         replica, or None; None in all for no split.
       gathers: whether every device gets what all replicas fetch. Where there are several processes,

@@ -22,7 +22,7 @@ def replica_spec(iterator: Any, replicas: int) -> Any:
 
     Args:
       iterator: gives the elements.
-      replicas: how many share an element, besides those that a distributed iterator deals it to.
+      replicas: the number that share an element, besides a distributed iterator's.
 
     Raises:
       ValueError: they cannot share its rows.

@@ -108,7 +108,7 @@ class KerasModes:
       capture: captures a mode.
       topology: the replicas.
       config: says where checkpoints are.
-      warm_start: where first values come from if there is no checkpoint.
+      warm_start: the source of first values if there is no checkpoint.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class ModelFnModel(SavedVariables):
       capture: captures a mode: takes mode, element spec and variable store.
       topology: the replicas of all modes.
       config: the run configuration; its model_dir is where checkpoints come from and go to.
-      warm_start: where first values come from if there is no checkpoint.
+      warm_start: the source of first values if there is no checkpoint.
       steps_per_execution: steps of one call of the train and test functions.
       train_spec: the signature of training data, if it is known already.
       export: writes a SavedModel.

@@ -96,7 +96,7 @@ class SavedVariables(keras.Model):
         the features as they are, in batches of any size.
 
         Args:
-          filepath: where the SavedModel goes, in place of one that is there.
+          filepath: the folder of the SavedModel, in place of one that is there.
           format: "tf_saved_model".
           **kwargs: `verbose`, without effect.
 

@@ -37,7 +37,7 @@ class Behavior:
         """The script is about to run.
 
         Args:
-          script: it.
+          script: the script.
           asked: the behavior that was asked for; None for none.
 
         Returns:

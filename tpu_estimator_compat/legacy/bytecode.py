@@ -38,7 +38,7 @@ class Compiled:
 
     Attributes:
       code: of the module.
-      dialect: what it tells that it means by `tensorflow`; None for nothing.
+      dialect: the TensorFlow that the module itself tells that it means; None for none.
       names_api: whether it names `tensorflow` itself.
       makes_graphs: whether it makes placeholders or sessions of `tensorflow.compat.v1`.
       python_2: builtins of Python 2 that it takes to be there.

@@ -118,8 +118,8 @@ def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
     """Which API a path names, and what of it.
 
     Args:
-      path: such as `tensorflow.compat.v1.layers.dense`; must begin with `tensorflow`.
-      bare: what `tensorflow` itself means.
+      path: a dotted name such as `tensorflow.compat.v1.layers.dense`; must begin with `tensorflow`.
+      bare: the meaning of `tensorflow` itself.
 
     Returns:
       The API, and the rest of the path, which is empty for the API as a whole:

@@ -142,7 +142,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 
         Args:
           namespace: the globals.
-          meaning: what the module means by `tensorflow`.
+          meaning: the module's meaning of `tensorflow`.
           python_2: builtins of Python 2 that it takes to be there.
         """
         roots = _ROOTS_OF_PACKAGES if self._is_of_package(namespace) else _ROOTS

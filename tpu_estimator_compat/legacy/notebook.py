@@ -28,7 +28,7 @@ def install(
 
     Args:
       legacy_packages: names of installed packages whose code is as old; not imported yet.
-      api: what the calling module means by `tensorflow`: "v1" for TensorFlow 1, "v2" for 2.0 to
+      api: the calling module's meaning of `tensorflow`: "v1" for TensorFlow 1, "v2" for 2.0 to
         2.15. Modules that it imports are judged by the names that they use; those that tell
         nothing mean the same.
       numpy_legacy: whether names that NumPy dropped work too, such as `np.float`.

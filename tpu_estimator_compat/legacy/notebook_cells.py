@@ -59,9 +59,9 @@ class _Replaced:
 
     Attributes:
       line: as it was; or, with `prefix`, empty.
-      prefix: what stood before code that was left, and after `target`.
+      prefix: the text before the code that was left, and after `target`.
       target: of an assignment of that code.
-      magic: what is to be done; None where nothing is.
+      magic: the magic to carry out; None for none.
     """
 
     line: str

@@ -24,7 +24,7 @@ class Namespace(types.ModuleType):
     Args:
       name: of the module, as Python shows it.
       path: as the table spells it, such as `tf.contrib.tpu`.
-      bases: where names are looked up that are not in the table, the first one first.
+      bases: namespaces to look up names that are not in the table, the first one first.
       children: namespaces of another kind below this one, by name.
       alive_first: whether what `bases` have goes before the table, as in the API of TensorFlow 2.
     """
@@ -169,7 +169,7 @@ def module(root: Any, path: str) -> Any:
 
     Args:
       root: a `Namespace`.
-      path: such as `contrib.tpu`; empty for the root.
+      path: a dotted name such as `contrib.tpu`; empty for the root.
 
     Raises:
       ModuleNotFoundError: there is none; says what the table knows of it.

@@ -36,7 +36,7 @@ def load_into(
     Args:
       module: the module, which may be just being imported.
       original: the package that is copied; the packages around it are not run.
-      meaning: what its modules mean by `tensorflow`.
+      meaning: its modules' meaning of `tensorflow`.
       instead: modules of the package that are not loaded, by their names in it; what has their
         place.
       over: names that take the place of those of a module.
@@ -69,7 +69,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     Args:
       original: the package's name.
       copy: the name of its copy.
-      meaning: what its modules mean by `tensorflow`.
+      meaning: its modules' meaning of `tensorflow`.
     """
 
     original: str

@@ -57,7 +57,7 @@ class Clone(types.ModuleType):
     """A module with names added that it lacks.
 
     Args:
-      module: what it is a clone of.
+      module: the original of the clone.
       added: the names, used where the module has none of its own.
     """
 

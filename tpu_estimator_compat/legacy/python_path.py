@@ -23,7 +23,7 @@ class PythonPath:
     """The folders, as they were when this was made.
 
     Args:
-      value: what PYTHONPATH is; None for what the environment has, unless Python ignores it.
+      value: the value of PYTHONPATH; None for what the environment has, unless Python ignores it.
     """
 
     def __init__(self, value: str | None = None):

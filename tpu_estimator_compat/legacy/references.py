@@ -49,10 +49,10 @@ class Reference:
 
     Attributes:
       path: in full, as the module spells it: `tensorflow.compat.v1.layers.dense`.
-      form: how it is written.
+      form: the form in which it is written.
       node: the `ast.alias`, `ast.Attribute`, `ast.Call` or `ast.Constant`.
       statement: the import statement; for other forms, the node.
-      base: how much of the path stands behind the alias that a chain begins with; for an import,
+      base: the length of the path behind the alias that a chain begins with; for an import,
         the whole path.
       imported: whether that alias comes from an import statement, and not from an assignment.
     """

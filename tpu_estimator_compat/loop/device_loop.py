@@ -35,7 +35,7 @@ class DeviceLoop:
       branches: whether steps have branches, or loops of their own.
       next_element: takes the next element from the iterator, where a step is built.
       interrupted: asked about once per second whether to end the loop early.
-      calls: where the steps put their host calls, if they do.
+      calls: the queue of the steps' host calls, if there is one.
       counter: a scalar variable whose value is wanted.
       notes_before: whether its value before the last step is wanted, too: a hook that has control
         around every step reads it there.

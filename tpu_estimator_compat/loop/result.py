@@ -14,7 +14,7 @@ class LoopResult:
     """The result of n steps.
 
     Attributes:
-      steps: how many steps ran; fewer than asked for where the data ended or the loss was NaN.
+      steps: the number of steps; fewer than asked for where the data ended or the loss was NaN.
       loss: the last step's loss, a scalar tensor.
       loss_sum: the sum of the steps' losses.
       exhausted: whether the data ended.

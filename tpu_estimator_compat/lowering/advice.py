@@ -16,7 +16,7 @@ class Advice(NamedTuple):
 
     Attributes:
       kind: why such an op does not run.
-      text: what to write instead.
+      text: the code to write instead.
     """
 
     kind: Kind

@@ -37,10 +37,10 @@ class Finding:
     """One thing that is, or may be, wrong.
 
     Attributes:
-      severity: how sure it is.
-      kind: what it is about.
-      message: what is wrong, one sentence.
-      advice: what to write instead; empty where nothing is known.
+      severity: the certainty of the finding.
+      kind: the kind of the finding.
+      message: the fault, in one sentence.
+      advice: the code to write instead; empty where none is known.
       op: type of the operation, such as "StringToNumber"; empty where there is none.
       node: name of the operation in the user's graph; empty where there is none.
       source: the user's line; None where it is not known.

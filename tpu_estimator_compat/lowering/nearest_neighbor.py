@@ -21,7 +21,7 @@ def call(
     """The sums of the gradients of all pixels that were copied from a pixel.
 
     Args:
-      op_type: that of the op.
+      op_type: the type of the op.
       inputs: gradients [batch, rows, columns, channels]; the size of the image before, int32 [2].
       switches: `align_corners` and `half_pixel_centers`.
 

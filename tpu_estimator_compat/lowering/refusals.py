@@ -13,7 +13,7 @@ def refusals(error: LoweringError, graph: tf.Graph) -> list[Finding]:
     """A finding for each operation that XLA names; one without an operation where it names none.
 
     Args:
-      error: what XLA said.
+      error: XLA's error.
       graph: the captured graph of the step.
     """
     if not error.nodes:

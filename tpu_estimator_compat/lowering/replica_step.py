@@ -19,7 +19,7 @@ class ReplicaStep:
     """The step of one replica.
 
     Attributes:
-      plan: what the whole step computes.
+      plan: the computation of the whole step.
       program: the replica's share of it, exchanges left to XLA.
     """
 
@@ -63,7 +63,7 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
     Args:
       plan: the computation of a step.
       replicas: the number of replicas that run it together.
-      share: what a replica runs, where that is something else.
+      share: the replica's share, where that is not the whole step.
     """
     if share is None:
         parts = step_cut.cut(plan)

@@ -47,7 +47,7 @@ class StepModule:
       code: a StableHLO module, text or bytecode. Its arguments are the feeds, then the variables;
         its results are the fetches, then new values of variables that the step writes, which its
         attribute `mhlo.input_output_alias` ties to arguments.
-      feeds: what a replica is fed in a step.
+      feeds: the input of a replica in a step.
       variables: in the order of the arguments, by name; `RANDOM_STATE` is among them where the step
         draws random numbers.
       fetches: names of the tensors that the step returns.
@@ -88,7 +88,7 @@ class Dispatch:
 
     Attributes:
       step: one replica's step.
-      most: how many of them, at most. One is no loop.
+      most: the largest number of them. One is no loop.
       loss: number of the fetch that ends the loop where its mean over replicas is NaN; None for
         none.
       cores: devices that share a replica.

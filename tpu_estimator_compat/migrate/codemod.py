@@ -28,8 +28,8 @@ class Migration:
       before: its text.
       after: its new text; the same if nothing was to change.
       found: the findings of `scan` before.
-      left: what needs a person, with lines of `after`.
-      mended: how many findings are no more.
+      left: the findings that need a person, with lines of `after`.
+      mended: the number of findings that were mended.
     """
 
     before: str

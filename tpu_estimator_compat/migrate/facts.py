@@ -26,7 +26,7 @@ class Facts:
 
     Args:
       text: of the module.
-      module: what `scan` knows of it.
+      module: the module, as `scan` knows it.
     """
 
     def __init__(self, text: str, module: Module):

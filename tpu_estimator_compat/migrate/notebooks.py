@@ -16,7 +16,7 @@ class NotebookMigration:
     Attributes:
       before: the text of its file.
       after: the new text; outside of the code of cells that were to change, the same bytes.
-      modules: what became of its modules.
+      modules: the results for its modules.
     """
 
     before: str

@@ -16,7 +16,7 @@ def write(path: str, source: Source, text: str) -> None:
 
     Args:
       path: of the file.
-      source: what was read from it.
+      source: the text that was read from it.
       text: the new text.
 
     Raises:

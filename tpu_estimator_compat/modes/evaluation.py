@@ -40,8 +40,8 @@ class EvalRequest:
       hooks: the caller's hooks.
       steps: the number of steps; None to run to the end of the data.
       checkpoint_path: the checkpoint to evaluate; None to evaluate first values.
-      warm_start: where first values come from, without a checkpoint.
-      output_dir: where the events go.
+      warm_start: the source of first values, without a checkpoint.
+      output_dir: the directory of the events.
       fall_back_in: the directory to look for older checkpoints in, if that cannot be read; None
         where the caller chose it.
     """

@@ -102,7 +102,7 @@ class ModelStep:
     """A step without a session's hooks: as a `keras.Model` makes it, and as preflight looks at it.
 
     Attributes:
-      plan: it returns the loss; in PREDICT the predictions over all replicas, flattened.
+      plan: a plan that returns the loss; in PREDICT the predictions over all replicas, flattened.
       values: metric values by name, in EVAL; they are not fetched in a step.
     """
 

@@ -35,7 +35,7 @@ class PredictRequest:
       hooks: the caller's hooks.
       predict_keys: names of the predictions to give; None for all.
       checkpoint_path: the checkpoint to use; None for first values.
-      warm_start: where first values come from, without a checkpoint.
+      warm_start: the source of first values, without a checkpoint.
       yield_single_examples: give examples one by one instead of batches.
       fall_back_in: the directory to look for older checkpoints in, if that cannot be read; None
         where the caller chose it.

@@ -48,7 +48,7 @@ class TrainRequest:
       saving_listeners: told about every checkpoint.
       steps: the number of steps to add; None for no such limit.
       max_steps: the global step to stop at; None for no such limit.
-      warm_start: where to take first values from, if model_dir has no checkpoint.
+      warm_start: the source of first values, if model_dir has no checkpoint.
       loop: with TPU semantics the length of a loop; else None.
       batch_size: examples per step over all replicas, for the log; None if unknown.
     """

@@ -32,7 +32,7 @@ class Options:
     """The options of a check.
 
     Attributes:
-      depth: how deep.
+      depth: the depth of the check.
       largest_batch: whether to search for the largest batch of one replica.
       time_limit: seconds that one compilation may take.
       progress: told what is being done, and for how many seconds, about once a second.
@@ -52,7 +52,7 @@ def check(subject: Subject, names: Sequence[str], options: Options) -> list[Repo
     Args:
       subject: the mode.
       names: of the topologies, such as "v5e:2x2" or "h100:8".
-      options: how deep, and how long.
+      options: the depth and the time limit of the check.
 
     Returns:
       One report per topology.

@@ -45,7 +45,7 @@ class RawBuffer:
       shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
       op_name: the operation that makes it, as the module's locations name it, or the variable
         that it has the value of; empty where the compiler named none.
-      place: what it is for. An argument that an output takes the place of is an ARGUMENT.
+      place: the use of the buffer. An argument that an output takes the place of is an ARGUMENT.
       feed: number of the step's input that it has the values of, those of all steps; None for what
         is no input.
     """
@@ -71,7 +71,7 @@ class Compiled:
       bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
       collectives: number of exchanges between replicas in the compiled program, by kind.
       convolutions: number of calls of cuDNN, whose workspaces `memory` does not have.
-      buffers: what is in memory at the moment when the temporaries need most, largest first: all
+      buffers: the buffers in memory when the temporaries need most, largest first: all
         arguments, outputs, and the temporaries alive then. Empty where the compiler gave up before
         it placed buffers, which it mostly does even if they do not fit.
       needed: bytes that a program that is too large needs, to the three or four digits that the

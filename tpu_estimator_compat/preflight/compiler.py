@@ -72,7 +72,7 @@ def compile(
       time_limit: seconds after which the compiler is stopped.
       progress: called at the beginning and about once a second with what is being done, "start" or
         "compile", and the seconds since the beginning; not if the answer is known from before.
-      cache_dir: where results are kept; by default under $XDG_CACHE_HOME or ~/.cache.
+      cache_dir: the directory of kept results; by default under $XDG_CACHE_HOME or ~/.cache.
 
     Raises:
       ValueError: there are fewer devices than replicas, or there are no replicas.

@@ -52,8 +52,8 @@ class CompilerDump:
     """The files of one program.
 
     Args:
-      directory: what the compiler was given as `xla_dump_to`.
-      dump: how the compiler writes them.
+      directory: the compiler's `xla_dump_to`.
+      dump: the form in which the compiler writes them.
     """
 
     def __init__(self, directory: pathlib.Path, dump: Dump):

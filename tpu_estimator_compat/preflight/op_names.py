@@ -52,7 +52,7 @@ class OpNames:
 
     Args:
       program: text of the compiled program.
-      shown: what to say for a name in the program; empty for the names of what is not the user's.
+      shown: the text for a name in the program; empty for the names of what is not the user's.
     """
 
     def __init__(self, program: str, shown: Callable[[str], str] = str):
@@ -80,7 +80,7 @@ class OpNames:
 
         Args:
           name: of the instruction that defines it.
-          element: which part of the instruction's tuple it is; None for the whole.
+          element: the index in the instruction's tuple; None for the whole.
 
         Returns:
           The name; empty where the compiler knows none.

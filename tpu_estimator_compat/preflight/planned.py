@@ -52,7 +52,7 @@ class PlannedStep(ReplicaStep):
 
     Attributes:
       run: the captured mode.
-      share: what of it the JAX runtime compiles.
+      share: the part of it that the JAX runtime compiles.
     """
 
     run: CapturedMode

@@ -32,8 +32,8 @@ class Program:
 
     Attributes:
       step: the captured step.
-      findings: what is wrong with it, certain things first.
-      dispatch: what the JAX runtime has the devices do at once; None where it was not lowered.
+      findings: its faults, certain ones first.
+      dispatch: the steps that the JAX runtime makes at once; None where it was not lowered.
       seconds: wall time by part: "capture", "scan", "lower".
     """
 
@@ -53,8 +53,8 @@ class Programs:
     """The programs of a subject; topologies with as many replicas and hosts share theirs.
 
     Args:
-      subject: what is checked.
-      depth: how deep; nothing is lowered for a scan.
+      subject: the step to check.
+      depth: the depth of the check; nothing is lowered for a scan.
       progress: told what is being done.
     """
 

@@ -56,10 +56,10 @@ class Memory:
     """Memory of one device in a dispatch, bytes, as the compiler counts it.
 
     Attributes:
-      arguments: what it is given: variables, and the input of a replica for all steps.
+      arguments: its arguments: variables, and the input of a replica for all steps.
       outputs: its results: what every step returns, and new values of variables.
       aliased: the part of the outputs that takes the place of arguments.
-      temporaries: what lives only within the step, such as activations and gradients.
+      temporaries: values that live only within the step, such as activations and gradients.
       code: the compiled program.
     """
 
@@ -158,12 +158,12 @@ class Report:
       hbm: bytes of one device that a program can use: of a GPU, what JAX takes of its memory.
       asked: the depth that was asked for.
       reached: the depth that was reached; None where not even the graph could be captured.
-      findings: what is or may be wrong, certain ones first.
+      findings: certain and possible faults, certain ones first.
       ops: number of operations in the step.
       parameters: number of trainable parameters.
       variable_bytes: bytes of all variables of the step.
       input_bytes: bytes of one replica's input.
-      collectives: what the replicas exchange.
+      collectives: the exchanges among replicas.
       layers: memory by layer, in the order of the graph.
       memory: memory by kind; None if not compiled. Of a step that is too large, its code counts 0.
       buffers: the largest buffers; empty where it fits or was not compiled.
@@ -178,7 +178,7 @@ class Report:
       seconds: wall time by part: "capture", "scan", "lower", "compile".
       unknown: why the verdict is UNKNOWN; empty otherwise.
       notes: other remarks.
-      kind: what a device is: "TPU" or "GPU".
+      kind: the kind of a device: "TPU" or "GPU".
       memory_share: the share of a device's memory that `hbm` is; None for TPUs.
       fits_below: bytes up to which a step fits with room; None where the compiler decides.
       peak_flops: FLOP/s of a device at most, as its maker publishes them; None where not known.

@@ -24,7 +24,7 @@ class VariableSize:
 
     Attributes:
       name: its name.
-      elements: how many numbers it holds; 0 where its shape is not static.
+      elements: the number of its elements; 0 where its shape is not static.
       bytes: of its value.
       trainable: whether the model trains it.
     """

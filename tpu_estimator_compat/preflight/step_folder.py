@@ -71,10 +71,10 @@ class Saved:
 
     Attributes:
       module: one replica's step.
-      loss: which of its fetches is the loss.
+      loss: the number of the fetch that is the loss.
       variables: first values by name.
       feeds: input of the steps that are compared, [steps, ...] each.
-      losses: those of TensorFlow on the CPU.
+      losses: the losses of TensorFlow on the CPU.
       after: values of variables after the last step, there.
     """
 
@@ -124,8 +124,8 @@ def write(
 
     Args:
       saved: the step.
-      folder: where to.
-      platforms: that the functions are for.
+      folder: the folder to write to.
+      platforms: the platforms of the functions.
       estimates: bytes of memory that preflight expects, by topology.
 
     Returns:

@@ -26,7 +26,7 @@ class Subject(Protocol):
       mode: a `ModeKeys` value.
       cores_per_replica: devices that share a replica, at least 1.
       loop: steps between two turns of the host; None where that is not known in advance.
-      remarks: what a reader of the report should know of the estimator.
+      remarks: notes on the estimator for a reader of the report.
     """
 
     mode: str
@@ -42,7 +42,7 @@ class Subject(Protocol):
 
         Args:
           topology: the replicas.
-          share: what to take instead of the estimator's own; None for that.
+          share: the share to take instead of the estimator's own; None for that.
 
         Raises:
           ValueError: the estimator's batch cannot be shared by these replicas.
@@ -78,7 +78,7 @@ def capture(
     """Captures the step of one replica.
 
     Args:
-      subject: what is checked.
+      subject: the step to check.
       topology: the replicas.
       share: examples of one replica's step; None for what the estimator's batch size gives.
 

@@ -7,10 +7,10 @@ compiled is the very function that the JAX runtime runs.
 
 The request:
   program: path of the step's module, as text or bytecode.
-  dispatch: what `Dispatch.to_json` says of the steps.
+  dispatch: the steps, as `Dispatch.to_json` gives them.
   kind: key of `targets.BACKENDS`; described: what `Target.described` says of the devices.
-  devices: how many of these devices run the program.
-  directory: where the compiler writes the compiled program in `dump`, and this script in `stage`
+  devices: the number of these devices that run the program.
+  directory: the folder where the compiler writes the program in `dump`, and this script in `stage`
     what is being done. Removed here if the parent dies.
   answer: path of the answer.
 

@@ -177,7 +177,8 @@ def _handing_out(received: Received) -> Exchange:
     """An exchange in which each replica picks from the values of all.
 
     Args:
-      received: what a replica gets: takes the op, all replicas' values and the replica's id.
+      received: gives the value that a replica gets: takes the op, all replicas' values and the
+        replica's id.
     """
 
     def exchange(

@@ -80,8 +80,8 @@ def subgraph_def(
       graph: the captured graph.
       ops: operations of `graph`, in the order in which they are to be created.
       rewrites: by type of op, what changes a node of that type, in functions too.
-      replica: which replica runs it: its random ops with seeds draw numbers of their own, and it
-        knows its id, in functions too. None for devices that see to that themselves.
+      replica: the number of the replica that runs it: its random ops with seeds draw numbers of
+        their own, and it knows its id, in functions too. None for devices that do so themselves.
       instead: operations of one output to leave out, by name, with the one to take instead.
       awaited: names of operations that are not in `ops`; the import of the result maps those that
         are control inputs.

@@ -18,7 +18,7 @@ class LookupProgram:
     """The lookups of a plan that one step needs.
 
     Args:
-      plan: it has lookups.
+      plan: a plan with lookups.
       feeds: the `replica_feeds` that the replicas' share takes; none is partial.
       results: the results that the host's share takes.
 

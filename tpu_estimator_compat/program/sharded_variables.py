@@ -57,7 +57,7 @@ class ShardedVariables:
         """On the chief: adds the other machines' rows to a checkpoint.
 
         Args:
-          prefix: where the checkpoint is to be.
+          prefix: the path of the checkpoint.
           names: of the variables that it holds.
 
         Yields:
@@ -109,7 +109,7 @@ class ShardedVariables:
         Args:
           states: the states of the machines.
           state: the state of this machine.
-          *place: where they said it; see `Workers.meet`.
+          *place: the place of the exchange; see `Workers.meet`.
 
         Returns:
           What they say when the chief has what it wants.

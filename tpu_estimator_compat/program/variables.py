@@ -35,7 +35,7 @@ class VariableStore:
 
     Attributes:
       assignments: the number of calls of `assign`.
-      sharded: those of which this machine has some rows; None where it has all that it knows.
+      sharded: the variables of which this machine has some rows; None where it has all rows.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):

@@ -88,7 +88,7 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
     """The devices of JAX's default platform, in all processes.
 
     Args:
-      cpus: how many CPU devices there are to be, where JAX has nothing else, and nobody has asked
+      cpus: the number of CPU devices to make, where JAX has nothing else, and nobody has asked
         it for its devices or set their number before.
       tpu_chips: the number of TPU chips of this machine.
 

@@ -40,7 +40,7 @@ class JaxProcesses:
 
     Attributes:
       count: the number of members.
-      index: which of them this process is; 0 is the chief.
+      index: the number of this process among them; 0 is the chief.
       serve: takes names of variables, and has all processes put together their values, of which
         each has parts; None where each has all of its own.
     """

@@ -135,8 +135,8 @@ class HostCallTuner:
         Args:
           executor: the executor that made the calls.
           calls: the number of calls.
-          seconds: that the batch took.
-          seconds_of_calls: those without what it takes to call a function, which is longer than a
+          seconds: the time that the batch took.
+          seconds_of_calls: the same without the time to call a function, which is longer than a
             quick host call.
         """
         if self.quick is not None:

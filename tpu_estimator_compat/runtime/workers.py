@@ -53,7 +53,7 @@ class Workers:
 
     Attributes:
       count: the number of members.
-      index: which of them this process is; 0 is the chief.
+      index: the number of this process among them; 0 is the chief.
       replicas: replicas on all of them together.
     """
 

@@ -33,8 +33,8 @@ class Finding:
       column: in characters, from 1; 0 for the line as a whole.
       name: as the table of dead names spells it, such as `tf.contrib.tpu.TPUConfig`; or as the file
         does, if it is in no table.
-      status: what is known of it.
-      advice: what to do. May be empty for what works.
+      status: the status of the name.
+      advice: the remedy. May be empty for names that work.
       cell: of a notebook, from 1, counted over all cells; 0 in other files.
     """
 

@@ -20,7 +20,7 @@ class Module:
     Attributes:
       source: its text, of Python 3.
       references: its names of TensorFlow, with what is to be said of those that are dead.
-      bare: what it means by `tensorflow`.
+      bare: the module's meaning of `tensorflow`.
     """
 
     source: python2.Mended

@@ -26,8 +26,8 @@ class Verdict:
 
     Attributes:
       name: as the table spells it.
-      status: what is known of it.
-      advice: what to do; may be empty.
+      status: the status of the name.
+      advice: the remedy; may be empty.
       row: of the table, if it has one for the name or for a module above it.
       of_2: whether TensorFlow 2's is meant, where TensorFlow 1 has another by that name.
     """
@@ -58,7 +58,7 @@ def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
 
     Args:
       reference: of a module.
-      bare: what the module means by `tensorflow`.
+      bare: the module's meaning of `tensorflow`.
 
     Returns:
       None if the name is alive.

@@ -35,7 +35,7 @@ class WorkersRunner:
     Args:
       plan: the computation of a step, the same on all workers; it is not compiled.
       store: its live variables.
-      model_dir: where the checkpoints are, for messages.
+      model_dir: the directory of the checkpoints, for messages.
       interrupted: asked within long runs whether to end them early.
       tuning: the numbers that lengths of calls go by.
 

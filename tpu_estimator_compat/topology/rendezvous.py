@@ -26,7 +26,7 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
 
     Args:
       addresses: host:port of each, the chief first.
-      index: which of them this is.
+      index: the number of this process.
       seconds: the seconds to wait.
 
     Raises:

@@ -20,7 +20,7 @@ def of_step(loss: Any, train_op: Any) -> list[tuple[str, Any, dict[str, Any]]]:
 
     Args:
       loss: of the step.
-      train_op: what makes the step.
+      train_op: the operation that makes the step.
 
     Returns:
       For each its operation's name, the tensor, and what to say of it: `type`, `gradient`, `file`,

@@ -313,7 +313,7 @@ class Recorder:
         """Writes `record.json`.
 
         Args:
-          error: what the script raised; None if it came to its end.
+          error: the script's exception; None if it came to its end.
         """
         self._losses.close()
         started = self.job["started"]

@@ -25,7 +25,7 @@ def input_fn(
       y: labels, likewise; None for none.
       batch_size: examples in a batch; None for all of them, of an iterator 1.
       shuffle: whether in another order in each epoch: the same orders for each such function.
-      epochs: how often; None for ever. An iterator is taken once.
+      epochs: the number of epochs; None for ever. An iterator is taken once.
 
     Raises:
       ValueError: only one of the two is an iterator, a batch size below 1, or a data frame holds

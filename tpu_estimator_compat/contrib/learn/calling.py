@@ -67,7 +67,7 @@ def evaluation_spec(ops: ModelFnOps) -> EstimatorSpec:
     """The spec of an evaluation.
 
     Args:
-      ops: what model_fn returned, with all metrics.
+      ops: the result of model_fn, with all metrics.
 
     Raises:
       NotImplementedError: a metric is called as the loss is, or is no pair.

@@ -160,9 +160,9 @@ def read_data_sets(
       one_hot: whether labels are one hot, float64 [examples, 10]; otherwise uint8 [examples].
       dtype: as in `DataSet`.
       reshape: as in `DataSet`.
-      validation_size: how many of the first images for training become those for validation.
+      validation_size: the number of first training images that are used for validation.
       seed: as in `DataSet`.
-      source_url: where to download from.
+      source_url: the address to download from.
 
     Raises:
       ValueError: a file is not of that kind, or there are fewer images than for validation.
@@ -288,7 +288,7 @@ def load_csv_with_header(
       filename: of the file.
       target_dtype: NumPy type of the target.
       features_dtype: NumPy type of the features.
-      target_column: which column is the target.
+      target_column: the index of the target's column.
     """
     with tf.io.gfile.GFile(filename) as file:
         rows = list(csv.reader(file))

@@ -158,7 +158,7 @@ class BaseEstimator(Evaluable, Trainable):
           steps: the number of steps; None for all of the data.
           metrics: names to `MetricSpec`s, besides the metrics of model_fn.
           name: of this evaluation, for the directory of its events.
-          checkpoint_path: what to evaluate; None for the newest checkpoint.
+          checkpoint_path: the checkpoint to evaluate; None for the newest checkpoint.
           hooks: of the session.
           log_progress: ignored: progress is logged.
 
@@ -194,7 +194,7 @@ class BaseEstimator(Evaluable, Trainable):
           input_fn: returns features, and labels or not. Unless it takes them off a queue, there is
             one batch of them, as in the original.
           batch_size: of `x`; None for all of it.
-          outputs: which of a dict of predictions; None for all.
+          outputs: the keys of predictions to give; None for all.
           as_iterable: whether to return an iterator; else the predictions of the first batch, of
             `x` of all batches.
           iterate_batches: whether the iterator gives whole batches.
@@ -232,7 +232,7 @@ class BaseEstimator(Evaluable, Trainable):
           default_output_alternative_key: the head that is served by default.
           assets_extra: path below `assets.extra` to the file to copy there.
           as_text: whether to write text.
-          checkpoint_path: what to export; None for the newest checkpoint.
+          checkpoint_path: the checkpoint to export; None for the newest checkpoint.
           strip_default_attrs: whether to leave out attributes with default values.
 
         Returns:

@@ -61,9 +61,9 @@ class Experiment:
       train_monitors: monitors and hooks of the training.
       eval_hooks: hooks of evaluations.
       local_eval_frequency: `min_eval_frequency` of `local_run`.
-      eval_delay_secs: how long `evaluate` and `continuous_eval` wait at first.
+      eval_delay_secs: the seconds that `evaluate` and `continuous_eval` wait at first.
       continuous_eval_throttle_secs: the least time between two continuous evaluations.
-      min_eval_frequency: how many steps go between two looks for a checkpoint to be evaluated in
+      min_eval_frequency: the number of steps between two looks for a checkpoint to be evaluated in
         `train_and_evaluate`; 0 for an evaluation at the end alone, None for 1.
       delay_workers_by_global_step: whether further workers wait for steps, and not for seconds.
       export_strategies: an `ExportStrategy`, or several.
@@ -165,7 +165,7 @@ class Experiment:
         """Trains up to `train_steps`.
 
         Args:
-          delay_secs: how long to wait before; None for 5 seconds for each worker before this one.
+          delay_secs: the seconds to wait before; None for 5 for each worker before this one.
 
         Returns:
           The estimator.
@@ -183,7 +183,7 @@ class Experiment:
         """Evaluates once.
 
         Args:
-          delay_secs: how long to wait before; None for `eval_delay_secs`.
+          delay_secs: the seconds to wait before; None for `eval_delay_secs`.
           name: of the evaluation.
         """
         _wait(self._eval_delay_secs if delay_secs is None else delay_secs, "starting eval")
@@ -261,7 +261,7 @@ class Experiment:
         """Evaluates and exports checkpoints as they come, until one has `train_steps`.
 
         Args:
-          delay_secs: how long to wait before; None for `eval_delay_secs`.
+          delay_secs: the seconds to wait before; None for `eval_delay_secs`.
           throttle_delay_secs: the least time between two evaluations; None for
             `continuous_eval_throttle_secs`.
           evaluate_checkpoint_only_once: whether to wait for another checkpoint.

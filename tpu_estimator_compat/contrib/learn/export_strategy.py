@@ -19,7 +19,7 @@ class ExportStrategy(NamedTuple):
       name: of the folder below `model_dir/export`.
       export_fn: `(estimator, export_path)`, which may also take `checkpoint_path`, and with it
         `eval_result`, and `strip_default_attrs`; returns the path of the export.
-      strip_default_attrs: what `export_fn` is given as such.
+      strip_default_attrs: the argument of that name for `export_fn`.
     """
 
     name: str
@@ -61,7 +61,7 @@ def make_export_strategy(
       default_output_alternative_key: as an estimator of `tf.contrib.learn` takes it.
       assets_extra: as `export_savedmodel` takes it.
       as_text: as `export_savedmodel` takes it.
-      exports_to_keep: how many of the newest; None, or 0, for all.
+      exports_to_keep: the number of newest exports to keep; None, or 0, for all.
       strip_default_attrs: as `export_savedmodel` takes it.
 
     Returns:

@@ -22,9 +22,9 @@ class MetricSpec:
       metric_fn: gives `(value, update_op)`, or a tensor. What it calls `labels`, `label`,
         `targets` or `target` gets the labels; likewise `predictions`, `logits` and `weights`.
         Predictions go to the first place, if none has such a name.
-      prediction_key: which of a dict of predictions; None for the only one.
-      label_key: which of a dict of labels; None for the only one.
-      weight_key: which feature weighs examples; None for none.
+      prediction_key: the key of the prediction; None for the only one.
+      label_key: the key of the labels; None for the only ones.
+      weight_key: the key of the feature that weighs examples; None for none.
 
     Raises:
       ValueError: it takes no labels or weights, and a key of them is given; or it has two

@@ -79,7 +79,7 @@ class ModelFnOps(_Fields):
         """The spec of `tf.estimator` with the same content.
 
         Args:
-          default_serving_output_alternative_key: which of several heads is served by default.
+          default_serving_output_alternative_key: the key of the head that is served by default.
 
         Raises:
           ValueError: a problem type that there is not.

@@ -124,7 +124,7 @@ class EveryN(BaseMonitor):
     """Is told of every nth step, by methods of its own; base class of monitors.
 
     Args:
-      every_n_steps: how many steps lie between two calls.
+      every_n_steps: the number of steps between two calls.
       first_n_steps: of how many global steps at the beginning it is told in any case.
     """
 

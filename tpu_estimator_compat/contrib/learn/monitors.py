@@ -136,7 +136,7 @@ def replace_monitors_with_hooks(
 
     Args:
       monitors_or_hooks: both kinds; None for none.
-      estimator: what is trained with them.
+      estimator: the estimator that is trained with them.
 
     Returns:
       The hooks, and one for all monitors, if there are any. Without the chief's, on others.

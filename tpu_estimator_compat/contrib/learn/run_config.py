@@ -20,7 +20,7 @@ class RunConfig(_RunConfig):
       master: address of a session; None for what TF_CONFIG says.
       num_cores: threads within and between operations, for `tf_config`; 0 for as many as there are.
       log_device_placement: whether `tf_config` logs where operations run.
-      gpu_memory_fraction: how much of a GPU's memory `tf_config` takes.
+      gpu_memory_fraction: the share of a GPU's memory that `tf_config` takes.
       tf_random_seed: as in `tf.estimator.RunConfig`, as are all that follow and are not named here.
       save_summary_steps: see there.
       save_checkpoints_secs: see there; 0 for 600, unless steps are given.

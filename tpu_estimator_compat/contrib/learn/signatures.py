@@ -37,9 +37,9 @@ def check(kind: str, tensors: Any, signature: Signature) -> None:
     """Refuses tensors that do not fit.
 
     Args:
-      kind: what they are.
+      kind: the kind of the tensors.
       tensors: a tensor, or a dict of them.
-      signature: what they must be like.
+      signature: the shapes and dtypes that they must have.
 
     Raises:
       ValueError: they are not.

@@ -17,7 +17,7 @@ class PrintTensor(EveryN):
 
     Args:
       tensor_names: their names, or a dict of what to call them to their names.
-      every_n: how many steps lie between two lines.
+      every_n: the number of steps between two lines.
       first_n: of how many global steps at the beginning there are lines in any case.
     """
 
@@ -55,7 +55,7 @@ class LoggingTrainable(PrintTensor):
     """Logs trainable variables.
 
     Args:
-      scope: what their names begin with, a pattern; None for all.
+      scope: a pattern for the beginning of their names; None for all.
       every_n: as in `PrintTensor`.
       first_n: as in `PrintTensor`.
     """
@@ -78,7 +78,7 @@ class CaptureVariable(EveryN):
 
     Args:
       var_name: its name, with `:0`.
-      every_n: how many steps lie between two values.
+      every_n: the number of steps between two values.
       first_n: of how many global steps at the beginning there are values in any case.
     """
 
@@ -109,9 +109,9 @@ class SummarySaver(EveryN):
 
     Args:
       summary_op: the summary, a text tensor; None for the scaffold's.
-      save_steps: how many steps lie between two of them.
-      output_dir: where to write; None for the estimator's directory.
-      summary_writer: what writes; None for a new one.
+      save_steps: the number of steps between two summaries.
+      output_dir: the directory to write to; None for the estimator's directory.
+      summary_writer: the writer; None for a new one.
       scaffold: has the summary, if it is not given.
     """
 
@@ -162,7 +162,7 @@ class NanLoss(EveryN):
 
     Args:
       loss_tensor: the loss.
-      every_n_steps: how often to look.
+      every_n_steps: the number of steps between two looks.
       fail_on_nan_loss: whether to raise NanLossDuringTrainingError, and not only stop.
     """
 

@@ -28,7 +28,7 @@ class CategoricalVocabulary:
     """Ids of categories, in the order in which they came; 0 is for unknown ones.
 
     Args:
-      unknown_token: what 0 stands for.
+      unknown_token: the word of id 0.
       support_reverse: whether `reverse` is to work.
     """
 
@@ -69,8 +69,8 @@ class CategoricalVocabulary:
         """Leaves out categories that are too rare or too frequent, and gives ids by frequency.
 
         Args:
-          min_frequency: what came no more often goes.
-          max_frequency: what came as often or more often goes; less than 1 for no such limit.
+          min_frequency: words that came no more often are dropped.
+          max_frequency: words that came as often or more often are dropped; below 1 for no limit.
         """
         by_name = sorted(self._freq.items(), key=lambda item: (isinstance(item[0], str), item[0]))
         by_frequency = sorted(by_name, key=lambda item: item[1], reverse=True)

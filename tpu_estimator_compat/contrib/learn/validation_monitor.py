@@ -26,11 +26,11 @@ class ValidationMonitor(EveryN):
       input_fn: of the evaluation, in place of `x`.
       batch_size: of `x` and `y`.
       eval_steps: steps of an evaluation; None for all of the data.
-      every_n_steps: how often to look for a new checkpoint.
+      every_n_steps: the number of steps between two looks for a new checkpoint.
       metrics: names to `MetricSpec`s.
       hooks: of the evaluation.
       early_stopping_rounds: stops when so many steps brought nothing better; None for never.
-      early_stopping_metric: what must get better.
+      early_stopping_metric: the name of the metric that must get better.
       early_stopping_metric_minimize: whether less is better.
       name: of the evaluation.
       check_interval_secs: the least time between two looks for a checkpoint; None for none.

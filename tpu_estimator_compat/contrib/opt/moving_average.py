@@ -60,7 +60,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):
         """A saver that saves each average under the name of its variable, and the other way round.
 
         Args:
-          var_list: what to save, as for `tf.train.Saver`; all variables by default.
+          var_list: the variables to save, as for `tf.train.Saver`; all variables by default.
           name: of the saver.
           **kwargs: further arguments of `tf.train.Saver`.
 

@@ -139,7 +139,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimiz
     """Momentum with decoupled weight decay.
 
     Args:
-      weight_decay: what a variable loses per step, as a part of its value.
+      weight_decay: the share of its value that a variable loses per step.
       learning_rate: as in `tf.train.MomentumOptimizer`, like the arguments that follow.
       momentum: a float or a scalar tensor.
       use_locking: as in `tf.train.MomentumOptimizer`.
@@ -170,7 +170,7 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, tf.train.AdamOptimizer):
     """Adam with decoupled weight decay.
 
     Args:
-      weight_decay: what a variable loses per step, as a part of its value.
+      weight_decay: the share of its value that a variable loses per step.
       learning_rate: as in `tf.train.AdamOptimizer`, like the arguments that follow.
       beta1: decay of the first moment.
       beta2: decay of the second moment.

@@ -218,7 +218,7 @@ class LayerNormBasicLSTMCell(RNNCell):
       layer_norm: whether gates and state are normalized; else there is a bias.
       norm_gain: first value of the gains.
       norm_shift: first value of the shifts.
-      dropout_keep_prob: which part of the new values is kept.
+      dropout_keep_prob: the share of the new values that is kept.
       dropout_prob_seed: of the dropout.
       reuse: whether the variables are there already.
     """

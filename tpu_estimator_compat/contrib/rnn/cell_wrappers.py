@@ -119,7 +119,7 @@ class EmbeddingWrapper(_Wrapper):
 
     Args:
       cell: reads the rows.
-      embedding_classes: how many rows there are.
+      embedding_classes: the number of rows.
       embedding_size: depth of a row.
       initializer: of the table; None for the scope's, or for uniform values of variance 1.
       reuse: whether variables are those that are there.
@@ -230,7 +230,7 @@ class AttentionCellWrapper(RNNCell):
 
     Args:
       cell: gets its input, mixed with what was attended to.
-      attn_length: how many outputs are attended to.
+      attn_length: the number of outputs that are attended to.
       attn_size: their depth, and that of the output; None for that of the cell.
       attn_vec_size: depth of the layer that scores them; None for `attn_size`.
       input_size: depth of the mixed input; None for that of the input.

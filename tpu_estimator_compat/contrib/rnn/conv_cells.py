@@ -16,7 +16,7 @@ class ConvLSTMCell(RNNCell):
     """An LSTM cell with a convolution in place of the matrix.
 
     Args:
-      conv_ndims: how many dimensions the convolution has: 1, 2 or 3.
+      conv_ndims: the number of the convolution's dimensions: 1, 2 or 3.
       input_shape: of the input, without the batch.
       output_channels: depth of the state, and of the output.
       kernel_shape: `conv_ndims` integers.

@@ -17,7 +17,7 @@ class LSTMBlockCell(LSTMCell):
 
     Args:
       num_units: depth of its state.
-      forget_bias: what is added to the forget gate.
+      forget_bias: the number that is added to the forget gate.
       cell_clip: the largest absolute value of the cell's state; None, or one below 0, for any.
       use_peephole: whether gates see the cell's state.
       dtype: of the variables.
@@ -99,7 +99,7 @@ class LSTMBlockFusedCell(Layer):
 
     Args:
       num_units: depth of its output.
-      forget_bias: what is added to the forget gate.
+      forget_bias: the number that is added to the forget gate.
       cell_clip: the largest absolute value of the cell's state; None, or one below 0, for any.
       use_peephole: whether gates see the cell's state.
       reuse: whether variables are those that are there.

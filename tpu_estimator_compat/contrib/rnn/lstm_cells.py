@@ -267,8 +267,8 @@ class CoupledInputForgetGateLSTMCell(_ProjectedLSTMCell):
       initializer: ignored, as it was; kernels have the scope's.
       num_proj: depth of the output; None for `num_units`, without a projection.
       proj_clip: the largest absolute value of a projected output; None for any.
-      num_unit_shards: how many variables the kernel is.
-      num_proj_shards: how many variables the projection is.
+      num_unit_shards: the number of variables that make up the kernel.
+      num_proj_shards: the number of variables that make up the projection.
       forget_bias: is added to the forget gate.
       state_is_tuple: whether the state is a tuple; otherwise it is one tensor.
       activation: of new values and of the output.

@@ -19,7 +19,7 @@ class GLSTMCell(RNNCell):
       num_units: depth of the cells' states together.
       initializer: of kernels; None for the scope's.
       num_proj: depth of the output; None for `num_units`, without a projection.
-      number_of_groups: how many cells there are.
+      number_of_groups: the number of cells.
       forget_bias: is added to the forget gate.
       activation: of the output; new values have tanh.
       reuse: whether variables are those that are there.
@@ -118,7 +118,7 @@ class PhasedLSTMCell(RNNCell):
     Args:
       num_units: depth of the state.
       use_peepholes: whether gates see the cell's state.
-      leak: how far it is open outside of that part.
+      leak: the openness of the gate outside of that part.
       ratio_on: first value of that part.
       trainable_ratio_on: whether it is trained.
       period_init_min: smallest first value of a period.

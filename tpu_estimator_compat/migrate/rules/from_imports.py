@@ -22,7 +22,7 @@ class _Name:
 
     Attributes:
       old: as it is imported now.
-      module: that it is to be imported from; None to leave it.
+      module: the module to import from; None to leave it.
       new: its name there.
     """
 

@@ -26,11 +26,11 @@ class Segment:
     """A part of a bar.
 
     Attributes:
-      name: what it is.
+      name: the name of the part.
       size: bytes.
       fill: one of `FILLS`.
       number: of a layer, shown in it if there is room; 0 for none.
-      meaning: what it is, in more words.
+      meaning: the name in more words.
     """
 
     name: str
@@ -84,7 +84,7 @@ def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segmen
     """Segments after one another, in proportion to their bytes, and the line of the memory.
 
     Args:
-      title: what the bar shows.
+      title: the title of the bar.
       segments: one or more.
       hbm: bytes of a device.
       said: the segments as its text alternative names them, which may be fewer.

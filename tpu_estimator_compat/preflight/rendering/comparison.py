@@ -18,7 +18,7 @@ class Row:
     """One figure of all reports.
 
     Attributes:
-      name: what it is; starts with two spaces where it is a part of the row above.
+      name: the name of the row; starts with two spaces where it is a part of the row above.
       cells: one for each report; empty where it does not have the figure.
     """
 

@@ -21,7 +21,7 @@ class Target:
     """Devices that are not there.
 
     Attributes:
-      name: such as "v5e:2x2" or "h100:8".
+      name: a name such as "v5e:2x2" or "h100:8".
       devices: number of devices that a program sees.
       hosts: number of hosts of these devices.
       hbm: bytes of one device that a program can use.
@@ -66,7 +66,7 @@ class Dump:
     """The names and the format of the files that a compiler writes.
 
     Attributes:
-      stage: what the names of the compiled program's files have in common.
+      stage: the common part of the names of the compiled program's files.
       has_other_memories: whether colors of allocations are memories on the chip.
     """
 
@@ -102,7 +102,7 @@ class Backend(abc.ABC):
         """Devices of JAX that nobody has, for which programs can be compiled.
 
         Args:
-          described: what `Target.described` gave.
+          described: the result of `Target.described`.
           directory: for files of its own.
         """
 
@@ -115,7 +115,7 @@ class Backend(abc.ABC):
         """The counts "flops" and "bytes_accessed" of one device; None where not known.
 
         Args:
-          lowered: what was compiled: a `jax.stages.Lowered`.
-          executable: what it became.
+          lowered: the program before compiling, a `jax.stages.Lowered`.
+          executable: the compiled program.
           cores: number of devices that share a replica.
         """

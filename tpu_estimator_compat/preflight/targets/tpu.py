@@ -25,7 +25,7 @@ class _Generation:
       devices_per_chip: devices that a program sees.
       hbm: bytes of one device that a program can use: the memory less what the compiler reserves.
       accelerator_type: prefix of Google Cloud's names of its slices.
-      counted_per_chip: what the number in those names counts, per chip.
+      counted_per_chip: the units per chip that the number in those names counts.
       chip_config: the configuration of a chip to ask libtpu for; empty for the default.
     """
 
@@ -72,7 +72,7 @@ class TpuTopology(Target):
     """An arrangement of TPU chips, named in libtpu's spelling, such as "v5e:2x2".
 
     Attributes:
-      generation: such as "v5e".
+      generation: a name such as "v5e".
       shape: chips in each dimension.
       chip_config: the configuration of a chip to ask libtpu for; empty for the default.
     """
