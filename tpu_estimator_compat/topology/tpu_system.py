@@ -93,9 +93,9 @@ def _warn_of_unused_chips() -> None:
     if chips := attached_chips():
         logging.warning(
             "This machine has %d TPU chip(s), but TensorFlow %s sees none, so they are not used. "
-            "Install JAX for TPUs, which uses them with this TensorFlow (%s). TensorFlow's build for "
-            "TPUs, tensorflow-tpu, needs an environment without tensorflow. The chips belong to one "
-            "process at a time.",
+            "Install JAX for TPUs, which uses them with this TensorFlow (%s). TensorFlow's own "
+            "build for TPUs, tensorflow-tpu, needs an environment without tensorflow. The chips "
+            "belong to one process at a time.",
             chips,
             tf.__version__,
             jax_installation.line_for("tpu"),
