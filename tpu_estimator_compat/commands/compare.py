@@ -194,8 +194,8 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--new-script {arguments.new_script}: there is no such file.")
     if arguments.against and arguments.new_script:
         raise ValueError(
-            "--new-script is what runs here while the original runs the script; with --against, "
-            "both sides run here. Leave one of the two out."
+            "--new-script names the script for this package, while the original runs the other; "
+            "with --against, both sides run with this package. Leave one of the two options out."
         )
     if arguments.keep and os.path.exists(arguments.keep):
         raise ValueError(

@@ -50,8 +50,8 @@ class Interception:
                     raise RuntimeError(
                         f"Duplicate gradients (w.r.t. TPUEmbedding activations) generated for "
                         f"feature {key!r}: gradients of the trainable variables are computed more "
-                        "than once, and it is not known which of them is to update the table. Put "
-                        "tf.stop_gradient around what is not to."
+                        "than once, and only one of them may update the table. Put "
+                        "tf.stop_gradient around the activations for all other gradients."
                     )
                 self.gradients[key] = tf.convert_to_tensor(gradient)
                 return tf.zeros_like(dummy), tf.zeros_like(values)

@@ -134,8 +134,8 @@ def _dense(key: str, feature: Any, fill: Mapping[str, Any]) -> tf.Tensor:
         return feature
     if key not in fill:
         raise ValueError(
-            f"Feature {key!r} is a SparseTensor, which predictions cannot be. Name what fills its "
-            f"gaps in sparse_default_values, such as {{{key!r}: 0}}."
+            f"Feature {key!r} is a SparseTensor, which predictions cannot be. Give the value for "
+            f"its gaps in sparse_default_values, such as {{{key!r}: 0}}."
         )
     return tf.sparse.to_dense(feature, default_value=fill[key])
 

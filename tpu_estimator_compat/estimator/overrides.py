@@ -73,7 +73,7 @@ def check(base: type, estimator: Any) -> None:
     private = {name for name in overridden if name.startswith("_")}
     if unused := sorted(private | _NEVER_CALLED & own):
         raise NotImplementedError(
-            f"{cls} overrides {unused}, which the original's estimators called, and nobody calls "
-            "here. Take TPUEstimator from tf.estimator.tpu in place of a copy of its source, and "
-            "change in model_fn, input_fn and hooks what is to be changed."
+            f"{cls} overrides {unused}, which the original's estimators called, and this "
+            "package does not call. Take TPUEstimator from tf.estimator.tpu in place of a copy of "
+            "its source, and make the change in model_fn, input_fn or a hook."
         )

@@ -15,8 +15,8 @@ class LossNanHook(tf.compat.v1.train.NanTensorHook):
         except tf.compat.v1.train.NanLossDuringTrainingError as error:
             error.add_note(
                 f"The loss of step {run_context.session.global_step()} is NaN. A checkpoint of "
-                "that step has what came of it: go on from one before. Lower the learning rate, "
-                "clip gradients, or find the first NaN with tf.debugging.check_numerics in "
+                "that step has NaN in its variables: go on from an earlier one. Lower the learning "
+                "rate, clip gradients, or find the first NaN with tf.debugging.check_numerics in "
                 "model_fn."
             )
             raise

@@ -244,8 +244,9 @@ class JaxProcessesRunner(JaxRunner):
                 union = self._new_step(step.plan, together=together)
             except KeyError as error:
                 raise ValueError(
-                    f"A hook of another process fetches what is not in the graph of process "
-                    f"{self._group.index}: {error}. Let hooks build the same in all processes."
+                    f"A hook of another process fetches a tensor that the graph of process "
+                    f"{self._group.index} has not: {error}. Let hooks build the same tensors in "
+                    "all processes."
                 ) from None
             self._together[step, together] = union
         return self._together[step, together]

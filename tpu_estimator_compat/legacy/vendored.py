@@ -64,8 +64,8 @@ def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
     module.__dict__["__getattr__"] = _Rest(module, original, tree, owners)
     logging.getLogger("tensorflow").warning(
         "%s is a copy of TensorFlow's tpu_estimator.py. tpu_estimator_compat's TPUEstimator stands "
-        "for it: changes that the copy's owner made have no effect. What the copy has and "
-        "tpu_estimator_compat has not: %s.",
+        "for it: changes that the copy's owner made have no effect. Names of the copy that "
+        "tpu_estimator_compat does not have: %s.",
         path,
         ", ".join(changed) or "no public name, no argument",
     )

@@ -141,7 +141,7 @@ def _leave_out_inner_summaries(graph: tf.Graph) -> None:
     summaries[:] = [summary for summary in summaries if summary.graph is graph]
     logging.warning(
         "Summaries in a tf.while_loop or tf.cond are not written: %s. They have no value outside. "
-        "Return what they show from the loop or branch, and summarize that.",
+        "Return the values from the loop or branch, and summarize them there.",
         ", ".join(summary.op.name for summary in inner),
     )
 
