@@ -28,25 +28,15 @@ def observed(
         asked.update([] if asked.intersection(of_row) else of_row)
     names = sorted(asked)
     on_replicas = [name for name in names if setting.has_replicas(name)]
-    on_jax = [name for name in names if name.endswith("@jax")]
-    ours = [name for name in names if name not in {*on_replicas, *on_jax}]
+    ours = [name for name in names if name not in on_replicas]
 
     def make(root: pathlib.Path) -> None:
         running.run_together(
             (running.of_original(original, "conformance"), names, root / "original"),
             (running.of_ours(tmp_path_factory, "conformance"), ours, root / "ours"),
             (
-                running.of_ours(tmp_path_factory, "conformance", settings={"cpus": 2}),
+                running.of_ours(tmp_path_factory, "conformance", settings={"cpus": 4}),
                 on_replicas,
-                root / "ours",
-            ),
-            (
-                running.of_ours(
-                    tmp_path_factory,
-                    "conformance",
-                    environment={"TPU_ESTIMATOR_COMPAT_RUNTIME": "jax"},
-                ),
-                on_jax,
                 root / "ours",
             ),
         )

@@ -5,17 +5,14 @@ What a scenario takes says how often it runs, as a name each:
 - `model_dir` and `record`: once, `module.function`;
 - `for_tpu` besides: with either kind of estimator, `function-estimator` and `function-tpu`;
 - `side` besides, a `Place`: on a CPU, and with the suffixes `-tpu` and `-tpu2` as TPU code, which
-  the original runs on its CPU, and ours on one replica, or two; with `-jax` and `-jax2` the same on
+  the original runs on its CPU, and ours on one replica, or two; with `-jax`, `-jax2` and `-jax4` on
   JAX's devices.
-
-What is about TPUEstimators besides is asked of JAX's runtime too, by names that end with `@jax`.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import fnmatch
 import functools
 import importlib
 import pathlib
@@ -41,6 +38,7 @@ PLACES = {
     "-tpu2": Place(True, 2),
     "-jax": Place(True, 1, "jax"),
     "-jax2": Place(True, 2, "jax"),
+    "-jax4": Place(True, 4, "jax"),
 }
 VARIANTS: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {
     (): {"": {}},
@@ -49,16 +47,13 @@ VARIANTS: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {
 }
 """By what a scenario takes besides: the suffixes of its names, and what they give."""
 
-ON_JAX = ("host_calls.*", "listening.*-tpu", "tpu_estimators.*")
-"""Names of what runs as `@jax` too."""
-
 # An effect in model_fn happens on every replica, and JAX's runtime refuses it.
 NOT_ONES = {
     "host_side.summaries_opened_by_the_model-tpu2",
     *(
         f"host_side.{name}-{place}"
         for name in ("summaries_opened_by_the_model", "data_ends")
-        for place in ("jax", "jax2")
+        for place in ("jax", "jax2", "jax4")
     ),
 }
 
@@ -75,9 +70,6 @@ def names() -> dict[str, tuple[str, dict[str, Any]]]:
                     name = f"{path.stem}.{node.name}"
                     for suffix, given in VARIANTS[taken[2:]].items():
                         found[name + suffix] = name, given
-    for name in list(found):
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in ON_JAX):
-            found[f"{name}@jax"] = found[name]
     return {name: each for name, each in found.items() if name not in NOT_ONES}
 
 

@@ -65,9 +65,9 @@ MORE
 TOLD = (
     "my_estimator.py is a copy of TensorFlow's tpu_estimator.py. tpu_estimator_compat's "
     "TPUEstimator stands for it: changes that the copy's owner made have no effect. Names of the "
-    "copy that tpu_estimator_compat does not have: owners_function itself, TPUEstimator.train_twice, "
-    "argument cache_fn of TPUEstimator, argument fast of TPUEstimator, argument cache of "
-    "TPUEstimatorSpec."
+    "copy that tpu_estimator_compat does not have: owners_function itself, "
+    "TPUEstimator.train_twice, argument cache_fn of TPUEstimator, argument fast of TPUEstimator, "
+    "argument cache of TPUEstimatorSpec."
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 import time
 from typing import Any
 
@@ -34,11 +33,7 @@ def late_zero() -> Any:
     In the original, a read that waits for nothing (a hook's fetch, a summary) races with the
     updates. There, zero also waits for the reads that the graph has, since on a busy machine the
     milliseconds pass before them. Here, such reads come first by design: scenarios judge that.
-
-    On JAX's runtime it is a constant: Python cannot wait within a step, and nothing races there.
     """
-    if os.environ.get("TPU_ESTIMATOR_COMPAT_RUNTIME") == "jax":
-        return tf.zeros([])
 
     def wait() -> Any:
         time.sleep(0.005)
