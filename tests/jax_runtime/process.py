@@ -230,6 +230,16 @@ def introduced(model_dir):
     return {"is_chief": estimator.config.is_chief, "saved": estimator.latest_checkpoint()}
 
 
+class Evaluating(tf.train.SessionRunHook):
+    """Evaluates amid training, in all processes."""
+
+    def __init__(self, est):
+        self._estimator = est
+
+    def after_run(self, run_context, run_values):
+        self._estimator.evaluate(eval_input_fn, steps=1)
+
+
 def spans(model_dir):
     """A replica has devices of all processes; one of them reads other elements."""
 
@@ -240,7 +250,7 @@ def spans(model_dir):
         return dataset.batch(params["batch_size"], drop_remainder=True)
 
     est, hook = make(model_dir, cores=DEVICES), Recorder()
-    est.train(shuffled_input_fn, hooks=[hook], max_steps=6)
+    est.train(shuffled_input_fn, hooks=[Evaluating(est), hook], max_steps=6)
     again = Recorder()
     est.train(shuffled_input_fn, hooks=[again], max_steps=8)
     results = est.evaluate(eval_input_fn, steps=4)

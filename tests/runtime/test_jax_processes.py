@@ -195,7 +195,7 @@ def test_values_are_put_together_wherever_the_others_are(store):
         return put_together
 
     for process in group:
-        process.serve = serve(process)
+        process.servers.append(serve(process))
     asks = lambda p: (p.values_of(["b"]), p.exchange({"n": 0}))  # noqa: E731
     found = together(
         lambda: asks(group[0]),
@@ -209,7 +209,7 @@ def test_values_are_put_together_wherever_the_others_are(store):
 
 def test_values_are_not_waited_for_where_a_process_has_failed(store):
     group = [JaxProcesses(2, index) for index in range(2)]
-    group[0].serve = group[1].serve = lambda names: pytest.fail("the others do not answer")
+    group[0].servers.append(lambda names: pytest.fail("the others do not answer"))
     group[1].say({"state": State.FAILED})
     with pytest.raises(MachineLostError, match="machine 1 of 2 failed"):
         group[0].values_of(["a"])

@@ -48,7 +48,8 @@ class JaxProcessesRunner(JaxRunner):
         super().__init__(plan, store, topology, **kwargs)
         self.states: np.ndarray | None = None
         self._group: JaxProcesses = topology.workers
-        self._group.serve = store.put_together
+        self._server = store.put_together
+        self._group.servers.append(self._server)
         store.ask = self._group.values_of
         self._readers: list[int] = topology.readers
         self._elements: list[Any] = []  # read, and not yet used
@@ -288,6 +289,12 @@ class JaxProcessesRunner(JaxRunner):
           MachineLostError: another process has failed.
           ValueError: the data of some processes ended while others had more.
         """
+        try:
+            self._leave()
+        finally:
+            self._serve_no_more()
+
+    def _leave(self) -> None:
         if self.states is None:
             self.states = _states(self._group.exchange({"state": State.LEAVING}))
         elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
@@ -302,6 +309,12 @@ class JaxProcessesRunner(JaxRunner):
         """Tells the other processes, which wait for this one, that it has failed."""
         if self.states is None or not (self.states == State.FAILED).any():
             self._group.fail({"state": State.FAILED}, others_may_wait=self._has_agreed)
+        self._serve_no_more()
+
+    def _serve_no_more(self) -> None:
+        """The other processes ask for values until all have left."""
+        if self._server in self._group.servers:
+            self._group.servers.remove(self._server)
 
 
 def _states(records: Sequence[dict[str, Any]]) -> np.ndarray:

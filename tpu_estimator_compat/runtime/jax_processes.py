@@ -41,13 +41,15 @@ class JaxProcesses:
     Attributes:
       count: the number of members.
       index: the number of this process among them; 0 is the chief.
-      serve: takes names of variables, and has all processes put together their values, of which
-        each has parts; None where each has all of its own.
+      servers: functions of names of variables, which have all processes put together their values,
+        of which each has parts. The last one answers: that of the innermost steps.
     """
 
     count: int
     index: int
-    serve: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None
+    servers: list[Callable[[Sequence[str]], dict[str, np.ndarray]]] = dataclasses.field(
+        default_factory=list
+    )
     _turn: int = 0
     _calls: tuple[int, int] = (0, 0)  # made in this turn, which is the first number
 
@@ -113,8 +115,7 @@ class JaxProcesses:
             asked = sorted({name for r in records for name in r.get("values of", ())})
             if not asked or any(r.get("state") == State.FAILED for r in records):
                 return records
-            assert self.serve is not None
-            self.serve(asked)
+            self.servers[-1](asked)
 
     def _all_say(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         turn = self._turn
@@ -136,11 +137,10 @@ class JaxProcesses:
         Raises:
           MachineLostError: another process has failed.
         """
-        assert self.serve is not None
         records = self._all_say({"state": State.READY, "values of": list(names)})
         workers.check_states(np.asarray([record.get("state", State.READY) for record in records]))
         asked = sorted({name for r in records for name in r.get("values of", ())})
-        return self.serve(asked)
+        return self.servers[-1](asked)
 
     def gather(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
         """The arrays of every process; each gives any number of them, of any shapes.
