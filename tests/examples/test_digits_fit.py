@@ -1,4 +1,4 @@
-"""The notebook runs, from the first cell to the last, and shows what it says."""
+"""The notebooks run, from the first cell to the last, and show what they say."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import nbclient
 import nbformat
 import pytest
 
-NOTEBOOK = (
-    pathlib.Path(__file__).parents[2].joinpath("migration_guide", "examples", "digits_fit.ipynb")
-)
+EXAMPLES = pathlib.Path(__file__).parents[2] / "migration_guide" / "examples"
+NAMES = ["digits_fit", "encoder_fit"]
 TIMEOUT = 600  # seconds for a cell
 
 
@@ -20,19 +19,28 @@ def printed(notebook) -> str:
     return "".join(output["text"] for output in outputs if output.get("name") == "stdout")
 
 
-def test_it_is_kept_without_outputs():
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+def executed(name):
+    """A notebook after its last cell."""
+    notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
+    resources = {"metadata": {"path": str(EXAMPLES)}}
+    return nbclient.NotebookClient(notebook, timeout=TIMEOUT, resources=resources).execute()
+
+
+def pictures(notebook):
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output for output in outputs if "image/png" in output.get("data", {})]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_kept_without_outputs(name):
+    cells = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4).cells
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
 
 
 @pytest.mark.slow
 def test_it_fits_plots_and_goes_on_with_train(monkeypatch):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    client = nbclient.NotebookClient(
-        notebook, timeout=TIMEOUT, resources={"metadata": {"path": str(NOTEBOOK.parent)}}
-    )
-    client.execute()
+    notebook = executed("digits_fit")
     text = printed(notebook)
     [epochs] = re.findall(r"^(\d+) epochs", text, re.MULTILINE)
     fitted, trained, again = map(float, re.findall(r"test accuracy ([\d.]+)", text))
@@ -41,10 +49,18 @@ def test_it_fits_plots_and_goes_on_with_train(monkeypatch):
     assert fitted > 0.9
     assert trained > 0.9
     assert again == trained
-    pictures = [
-        output
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
-    ]
-    assert len(pictures) == 1
+    assert len(pictures(notebook)) == 1
+
+
+@pytest.mark.full
+def test_an_encoder_fits_and_its_checkpoint_is_the_estimators(monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    notebook = executed("encoder_fit")
+    text = printed(notebook)
+    assert "5 epochs, test accuracy" in text
+    assert "bert/layer_0/query/kernel\n" in text
+    assert "the estimator at step 400:" in text
+    fitted, evaluated = map(float, re.findall(r"test accuracy ([\d.]+)", text))
+    assert fitted > 0.9
+    assert evaluated == fitted
+    assert len(pictures(notebook)) == 1
