@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
+from tpu_estimator_compat.colors import are_shown
 from tpu_estimator_compat.commands.progress import Progress
 from tpu_estimator_compat.commands.run import (
     add_script_arguments,
@@ -137,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tpu_estimator_compat.compare.page import page
     from tpu_estimator_compat.compare.terminal import table
 
-    print(report.to_json() if arguments.json else table(report))
+    print(report.to_json() if arguments.json else table(report, color=are_shown()))
     if arguments.html:
         pathlib.Path(arguments.html).write_text(page(report), encoding="utf-8")
     return report.exit_code

@@ -56,6 +56,7 @@ def _seconds(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; returns 0, 1 or 2 as the module says."""
+    from tpu_estimator_compat.colors import are_shown
     from tpu_estimator_compat.doctor import findings, report
     from tpu_estimator_compat.doctor.examination import Examination
 
@@ -72,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
-    print(report.as_json(found) if arguments.json else report.table(found))
+    text = report.as_json(found) if arguments.json else report.table(found, color=are_shown())
+    print(text)
     return findings.exit_status(found)
 
 

@@ -11,11 +11,10 @@ written.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat import environment
+from tpu_estimator_compat import colors, environment
 from tpu_estimator_compat.commands import scan as scan_command
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = scan_command.files_of(arguments, NAME)
     if files is None:
         return 2
-    run = _Run(arguments.write, arguments.color or _is_colorful_terminal())
+    run = _Run(arguments.write, arguments.color or colors.are_shown())
     for file in files:
         run.migrate(file)
     return run.finish(len(files))
@@ -113,7 +112,7 @@ class _Run:
         for title, hard in (("To be looked at:", False), ("To be done by hand:", True)):
             shown = [f for f in self._left if f.status.needs_a_person is hard]
             if shown:
-                print(f"\n{title}\n{report.table(shown)}")
+                print(f"\n{title}\n{report.table(shown, color=self._color)}")
         undone = len([f for f in self._left if f.status.needs_a_person])
         done = "changed" if self._write else "to change"
         print(
@@ -123,7 +122,3 @@ class _Run:
         if self._changed and not self._write:
             print("Nothing is written yet: add --write for that.")
         return report.exit_status(self._left)
-
-
-def _is_colorful_terminal() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ

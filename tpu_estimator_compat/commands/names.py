@@ -17,10 +17,17 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat import colors
+
 if TYPE_CHECKING:
     from tpu_estimator_compat.legacy.table import DeadName, Table
 
 NAME = "names"
+_COLORS = {
+    "works": colors.Color.GREEN,
+    "differs": colors.Color.YELLOW,
+    "refused": colors.Color.RED,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +71,9 @@ def _as_json(row: DeadName) -> dict[str, str]:
 
 
 def _told(row: DeadName) -> str:
-    lines = [f"{row.name}: {row.status.value}", f"  gone since   TensorFlow {row.since}"]
+    color = _COLORS[row.status.value]
+    status = colors.painted(row.status.value, color, on=colors.are_shown())
+    lines = [f"{row.name}: {status}", f"  gone since   TensorFlow {row.since}"]
     if row.served_by:
         lines.append(f"  write        {row.today}")
         lines.append(f"  served by    {row.served_by.replace(':', '.')}")

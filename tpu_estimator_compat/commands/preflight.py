@@ -226,5 +226,5 @@ def _show(result: Any, arguments: argparse.Namespace) -> int:
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8") as file:
             file.write(result.to_html())
-    print(result.to_json() if arguments.json else result)
+    print(result.to_json() if arguments.json else result.for_terminal())
     return int(result.exit_code)

@@ -13,6 +13,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat import colors
+
 if TYPE_CHECKING:
     from tpu_estimator_compat.scan import Finding
 
@@ -71,6 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(report.as_json(findings, len(files)))
         return report.exit_status(findings)
     if findings:
-        print(report.table(findings), end="\n\n")
+        print(report.table(findings, color=colors.are_shown()), end="\n\n")
     print(report.summary(findings, len(files)))
     return report.exit_status(findings)

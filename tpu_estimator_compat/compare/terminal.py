@@ -7,11 +7,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import TypeVar
 
+from tpu_estimator_compat.colors import Color, painted
 from tpu_estimator_compat.compare.report import (
     Agreement,
     ArrayComparison,
     CurveComparison,
     Report,
+    Verdict,
 )
 from tpu_estimator_compat.preflight.rendering import numbers
 
@@ -22,16 +24,29 @@ _ROWS = 8
 """Rows of a table; the rest is counted."""
 
 
-def table(report: Report, width: int | None = None) -> str:
+_COLORS = {
+    Verdict.SAME: Color.GREEN,
+    Verdict.ROUNDING: Color.GREEN,
+    Verdict.DIVERGES: Color.YELLOW,
+    Verdict.DIFFERENT: Color.RED,
+    Verdict.UNKNOWN: Color.YELLOW,
+}
+
+
+def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
     """The verdict, what differs first, each kind of thing that was compared, and what it cost.
 
     Args:
       report: the report to show.
       width: characters of a line; None means the terminal's, but 100 at most.
+      color: whether to color the verdict for a terminal.
     """
     width = width or min(shutil.get_terminal_size().columns, _WIDEST)
     parts = [
-        _wrapped(f"Compare: {_verdict(report)}", width),
+        [
+            painted(line, _COLORS[report.verdict], on=color)
+            for line in _wrapped(f"Compare: {_verdict(report)}", width)
+        ],
         _first(report, width),
         _compared(report),
         _failures(report),

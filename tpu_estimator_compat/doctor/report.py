@@ -14,7 +14,8 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tpu_estimator_compat.doctor.findings import Finding, exit_status, verdict
+from tpu_estimator_compat.colors import Color, painted
+from tpu_estimator_compat.doctor.findings import Finding, Status, exit_status, verdict
 
 _WIDTH = 100
 _BUCKET = re.compile(r"\b\w+://[^\s'\"),;]+")
@@ -24,8 +25,20 @@ _ADDRESS = re.compile(
 _PATH = re.compile(r"(?<![\w<>])[/~](?!job:|device:)[\w.+@=-]+(?:/[\w.+@=*-]*)*")
 
 
-def table(findings: Sequence[Finding]) -> str:
-    """A line for each finding, with the advice below it; then the verdict."""
+_COLORS = {
+    Status.OK: Color.GREEN,
+    Status.WARNING: Color.YELLOW,
+    Status.FAILURE: Color.RED,
+}
+
+
+def table(findings: Sequence[Finding], *, color: bool = False) -> str:
+    """A line for each finding, with the advice below it; then the verdict.
+
+    Args:
+      findings: the findings.
+      color: whether to color the statuses for a terminal.
+    """
     statuses, checks = (
         max(len(name) for name in names)
         for names in ([f.status for f in findings], [f.check for f in findings])
@@ -33,7 +46,9 @@ def table(findings: Sequence[Finding]) -> str:
     lines = []
     for finding in findings:
         start = f"{finding.status:<{statuses}}  {finding.check:<{checks}}  "
-        lines += _wrapped(finding.text, start, len(start))
+        first, *rest = _wrapped(finding.text, start, len(start))
+        status = painted(finding.status, _COLORS.get(finding.status, ""), on=color)
+        lines += [status + first.removeprefix(finding.status), *rest]
         lines += _wrapped(finding.advice, " " * len(start) + "-> ", len(start) + 3)
     return "\n".join([*lines, "", verdict(findings)])
 

@@ -6,7 +6,8 @@ import difflib
 import io
 from collections.abc import Iterator
 
-_RED, _GREEN, _CYAN, _BOLD, _END = (f"\x1b[{code}m" for code in (31, 32, 36, 1, 0))
+from tpu_estimator_compat.colors import Color, painted
+
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -36,8 +37,8 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 def _colored(line: str) -> str:
     if line.startswith(("--- ", "+++ ")):
-        return f"{_BOLD}{line[:-1]}{_END}\n"
-    for sign, color in (("-", _RED), ("+", _GREEN), ("@@", _CYAN)):
+        return painted(line[:-1], Color.BOLD) + "\n"
+    for sign, color in (("-", Color.RED), ("+", Color.GREEN), ("@@", Color.CYAN)):
         if line.startswith(sign):
-            return f"{color}{line[:-1]}{_END}\n"
+            return painted(line[:-1], color) + "\n"
     return line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from tpu_estimator_compat import colors
 from tpu_estimator_compat.preflight.rendering.json_text import to_json
 from tpu_estimator_compat.preflight.rendering.page import in_a_frame, to_html
 from tpu_estimator_compat.preflight.rendering.table import table
@@ -38,6 +39,10 @@ class Preflight:
 
     def __str__(self) -> str:
         return table(self.reports)
+
+    def for_terminal(self) -> str:
+        """The same text as `str`, in color where standard output is a terminal."""
+        return table(self.reports, color=colors.are_shown())
 
     def to_json(self) -> str:
         """See `tpu_estimator_compat.preflight.rendering.json_text.to_json`."""

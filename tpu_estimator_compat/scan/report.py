@@ -6,6 +6,7 @@ import collections
 import json
 from collections.abc import Sequence
 
+from tpu_estimator_compat.colors import Color, painted
 from tpu_estimator_compat.scan.findings import Finding, Status
 
 _HINTS = {
@@ -19,8 +20,19 @@ _HINTS = {
 }
 
 
-def table(findings: Sequence[Finding]) -> str:
+_COLORS = {
+    Status.WORKS: Color.GREEN,
+    Status.DIFFERS: Color.YELLOW,
+    Status.PYTHON_2: Color.YELLOW,
+}
+
+
+def table(findings: Sequence[Finding], *, color: bool = False) -> str:
     """A line for each finding: place, name, status, advice; those that need a person first.
+
+    Args:
+      findings: the findings.
+      color: whether to color the statuses for a terminal.
 
     >>> print(table([Finding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
     a.py:3  tf.contrib.x  unknown  Write it anew.
@@ -31,6 +43,7 @@ def table(findings: Sequence[Finding]) -> str:
     lines = []
     for row, finding in zip(rows, findings, strict=True):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        cells[2] = painted(cells[2], _COLORS.get(finding.status, Color.RED), on=color)
         lines.append("  ".join([*cells, finding.advice]).rstrip())
     return "\n".join(lines)
 

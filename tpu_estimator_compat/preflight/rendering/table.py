@@ -6,6 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
+from tpu_estimator_compat.colors import Color, painted
 from tpu_estimator_compat.lowering.findings import Severity
 from tpu_estimator_compat.preflight.rendering import comparison, groups, numbers
 from tpu_estimator_compat.preflight.rendering.columns import columns
@@ -14,16 +15,15 @@ from tpu_estimator_compat.preflight.report import TOO_LARGE, WITH_ROOM, Report, 
 
 _NARROWEST, _WIDEST = 40, 120
 _BUFFERS = 10
-_BOLD, _RED, _GREEN, _YELLOW = "1", "31", "32", "33"
 _COLORS = {
-    Verdict.FITS.value: _GREEN,
-    WITH_ROOM: _GREEN,
-    Verdict.FAILS.value: _RED,
-    TOO_LARGE: _RED,
-    Verdict.CLOSE.value: _YELLOW,
-    Verdict.UNKNOWN.value: _YELLOW,
-    groups.HEADINGS[Severity.FAILS]: _RED,
-    groups.HEADINGS[Severity.MIGHT]: _YELLOW,
+    Verdict.FITS.value: Color.GREEN,
+    WITH_ROOM: Color.GREEN,
+    Verdict.FAILS.value: Color.RED,
+    TOO_LARGE: Color.RED,
+    Verdict.CLOSE.value: Color.YELLOW,
+    Verdict.UNKNOWN.value: Color.YELLOW,
+    groups.HEADINGS[Severity.FAILS]: Color.RED,
+    groups.HEADINGS[Severity.MIGHT]: Color.YELLOW,
 }
 
 
@@ -65,14 +65,14 @@ class _Text:
         self._color = color
 
     def paint(self, text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if self._color and style else text
+        return painted(text, style, on=self._color)
 
     def blank(self) -> None:
         self.lines.append("")
 
     def heading(self, text: str) -> None:
         self.blank()
-        self.add(text, style=_COLORS.get(text.partition(" (")[0], _BOLD))
+        self.add(text, style=_COLORS.get(text.partition(" (")[0], Color.BOLD))
 
     def add(self, text: str, first: str = "", indent: str = "", style: str = "") -> None:
         """A paragraph, `first` before its first line and `indent` before the others."""
@@ -90,7 +90,7 @@ class _Text:
 def _figures(text: _Text, reports: Sequence[Report]) -> None:
     def paint(row: comparison.Row, cell: str, shown: str) -> str:
         if not row.name:
-            return text.paint(shown, _BOLD)
+            return text.paint(shown, Color.BOLD)
         return text.paint(shown, _COLORS[cell]) if row.name == comparison.VERDICT else shown
 
     rows = comparison.rows(reports)
