@@ -8,7 +8,7 @@ from support.proofs.contrib.learn import experiment as proofs
 from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat import estimator as estimators
-from tpu_estimator_compat.contrib.learn import experiment
+from tpu_estimator_compat.contrib.learn import learn_runner
 from tpu_estimator_compat.contrib.learn.experiment import Experiment
 from tpu_estimator_compat.contrib.learn.export_strategy import ExportStrategy, make_export_strategy
 
@@ -125,7 +125,7 @@ def test_it_evaluates_until_training_is_done(tmp_path):
 
 
 def test_the_runner_calls_the_schedule(tmp_path):
-    results, _ = experiment.run(lambda output_dir: made(output_dir), str(tmp_path / "a"))
+    results, _ = learn_runner.run(lambda output_dir: made(output_dir), str(tmp_path / "a"))
     assert results["global_step"] == 10
 
     def of_config(run_config, hparams):
@@ -133,22 +133,22 @@ def test_the_runner_calls_the_schedule(tmp_path):
         return made(run_config.model_dir)
 
     config = estimators.RunConfig(str(tmp_path / "b"))
-    estimator = experiment.run(of_config, run_config=config, schedule="train")
+    estimator = learn_runner.run(of_config, run_config=config, schedule="train")
     assert estimator.get_variable_value("global_step") == 10
 
 
 def test_wrong_calls(tmp_path):
     config = estimators.RunConfig(str(tmp_path))
     with pytest.raises(ValueError, match="Cannot provide both"):
-        experiment.run(made, "a", run_config=config)
+        learn_runner.run(made, "a", run_config=config)
     with pytest.raises(ValueError, match="Must set value for `output_dir` or"):
-        experiment.run(made)
+        learn_runner.run(made)
     with pytest.raises(TypeError, match="did not return an Experiment"):
-        experiment.run(lambda output_dir: 3, "a")
+        learn_runner.run(lambda output_dir: 3, "a")
     with pytest.raises(TypeError, match="is not callable"):
-        experiment.run(3, "a")
+        learn_runner.run(3, "a")
     with pytest.raises(ValueError, match=r"non-existent task wrong; known: .*'train_and_evaluate'"):
-        experiment.run(lambda output_dir: made(tmp_path), "a", "wrong")
+        learn_runner.run(lambda output_dir: made(tmp_path), "a", "wrong")
     with pytest.raises(ValueError, match=r"must be a `tf\.estimator\.Estimator`, got 3"):
         Experiment(3, input_fn, input_fn)
     with pytest.raises(ValueError, match="must be an ExportStrategy"):

@@ -3,9 +3,9 @@
 from tpu_estimator_compat.contrib.learn import (
     datasets,
     io,
+    learn_runner,
     monitors,
 )
-from tpu_estimator_compat.contrib.learn import experiment as learn_runner
 from tpu_estimator_compat.contrib.learn import text_preprocessing as preprocessing
 from tpu_estimator_compat.contrib.learn.arrays import (
     extract_pandas_data,

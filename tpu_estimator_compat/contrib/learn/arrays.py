@@ -147,3 +147,49 @@ def _is_pandas(data: Any, name: str) -> bool:
 
 
 __all__ = ["extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix", "input_fn"]
+
+
+def chosen(
+    x: Any,
+    y: Any,
+    given: Callable[[], Any] | None,
+    batch_size: int | None,
+    shuffle: bool = False,
+    epochs: int | None = 1,
+    feed_fn: Any = None,
+) -> Callable[[], Any]:
+    """The input function that is given, or one of the arrays.
+
+    Raises:
+      ValueError: both, or none, or tensors.
+    """
+    if given is not None:
+        if x is not None or y is not None:
+            raise ValueError("Can not provide both input_fn and x or y.")
+        if batch_size is not None:
+            raise ValueError("Can not provide both input_fn and batch_size.")
+        return given
+    if x is None:
+        raise ValueError("Either x or input_fn must be provided.")
+    if tf.is_tensor(x) or tf.is_tensor(y):
+        raise ValueError("Inputs cannot be tensors. Please provide input_fn.")
+    if feed_fn is not None:
+        raise ValueError("Can not provide both feed_fn and x or y.")
+    return input_fn(x, y, batch_size, shuffle, epochs)
+
+
+def examples(batches: Iterator[Any]) -> Iterator[Any]:
+    """The examples of batches, one by one."""
+    for batch in batches:
+        if not isinstance(batch, dict):
+            yield from batch
+            continue
+        for i in range(len(next(iter(batch.values())))):
+            yield {name: values[i] for name, values in batch.items()}
+
+
+def joined(batches: list[Any]) -> Any:
+    """All batches as one."""
+    if not isinstance(batches[0], dict):
+        return np.concatenate(batches)
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}

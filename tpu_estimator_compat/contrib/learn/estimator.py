@@ -16,6 +16,7 @@ from tpu_estimator_compat.contrib.learn import arrays, calling, serving, signatu
 from tpu_estimator_compat.contrib.learn.keys import ModeKeys
 from tpu_estimator_compat.contrib.learn.monitors import replace_monitors_with_hooks
 from tpu_estimator_compat.contrib.learn.run_config import RunConfig
+from tpu_estimator_compat.contrib.learn.sk_compat import SKCompat
 from tpu_estimator_compat.estimator import Estimator as _CoreEstimator
 from tpu_estimator_compat.estimator import EstimatorSpec
 from tpu_estimator_compat.estimator import inputs as core_inputs
@@ -112,7 +113,7 @@ class BaseEstimator(Evaluable, Trainable):
         """
         if steps is not None and max_steps is not None:
             raise ValueError("Can not provide both steps and max_steps.")
-        input_fn = _input_fn(x, y, input_fn, batch_size, shuffle=True, epochs=None)
+        input_fn = arrays.chosen(x, y, input_fn, batch_size, shuffle=True, epochs=None)
         hooks = replace_monitors_with_hooks(monitors, self)
         self._engine.train(input_fn, hooks, steps=steps, max_steps=max_steps)
         return self
@@ -170,7 +171,7 @@ class BaseEstimator(Evaluable, Trainable):
           NotFittedError: there is no checkpoint.
         """
         del log_progress
-        input_fn = _input_fn(x, y, input_fn, batch_size, feed_fn=feed_fn)
+        input_fn = arrays.chosen(x, y, input_fn, batch_size, feed_fn=feed_fn)
         if metrics is not None and not isinstance(metrics, dict):
             raise ValueError(f"Metrics argument should be None or dict. Got {metrics}.")
         self._check_fitted(checkpoint_path)
@@ -207,12 +208,12 @@ class BaseEstimator(Evaluable, Trainable):
           NotFittedError: there is no checkpoint.
         """
         ends = x is not None
-        input_fn = _input_fn(x, None, input_fn, batch_size)
+        input_fn = arrays.chosen(x, None, input_fn, batch_size)
         self._check_fitted()
         batches = self._predicted_batches(input_fn, outputs)
         if as_iterable:
-            return batches if iterate_batches else _examples(batches)
-        return _joined(list(batches)) if ends else next(batches)
+            return batches if iterate_batches else arrays.examples(batches)
+        return arrays.joined(list(batches)) if ends else next(batches)
 
     def export_savedmodel(
         self,
@@ -386,94 +387,6 @@ class Estimator(BaseEstimator):
     def _exported_spec(self, default: str | None, features: Any) -> EstimatorSpec:
         ops = self._call_model_fn(features, None, ModeKeys.INFER)
         return serving.exported_spec(ops, default)
-
-
-class SKCompat:
-    """An estimator with the calls of scikit-learn, for arrays.
-
-    Args:
-      estimator: an estimator of `tf.contrib.learn`.
-    """
-
-    def __init__(self, estimator: BaseEstimator):
-        self._estimator = estimator
-
-    def fit(
-        self,
-        x: Any,
-        y: Any,
-        batch_size: int | None = 128,
-        steps: int | None = None,
-        max_steps: int | None = None,
-        monitors: Sequence[Any] | None = None,
-    ) -> SKCompat:
-        """Trains; see `BaseEstimator.fit`."""
-        self._estimator.fit(x, y, None, steps, batch_size, monitors, max_steps)
-        return self
-
-    def score(
-        self,
-        x: Any,
-        y: Any,
-        batch_size: int | None = 128,
-        steps: int | None = None,
-        metrics: Metrics | None = None,
-        name: str | None = None,
-    ) -> dict[str, Any]:
-        """Evaluates; see `BaseEstimator.evaluate`."""
-        return self._estimator.evaluate(
-            x, y, batch_size=batch_size, steps=steps, metrics=metrics, name=name
-        )
-
-    def predict(
-        self, x: Any, batch_size: int | None = 128, outputs: Sequence[str] | None = None
-    ) -> Any:
-        """The predictions of all of `x`; see `BaseEstimator.predict`."""
-        return self._estimator.predict(x, None, batch_size, outputs, as_iterable=False)
-
-
-def _input_fn(
-    x: Any,
-    y: Any,
-    input_fn: InputFn | None,
-    batch_size: int | None,
-    shuffle: bool = False,
-    epochs: int | None = 1,
-    feed_fn: Any = None,
-) -> InputFn:
-    """The input function that is given, or one of the arrays.
-
-    Raises:
-      ValueError: both, or none, or tensors.
-    """
-    if input_fn is not None:
-        if x is not None or y is not None:
-            raise ValueError("Can not provide both input_fn and x or y.")
-        if batch_size is not None:
-            raise ValueError("Can not provide both input_fn and batch_size.")
-        return input_fn
-    if x is None:
-        raise ValueError("Either x or input_fn must be provided.")
-    if tf.is_tensor(x) or tf.is_tensor(y):
-        raise ValueError("Inputs cannot be tensors. Please provide input_fn.")
-    if feed_fn is not None:
-        raise ValueError("Can not provide both feed_fn and x or y.")
-    return arrays.input_fn(x, y, batch_size, shuffle, epochs)
-
-
-def _examples(batches: Iterator[Any]) -> Iterator[Any]:
-    for batch in batches:
-        if not isinstance(batch, dict):
-            yield from batch
-            continue
-        for i in range(len(next(iter(batch.values())))):
-            yield {name: values[i] for name, values in batch.items()}
-
-
-def _joined(batches: list[Any]) -> Any:
-    if not isinstance(batches[0], dict):
-        return np.concatenate(batches)
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
 __all__ = [

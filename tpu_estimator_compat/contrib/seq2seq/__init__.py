@@ -27,8 +27,6 @@ from tpu_estimator_compat.contrib.seq2seq.helpers import (
     Helper,
     InferenceHelper,
     SampleEmbeddingHelper,
-    ScheduledEmbeddingTrainingHelper,
-    ScheduledOutputTrainingHelper,
     TrainingHelper,
 )
 from tpu_estimator_compat.contrib.seq2seq.losses import sequence_loss
@@ -36,6 +34,10 @@ from tpu_estimator_compat.contrib.seq2seq.monotonic import (
     monotonic_attention,
     monotonic_probability_fn,
     safe_cumprod,
+)
+from tpu_estimator_compat.contrib.seq2seq.scheduled_helpers import (
+    ScheduledEmbeddingTrainingHelper,
+    ScheduledOutputTrainingHelper,
 )
 
 __all__ = [

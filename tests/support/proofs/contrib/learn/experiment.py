@@ -17,7 +17,12 @@ def is_an_experiment(experiment, tmp_path):
     assert experiment(trained(tmp_path), input_fn, input_fn).test()["global_step"] == 2
 
 
-@proves(f"{LEARN}.learn_runner", *below(f"{LEARN}.python.learn", "learn_runner experiment"))
+@proves(*below(f"{LEARN}.python.learn", "experiment"))
+def has_the_class(module, tmp_path):
+    is_an_experiment(module.Experiment, tmp_path)
+
+
+@proves(f"{LEARN}.learn_runner", *below(f"{LEARN}.python.learn", "learn_runner"))
 def runs_an_experiment(module, tmp_path):
     def experiment_fn(output_dir):
         return module.Experiment(trained(output_dir), list, list, train_steps=1)
