@@ -39,6 +39,13 @@ _UNKNOWN = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
+    _add_sides(parser)
+    _add_extent(parser)
+    _add_results(parser)
+    add_script_arguments(parser)
+
+
+def _add_sides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--original",
         choices=sorted(environment.RELEASES),
@@ -70,6 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is run here, where that is another file than the original runs, such as a "
         "migrated one; it is given the same arguments",
     )
+
+
+def _add_extent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=_positive, default=50, metavar="N", help="training steps; default: 50"
     )
@@ -99,6 +109,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="for one run; default: 3600",
     )
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="FOLDER", help="keep what the runs wrote in this new folder"
     )
@@ -115,7 +128,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="write the report as a page with curves, too"
     )
-    add_script_arguments(parser)
 
 
 def _positive(text: str) -> int:

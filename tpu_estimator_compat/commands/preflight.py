@@ -45,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="the share of a GPU's memory that JAX takes; default: 0.75, as JAX's",
     )
+    _add_extent(parser)
+    _add_results(parser)
+    add_script_arguments(parser)
+
+
+def _add_extent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode", choices=["train", "eval", "predict"], default="train", help="default: train"
     )
@@ -68,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="for one compilation; default: 3600",
     )
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
     parser.add_argument("--html", metavar="FILE", help="also write a page to look at")
     parser.add_argument(
@@ -84,7 +93,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="values of variables that --save-step saves, in MiB; larger ones are drawn. Default: "
         "64",
     )
-    add_script_arguments(parser)
 
 
 class _Reached(SystemExit):

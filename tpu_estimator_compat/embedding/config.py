@@ -98,13 +98,7 @@ class EmbeddingConfigSpec(_SpecFields):
         partition_strategy: str = "div",
         profile_data_directory: str | None = None,
     ) -> EmbeddingConfigSpec:
-        dicts = bool(feature_to_config_dict and table_to_config_dict)
-        if bool(feature_columns) == dicts:
-            raise ValueError(
-                "Exactly one of `feature_columns` and the pair `feature_to_config_dict` and "
-                "`table_to_config_dict` must be be specified. Got "
-                f"{'both' if dicts else 'neither'}."
-            )
+        _check_forms(feature_columns, bool(feature_to_config_dict and table_to_config_dict))
         if partition_strategy not in PARTITION_STRATEGIES:
             raise ValueError(
                 f'Invalid partition_strategy {partition_strategy}. Must be one of "mod" or "div".'
@@ -142,6 +136,15 @@ class EmbeddingConfigSpec(_SpecFields):
 def _is_on_tensor_core(column: Any) -> bool:
     wanted = tpu_columns_v2.EmbeddingDevice.TPU_TENSOR_CORE
     return isinstance(column, _PLACED_COLUMNS) and column._embedding_lookup_device == wanted
+
+
+def _check_forms(columns: Sequence[Any] | None, dicts: bool) -> None:
+    if bool(columns) == dicts:
+        raise ValueError(
+            "Exactly one of `feature_columns` and the pair `feature_to_config_dict` and "
+            "`table_to_config_dict` must be be specified. Got "
+            f"{'both' if dicts else 'neither'}."
+        )
 
 
 def _check_columns(columns: Sequence[Any]) -> None:

@@ -101,20 +101,12 @@ class TPUEstimator(Preflighting, Estimator):
                 f"tpu_estimator_compat.RunConfig. Got {type(config).__name__}."
             )
         _check_arguments(params, use_tpu, batch_axis)
-        if config.tpu_config.experimental_feed_hook is not None:
-            logging.warning(
-                "experimental_feed_hook=%s has no effect: there is no infeed queue to hook into. "
-                "Input is read with tf.data within the loop of steps.",
-                config.tpu_config.experimental_feed_hook,
-            )
+        _warn_of_feed_hook(config.tpu_config)
+        sizes = (train_batch_size, eval_batch_size, predict_batch_size)
         if use_tpu:
-            _check_batch_sizes(train_batch_size, eval_batch_size, predict_batch_size)
+            _check_batch_sizes(*sizes)
             modes.check_config(config.tpu_config)
-        for mode, size in zip(
-            ("train", "eval", "predict"),
-            (train_batch_size, eval_batch_size, predict_batch_size),
-            strict=True,
-        ):
+        for mode, size in zip(("train", "eval", "predict"), sizes, strict=True):
             if size is not None:
                 check_number(size, f"{mode}_batch_size")
         if embedding_config_spec is not None:
@@ -136,11 +128,9 @@ class TPUEstimator(Preflighting, Estimator):
         self._embedding = None
         if embedding_config_spec is not None and use_tpu:
             self._embedding = resolution.resolve(embedding_config_spec)
-        self._batch_sizes = {
-            ModeKeys.TRAIN: train_batch_size,
-            ModeKeys.EVAL: eval_batch_size,
-            ModeKeys.PREDICT: predict_batch_size,
-        }
+        self._batch_sizes = dict(
+            zip((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), sizes, strict=True)
+        )
         self._export_to_tpu = export_to_tpu
         self._export_to_cpu = export_to_cpu
         self._export_saved_model_api_version = _api_version(export_saved_model_api_version)
@@ -237,6 +227,15 @@ def _check_takes_params(model_fn: ModelFn) -> None:
         raise ValueError(
             f"model_fn ({model_fn}) does not include params argument, required by "
             "TPUEstimator to pass batch size as params['batch_size']"
+        )
+
+
+def _warn_of_feed_hook(tpu_config: TPUConfig) -> None:
+    if tpu_config.experimental_feed_hook is not None:
+        logging.warning(
+            "experimental_feed_hook=%s has no effect: there is no infeed queue to hook into. "
+            "Input is read with tf.data within the loop of steps.",
+            tpu_config.experimental_feed_hook,
         )
 
 

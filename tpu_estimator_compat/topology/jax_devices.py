@@ -131,7 +131,33 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
     tpu_config = getattr(config, "tpu_config", None)
     cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
     devices, hosts = _of_processes(devices, mode, cores)
-    wanted = getattr(tpu_config, "num_shards", None) or len(devices) // cores
+    wanted = _replicas(getattr(tpu_config, "num_shards", None), devices, cores)
+    logging.info(
+        "Running %s with JAX on %d %s device(s) of %d, %d to a replica.",
+        mode,
+        wanted * cores,
+        devices[0].platform,
+        len(devices),
+        cores,
+    )
+    chosen = devices[: wanted * cores]
+    count = len({device.process_index for device in devices})
+    this_host = 0 if hosts == 1 else jax_installation.process_index() * hosts // count
+    return JaxTopology(tf.distribute.get_strategy(), True, hosts, this_host, chosen, cores)
+
+
+def _replicas(shards: int | None, devices: Sequence[Any], cores: int) -> int:
+    """The number of replicas.
+
+    Args:
+      shards: `TPUConfig.num_shards`.
+      devices: the devices to divide, perhaps of several processes.
+      cores: the number of devices of a replica.
+
+    Raises:
+      ValueError: there are fewer devices, or some of those of several processes would be left out.
+    """
+    wanted = shards or len(devices) // cores
     if not 0 < wanted * cores <= len(devices):
         raise ValueError(
             f"TPUConfig asks for {wanted} replica(s) of {cores} device(s) each, and JAX has "
@@ -145,17 +171,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
             f"{count} processes have {len(devices)} devices together: all of them take part. "
             "Leave num_shards None."
         )
-    logging.info(
-        "Running %s with JAX on %d %s device(s) of %d, %d to a replica.",
-        mode,
-        wanted * cores,
-        devices[0].platform,
-        len(devices),
-        cores,
-    )
-    chosen = devices[: wanted * cores]
-    this_host = 0 if hosts == 1 else jax_installation.process_index() * hosts // count
-    return JaxTopology(tf.distribute.get_strategy(), True, hosts, this_host, chosen, cores)
+    return wanted
 
 
 def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[Any, ...], int]:

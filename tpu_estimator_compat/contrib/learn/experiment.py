@@ -95,25 +95,7 @@ class Experiment:
         saving_listeners: Any = None,
         check_interval_secs: float = 5,
     ):
-        if not isinstance(estimator, AnyEstimator):
-            raise ValueError(
-                f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}. One of "
-                "`tf.contrib.learn` will do, too."
-            )
-        if eval_metrics is not None and isinstance(estimator, Estimator):
-            raise ValueError(
-                "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use "
-                "`eval_metric_ops` in `tf.estimator.EstimatorSpec` instead."
-            )
-        if not isinstance(train_steps_per_iteration, int | None):
-            raise ValueError("`train_steps_per_iteration` must be an integer.")
-        if isinstance(estimator, TPUEstimator):
-            tf.logging.warning(
-                "`Experiment` class cannot work with `tf.contrib.tpu.TPUEstimator`. Please call "
-                "`TPUEstimator` train/evaluate directly."
-            )
-        if saving_listeners and isinstance(estimator, BaseEstimator):
-            raise ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`.")
+        _check(estimator, eval_metrics, train_steps_per_iteration, saving_listeners)
         self.estimator = estimator
         self._eval_metrics = eval_metrics
         self.train_steps = train_steps
@@ -338,6 +320,30 @@ class Experiment:
     def _is_trained(self, results: Any) -> bool:
         step = (results or {}).get(tf.GraphKeys.GLOBAL_STEP)
         return bool(step and self.train_steps and step >= self.train_steps)
+
+
+def _check(
+    estimator: Any, eval_metrics: Any, train_steps_per_iteration: Any, saving_listeners: Any
+) -> None:
+    if not isinstance(estimator, AnyEstimator):
+        raise ValueError(
+            f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}. One of "
+            "`tf.contrib.learn` will do, too."
+        )
+    if eval_metrics is not None and isinstance(estimator, Estimator):
+        raise ValueError(
+            "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use "
+            "`eval_metric_ops` in `tf.estimator.EstimatorSpec` instead."
+        )
+    if not isinstance(train_steps_per_iteration, int | None):
+        raise ValueError("`train_steps_per_iteration` must be an integer.")
+    if isinstance(estimator, TPUEstimator):
+        tf.logging.warning(
+            "`Experiment` class cannot work with `tf.contrib.tpu.TPUEstimator`. Please call "
+            "`TPUEstimator` train/evaluate directly."
+        )
+    if saving_listeners and isinstance(estimator, BaseEstimator):
+        raise ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`.")
 
 
 def _predicate(function: Callable[..., Any] | None) -> Callable[[Any, str | None], Any]:
