@@ -18,7 +18,7 @@ SCRIPT = "import tensorflow as tf\ntf.contrib.tpu.TPUConfig()\ntf.estimator.Boos
 
 
 def in_terminal(words, cwd, **variables):
-    """What a command writes to a terminal, and whether it failed to start."""
+    """The text that a command writes to a terminal."""
     reader, terminal = pty.openpty()
     command = [sys.executable, "-m", "tpu_estimator_compat", *words]
     environment = {**os.environ, "TERM": "xterm", **variables}

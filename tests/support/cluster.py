@@ -72,8 +72,9 @@ class Cluster:
 
     def __exit__(self, *unused_error: object) -> None:
         for process in self.processes:
-            process.popen.send_signal(signal.SIGKILL)
-            process.popen.wait(TIMEOUT)
+            with process.popen:
+                process.popen.send_signal(signal.SIGKILL)
+                process.popen.wait(TIMEOUT)
 
     def start(self, scenario: str, only: list[int] | None = None, **arguments: Any) -> None:
         """Starts the workers, or those with an index in `only`."""

@@ -112,7 +112,7 @@ class JaxProcesses:
         """
         while True:
             records = self._all_say(record)
-            asked = sorted({name for r in records for name in r.get("values of", ())})
+            asked = _asked_for(records)
             if not asked or any(r.get("state") == State.FAILED for r in records):
                 return records
             self.servers[-1](asked)
@@ -139,8 +139,7 @@ class JaxProcesses:
         """
         records = self._all_say({"state": State.READY, "values of": list(names)})
         workers.check_states(np.asarray([record.get("state", State.READY) for record in records]))
-        asked = sorted({name for r in records for name in r.get("values of", ())})
-        return self.servers[-1](asked)
+        return self.servers[-1](_asked_for(records))
 
     def gather(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
         """The arrays of every process; each gives any number of them, of any shapes.
@@ -178,8 +177,8 @@ class JaxProcesses:
         deadline = time.monotonic() + _LONGEST_WAIT
         with lost_if_broken():
             _client().key_value_set(f"{place}/{self.index}", call)
-            while (decision := _listed(place).get("decision")) is None:
-                came = list(_listed(place).values())
+            while "decision" not in (found := _listed(place)):
+                came = list(found.values())
                 if self.is_chief and came == [call] * self.count:
                     _decide(place, _TOGETHER)
                 elif any(other != call for other in came) or self._are_elsewhere():
@@ -192,7 +191,7 @@ class JaxProcesses:
                     _decide(place, _ALONE)
                 else:
                     time.sleep(_PAUSE)
-        return decision == _TOGETHER
+        return found["decision"] == _TOGETHER
 
     def _are_elsewhere(self) -> bool:
         """Whether a process is at the next exchange already, or at its end."""
@@ -238,6 +237,11 @@ def processes() -> JaxProcesses | None:
 def _say_that_it_ends(index: int) -> None:
     with contextlib.suppress(jax.errors.JaxRuntimeError, RuntimeError):
         _client().key_value_set(f"{_PREFIX}/ended/{index}", "")
+
+
+def _asked_for(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The variables whose values some process asks for, in one order for all processes."""
+    return sorted({name for record in records for name in record.get("values of", ())})
 
 
 def _listed(folder: str) -> dict[str, str]:

@@ -79,7 +79,7 @@ class JaxTopology(Topology):
     @property
     def readers(self) -> list[int]:
         """For each process the number of the first process that is fed the same."""
-        count = len({device.process_index for device in self.devices})
+        count = len(_processes(self.devices))
         together = count // self.num_hosts
         return [index - index % together for index in range(count)]
 
@@ -141,7 +141,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
         cores,
     )
     chosen = devices[: wanted * cores]
-    count = len({device.process_index for device in devices})
+    count = len(_processes(devices))
     this_host = 0 if hosts == 1 else jax_installation.process_index() * hosts // count
     return JaxTopology(tf.distribute.get_strategy(), True, hosts, this_host, chosen, cores)
 
@@ -164,7 +164,7 @@ def _replicas(shards: int | None, devices: Sequence[Any], cores: int) -> int:
             f"{len(devices)} device(s) of platform {devices[0].platform}. Lower num_shards or "
             "num_cores_per_replica, or leave num_shards None."
         )
-    count = len({device.process_index for device in devices})
+    count = len(_processes(devices))
     if count > 1 and wanted * cores != len(devices):
         raise ValueError(
             f"TPUConfig asks for {wanted} replica(s) of {cores} device(s) each, and the "
@@ -190,7 +190,7 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
       ValueError: the processes have devices of different number, or such that replicas would begin
         within one process and end in another; or not all evaluate, and a replica spans them.
     """
-    processes = sorted({device.process_index for device in devices})
+    processes = _processes(devices)
     if len(processes) == 1:
         return tuple(devices), 1
     devices = sorted(devices, key=lambda device: device.process_index)  # stable
@@ -217,6 +217,11 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
         )
     logging.info("This process does its own %s: others are at something else.", mode)
     return jax_installation.local(devices), 1
+
+
+def _processes(devices: Sequence[Any]) -> list[int]:
+    """The processes that have some of the devices."""
+    return sorted({device.process_index for device in devices})
 
 
 def _logical_cpus() -> int:

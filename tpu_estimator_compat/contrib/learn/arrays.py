@@ -146,9 +146,6 @@ def _is_pandas(data: Any, name: str) -> bool:
     return cls.__name__ == name and cls.__module__.partition(".")[0] == "pandas"
 
 
-__all__ = ["extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix", "input_fn"]
-
-
 def chosen(
     x: Any,
     y: Any,
@@ -193,3 +190,6 @@ def joined(batches: list[Any]) -> Any:
     if not isinstance(batches[0], dict):
         return np.concatenate(batches)
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
+__all__ = ["extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix", "input_fn"]

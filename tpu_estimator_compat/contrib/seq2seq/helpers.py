@@ -171,6 +171,7 @@ class TrainingHelper(_IdHelper):
 
 
 def unstacked(x: tf.Tensor) -> tf.TensorArray:
+    """The steps of a tensor [time, ...]."""
     array = tf.TensorArray(x.dtype, size=tf.shape(x)[0], element_shape=x.shape[1:])
     return array.unstack(x)
 
