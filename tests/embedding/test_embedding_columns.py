@@ -8,11 +8,10 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 import tf_keras
+from support import columns_probe
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
-
-from . import columns_probe
 
 PROBE = pathlib.Path(columns_probe.__file__)
 OF_TABLES = {  # what the model's optimizers are to tables, by columns_probe.OPTIMIZERS

@@ -8,13 +8,12 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 import tf_keras
+from support import columns_probe
 from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding, weight_map
 from tpu_estimator_compat import estimator as estimators
-
-from . import columns_probe
 
 BATCH, ROWS = 8, 6
 

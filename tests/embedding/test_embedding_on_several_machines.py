@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as v1
-from support import cluster
+from support import cluster, columns_probe, table_trainings
 
 from tpu_estimator_compat import estimator as estimators
 
-from . import columns_probe, tables_worker
+from . import tables_worker
 
 pytestmark = pytest.mark.slow
 WORKER = pathlib.Path(__file__).with_name("tables_worker.py")
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 def alone(folder):
     """What one process finds; `earlier` is left where it was after three steps."""
     earlier = str(folder / "earlier")
-    tables_worker.trained(tables_worker.of_columns(earlier), tables_worker.share, 3)
+    table_trainings.trained(table_trainings.of_columns(earlier), table_trainings.share, 3)
     for name in ("alone", "two"):
         shutil.copytree(earlier, folder / name / "resumed")
     return tables_worker.train(str(folder / "alone"), earlier)
@@ -77,7 +77,7 @@ def test_a_checkpoint_has_whole_tables(training, folder, alone, machines):
 def test_one_process_goes_on_from_what_two_left(tmp_path, folder, alone, machines):
     """It evaluates, predicts, exports, and trains."""
     one, two = (
-        tables_worker.of_columns(str(shutil.copytree(folder / name / "fresh", tmp_path / name)))
+        table_trainings.of_columns(str(shutil.copytree(folder / name / "fresh", tmp_path / name)))
         for name in ("alone", "two")
     )
     data = columns_probe.input_fn
@@ -88,7 +88,7 @@ def test_one_process_goes_on_from_what_two_left(tmp_path, folder, alone, machine
     exported = two.export_saved_model(str(tmp_path / "exports"), serving_input_receiver_fn)
     values = columns_probe.values_in(f"{exported.decode()}/variables/variables")
     assert_close(values, {name: alone["fresh"][name] for name in values})
-    wanted, found = (tables_worker.trained(e, tables_worker.share, 8) for e in (one, two))
+    wanted, found = (table_trainings.trained(e, table_trainings.share, 8) for e in (one, two))
     assert_close(found, wanted)
 
 

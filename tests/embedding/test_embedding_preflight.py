@@ -1,11 +1,10 @@
 """Preflight of a model with embedding tables."""
 
 import tf_keras
+from support import columns_probe
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
-
-from . import columns_probe
 
 
 def test_ids_stay_on_the_host_and_activations_are_the_input(tmp_path):

@@ -283,16 +283,16 @@ def shares(model_dir):
 
 def tables(model_dir):
     """Embedding tables, of which each process has all."""
-    from embedding import tables_worker
+    from support import columns_probe, table_trainings
 
     os.environ["TPU_ESTIMATOR_COMPAT_RUNTIME"] = "jax"
-    est = tables_worker.of_columns(model_dir + "/columns")
-    dicts = tables_worker.of_dicts(model_dir + "/dicts")
-    share, batches = tables_worker.share, tables_worker.columns_probe.input_fn
+    est = table_trainings.of_columns(model_dir + "/columns")
+    dicts = table_trainings.of_dicts(model_dir + "/dicts")
+    share, batches = table_trainings.share, columns_probe.input_fn
     return {
-        "columns": tables_worker.trained(est, share, 3, 6),
-        "dicts": tables_worker.trained(
-            dicts, tables_worker.share_of(tables_worker.sentences), 3, 5
+        "columns": table_trainings.trained(est, share, 3, 6),
+        "dicts": table_trainings.trained(
+            dicts, table_trainings.share_of(table_trainings.sentences), 3, 5
         ),
         "results": {k: float(v) for k, v in est.evaluate(batches, steps=3).items()},
         "predictions": [
