@@ -88,14 +88,8 @@ def test_the_guide_names_all_options_and_checks(capsys):
     assert CHECKS - {"figures"} == set(re.findall(r"^- \*\*(\w+)\*\*", page, re.MULTILINE))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "jax",
-    [
-        pytest.param(True, id="jax"),
-        pytest.param(False, id="without jax", marks=pytest.mark.full),
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("jax", [True, False], ids=["jax", "without jax"])
 def test_this_machine(tmp_path, jax):
     """All checks, as a user makes them."""
     hidden = tmp_path / "hidden"
