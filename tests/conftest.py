@@ -23,6 +23,7 @@ pytest_plugins = [
     "support.original",
     "support.client_packages",
     "support.gpu_compiler",
+    "support.graph_sessions",
     "support.source_trees",
 ]
 

@@ -27,7 +27,7 @@ from tpu_estimator_compat.compare.report import (
     Verdict,
 )
 from tpu_estimator_compat.compare.terminal import table
-from tpu_estimator_compat.program.source_line import Source
+from tpu_estimator_compat.graph.source_line import Source
 
 STEPS = (1, 2, 3)
 

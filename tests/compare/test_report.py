@@ -7,7 +7,7 @@ import pytest
 
 from tpu_estimator_compat.compare import report
 from tpu_estimator_compat.compare.report import Agreement, Report, Verdict
-from tpu_estimator_compat.program.source_line import Source
+from tpu_estimator_compat.graph.source_line import Source
 
 
 def made() -> Report:

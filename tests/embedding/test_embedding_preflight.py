@@ -26,6 +26,6 @@ def test_ids_stay_on_the_host_and_activations_are_the_input(tmp_path):
     assert not report.findings, str(result)
     # age, a label and four activations of three, for two examples of a replica
     assert report.input_bytes == 4 * 2 * (1 + 1 + 4 * 3)
-    assert "the host looks all ids up" in str(result)
+    assert "Variables of the host take" in str(result)
     assert "input_layer/user_embedding/embedding_weights (9 rows)" in str(result)
     assert report.parameters == 13

@@ -12,7 +12,10 @@ import dataclasses
 MISSION = (
     "estimator",
     "inputs",
-    "program",
+    "graph",
+    "capture",
+    "state",
+    "step",
     "modes",
     "loop",
     "session",
@@ -119,7 +122,7 @@ FAULTS = (
         old="self._steps += run_context.session.steps_last_run",
         new="self._steps += 1",
         shows="evaluations within a training come too late where a run makes many steps",
-        beside=("hooks", "modes", "program"),
+        beside=("hooks", "modes", "step"),
     ),
     Fault(
         name="early_stopping_waits_an_evaluation_longer",
@@ -189,11 +192,11 @@ FAULTS = (
         shows="a generator is asked for more before predict has given what it gave",
         beside=("modes",),
     ),
-    # program
+    # graph, capture, state, step
     Fault(
         name="loss_is_the_sum_over_replicas",
         kind=REDUCTION,
-        file="program/step_program.py",
+        file="step/program.py",
         old="return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)",
         new="return self.strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)",
         shows="the loss of two replicas is twice as large",
@@ -202,7 +205,7 @@ FAULTS = (
     Fault(
         name="optimizers_add_up_instead_of_averaging",
         kind=REDUCTION,
-        file="program/exchanging_optimizers.py",
+        file="capture/exchanging_optimizers.py",
         old="return compute(self, loss / replicas, *args, **kwargs)",
         new="return compute(self, loss, *args, **kwargs)",
         shows="under MirroredStrategy the learning rate is as many times too large",
@@ -211,7 +214,7 @@ FAULTS = (
     Fault(
         name="moving_averages_of_replicas_are_divided_by_the_others",
         kind=REDUCTION,
-        file="program/variables.py",
+        file="state/variables.py",
         old="/ (1 + len(others))",
         new="/ len(others)",
         shows="moving averages in a checkpoint of two replicas are twice as large",
@@ -220,7 +223,7 @@ FAULTS = (
     Fault(
         name="reads_after_a_write_are_taken_for_repeated",
         kind=STALE,
-        file="program/simplify.py",
+        file="graph/simplify.py",
         old=(
             "        for variable in handles:  # the op may write to it\n"
             "            first.pop(variable, None)\n"
@@ -229,9 +232,18 @@ FAULTS = (
         shows="what reads a variable after its update gets the value from before",
     ),
     Fault(
+        name="updates_do_not_wait_for_the_element",
+        kind=ORDER,
+        file="graph/importing.py",
+        old="        op._add_control_inputs([*inside, *outside])\n",
+        new="        op._add_control_inputs(inside)\n",
+        shows="a step that finds the end of the data has counted itself",
+        beside=("step", "inputs", "modes"),
+    ),
+    Fault(
         name="random_streams_of_replicas_are_one",
         kind=STALE,
-        file="program/random_streams.py",
+        file="step/random_streams.py",
         old="        key = name, seed, seed2\n        if key",
         new="        key = name, seed, 0\n        if key",
         shows="replicas draw from one stream, in whatever order",
@@ -239,7 +251,7 @@ FAULTS = (
     Fault(
         name="all_to_all_joins_along_the_split_dimension",
         kind=SWAPPED,
-        file="program/collectives.py",
+        file="step/collectives.py",
         old='return tf.concat(pieces, op.get_attr("concat_dimension"))',
         new="return tf.concat(pieces, split)",
         shows="tpu.ops.all_to_all gives another shape",
@@ -247,7 +259,7 @@ FAULTS = (
     Fault(
         name="writes_do_not_wait_for_earlier_reads",
         kind=ORDER,
-        file="program/stages.py",
+        file="step/stages.py",
         old="(written if reads else touched).get(v, 0)",
         new="written.get(v, 0)",
         shows="a variable is written before a read that model_fn has before the write",
@@ -255,7 +267,7 @@ FAULTS = (
     Fault(
         name="fetches_are_known_without_their_keys",
         kind=STALE,
-        file="program/fetches.py",
+        file="session/fetches.py",
         old="shape: list[Any] = [kind, *fetches] if named else [kind]",
         new="shape: list[Any] = [kind]",
         shows="session.run({'b': x}) gives {'a': ...} after session.run({'a': x})",
@@ -263,7 +275,7 @@ FAULTS = (
     Fault(
         name="keras_layers_go_on_counting",
         kind=NAME,
-        file="program/capture.py",
+        file="capture/capture.py",
         old=(
             "with graph_building.capture_semantics(), graph_building.fresh_keras_names(), "
             "graph.as_default():"
@@ -275,7 +287,7 @@ FAULTS = (
     Fault(
         name="assignments_are_not_counted",
         kind=STALE,
-        file="program/variables.py",
+        file="state/variables.py",
         old="        self.assignments += 1\n",
         new="",
         shows="a global step that a callback has set is not seen by hooks of the same step",
@@ -326,7 +338,7 @@ FAULTS = (
         ),
         new="",
         shows="train ends well although the host call of its last step failed",
-        beside=("program",),
+        beside=("step",),
     ),
     # loop
     Fault(
@@ -381,7 +393,7 @@ FAULTS = (
         old="        if asked.makes_steps:\n            self.runner.begin_loop()\n",
         new="",
         shows="experimental_host_call_every_n_steps counts over loops",
-        beside=("program",),
+        beside=("step",),
     ),
     Fault(
         name="reads_do_not_wait_for_host_calls",
@@ -390,7 +402,7 @@ FAULTS = (
         old="            self.runner.finish_host_calls(using=variable.name[:-2])\n",
         new="            pass\n",
         shows="a hook reads a variable of a host call before that has written it",
-        beside=("program",),
+        beside=("step",),
     ),
     Fault(
         name="only_the_last_step_of_a_run_counts",
@@ -408,7 +420,7 @@ FAULTS = (
         old="names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))",
         new="names = tuple(tuple(x.name for x in each) for each in (fetches, targets))",
         shows="a hook that feeds another tensor than before feeds the first one",
-        beside=("hooks", "modes", "program"),
+        beside=("hooks", "modes", "step"),
     ),
     Fault(
         name="summaries_are_not_flushed",
@@ -417,7 +429,7 @@ FAULTS = (
         old="        self.store.flush_summaries()\n",
         new="",
         shows="events of a script's own summary writers are missing at the end",
-        beside=("modes", "program", "hooks"),
+        beside=("modes", "step", "hooks"),
     ),
     Fault(
         name="checkpoints_before_are_forgotten",

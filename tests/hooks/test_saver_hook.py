@@ -17,7 +17,7 @@ from support.legacy_models import (
 )
 
 from tpu_estimator_compat.hooks import saver_hook
-from tpu_estimator_compat.program.session import HostFunction
+from tpu_estimator_compat.step.host_function import HostFunction
 
 
 def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch):

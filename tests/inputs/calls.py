@@ -2,10 +2,10 @@
 
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.capture.capture import new_graph
 from tpu_estimator_compat.inputs import call_input_fn
-from tpu_estimator_compat.program.capture import new_graph
-from tpu_estimator_compat.program.session import GraphSession
-from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.session.graph_session import GraphSession
+from tpu_estimator_compat.state.variables import VariableStore
 
 
 def called(call, seed=None):

@@ -10,7 +10,7 @@ from support.installations import installation
 from tpu_estimator_compat.lowering import replacements, xla_collectives
 from tpu_estimator_compat.lowering.advice import advice
 from tpu_estimator_compat.lowering.scan import supported_ops
-from tpu_estimator_compat.program import collectives
+from tpu_estimator_compat.step import collectives
 
 HERE = pathlib.Path(__file__)
 LIST = HERE.with_name("ops_of_tensorflow_tpu.txt")

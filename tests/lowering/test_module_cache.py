@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.lowering import module_cache
 from tpu_estimator_compat.lowering.replica_step import replica_step
-from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.step.plan import StepPlan
 
 
 def name(units=4, dtype=tf.float32, called="w"):

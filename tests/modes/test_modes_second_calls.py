@@ -18,8 +18,8 @@ from support.legacy_models import (
 from tensorflow.python.eager import context
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime.traces import TRACES
+from tpu_estimator_compat.state.variables import VariableStore
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.report import (
     Buffer,
@@ -17,7 +18,6 @@ from tpu_estimator_compat.preflight.report import (
     Memory,
     Report,
 )
-from tpu_estimator_compat.program.source_line import Source
 
 GIB = 2**30
 MIB = 2**20

@@ -2,13 +2,13 @@
 
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.program import graph_building
-from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
-from tpu_estimator_compat.program.session import GraphSession
-from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.capture import graph_building
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.session.graph_session import GraphSession
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.step.plan import StepPlan
 
 
 class Steps:

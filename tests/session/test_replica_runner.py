@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.program import graph_building
+from tpu_estimator_compat.capture import graph_building
 
 from .steps import Steps
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.trackable.base import OBJECT_GRAPH_PROTO_KEY
-from tensorflow.python.training.saver import object_graph_key_mapping
 
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.tf_internals import OBJECT_GRAPH_PROTO_KEY, object_graph_key_mapping
 
 
 def candidates(model_dir: str | None) -> list[str]:

@@ -12,7 +12,7 @@ from tpu_estimator_compat.compare import evidence, judgement
 from tpu_estimator_compat.compare.evidence import Evidence
 from tpu_estimator_compat.compare.report import Report, Tolerance, Verdict
 from tpu_estimator_compat.compare.runs import Runner, Setting
-from tpu_estimator_compat.program import collectives
+from tpu_estimator_compat.step import collectives
 
 FACTOR = 20.0
 """Differences of the yardstick are of few disturbances; another's may be some times as large.

@@ -19,7 +19,7 @@ from tpu_estimator_compat.compare.report import (
     Tolerance,
     Verdict,
 )
-from tpu_estimator_compat.program.source_line import Source
+from tpu_estimator_compat.graph.source_line import Source
 
 _FIRST_STEP = (Stage.INPUT, Stage.FORWARD, Stage.GRADIENT, Stage.UPDATE)
 

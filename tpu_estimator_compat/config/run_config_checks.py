@@ -5,10 +5,10 @@ from typing import Any
 
 import tensorflow as tf
 
-# The original read arguments with this function, so wrappers and partials count the same.
-from tensorflow.python.util import function_utils
-
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE, RUNTIMES
+
+# The original read arguments with this function, so wrappers and partials count the same.
+from tpu_estimator_compat.tf_internals import function_utils
 
 
 def _is_device_fn(value: Any) -> bool:

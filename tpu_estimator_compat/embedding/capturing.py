@@ -1,4 +1,4 @@
-"""Tables in a captured graph: activations for model_fn, lookups before a step, updates after it.
+"""The host stage of tables: activations for model_fn, lookups before a step, updates after it.
 
 model_fn is called between `enter` and `leave`. `enter` takes ids out of the features and puts
 placeholders of activations in their places; `leave` makes the lookups that they stand for. A table
@@ -16,21 +16,20 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.tpu import feature_column as tpu_columns
-from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2
 
 from tpu_estimator_compat.embedding import lookup, optimizers, sharding
 from tpu_estimator_compat.embedding.features import FeatureInput, UsedColumns, ids_of, weights_of
 from tpu_estimator_compat.embedding.interception import Interception
 from tpu_estimator_compat.embedding.lookup import Occurrences
 from tpu_estimator_compat.embedding.resolution import Embedding, Table
-from tpu_estimator_compat.program import shards
-from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
-from tpu_estimator_compat.program.shards import Shard
-from tpu_estimator_compat.program.step_plan import Lookups
+from tpu_estimator_compat.graph.graph_ops import Key, key
 from tpu_estimator_compat.runtime.workers import Workers
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.state import shards
+from tpu_estimator_compat.state.shards import Shard
+from tpu_estimator_compat.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.step.host_stage import HostStage
+from tpu_estimator_compat.tf_internals import tpu_columns, tpu_columns_v2
 
 _WHILE_MODEL_FN = "embedding_tables"
 
@@ -72,11 +71,13 @@ class CapturedTables:
         self._interception: Interception | None = None
 
     @property
-    def lookups(self) -> Lookups:
-        """The host's lookups before a step; where tables are sharded, after `updates`."""
+    def stage(self) -> HostStage | None:
+        """The lookups before a step; where tables are sharded, after `updates`. None for none."""
+        if not self._tensors:
+            return None
         results = [t for found in self._found.values() for t in _results(found)]
         sharded = [v for v in self.variables if v._get_save_slice_info() is not None]
-        return Lookups(
+        return HostStage(
             self._tensors, results if self._trains else (), sharded, frozenset(self._partial)
         )
 

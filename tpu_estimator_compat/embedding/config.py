@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.feature_column import feature_column as columns_v1
-from tensorflow.python.feature_column import feature_column_v2 as columns_v2
-from tensorflow.python.tpu import feature_column as tpu_columns_v1
-from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2
 
 from tpu_estimator_compat.embedding.parameters import SUPPORTED, OptimizationParameters
 from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig
+from tpu_estimator_compat.tf_internals import columns_v1, columns_v2, tpu_columns_v2
+from tpu_estimator_compat.tf_internals import tpu_columns as tpu_columns_v1
 
 PARTITION_STRATEGIES = ("div", "mod")
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework.random_seed import DEFAULT_GRAPH_SEED
-from tensorflow.python.ops import init_ops
-from tensorflow.python.ops.variable_scope import _PartitionInfo
 
-from tpu_estimator_compat.program.shards import Shard
+from tpu_estimator_compat.state.shards import Shard
+from tpu_estimator_compat.tf_internals import DEFAULT_GRAPH_SEED, _PartitionInfo, init_ops
 
 Initializer = Callable[..., Any]
 

@@ -28,7 +28,6 @@ from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.model_fn.calling import call_model_fn, check_model_fn
 from tpu_estimator_compat.modes import evaluation, prediction, training
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
@@ -36,6 +35,7 @@ from tpu_estimator_compat.spec import (
     WarmStartSettings,
     default_warm_start_settings,
 )
+from tpu_estimator_compat.state.variables import VariableStore
 from tpu_estimator_compat.topology import join_cluster
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.util import function_utils
 
 from tpu_estimator_compat.arguments import check_callable, check_type
+from tpu_estimator_compat.tf_internals import function_utils
 
 InputReceiverFn = Callable[[], Any]
 Results = dict[str, Any]

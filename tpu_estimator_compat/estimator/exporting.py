@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.saved_model.model_utils.export_utils import EXPORT_TAG_MAP
-from tensorflow.python.util import deprecation
 
 from tpu_estimator_compat.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.config import RunConfig
@@ -16,6 +14,7 @@ from tpu_estimator_compat.estimator.plain_rules import PlainRules
 from tpu_estimator_compat.export import directories, receivers, saved_model
 from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
+from tpu_estimator_compat.tf_internals import EXPORT_TAG_MAP, deprecation
 
 ReceiverFn = Callable[[], Any]
 PathLike = str | bytes | os.PathLike[str]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.util import function_utils
 
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.export.outputs import PredictOutput
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
+from tpu_estimator_compat.tf_internals import function_utils
 
 _METRIC_FN_ARGUMENTS = ("features", "labels", "predictions", "config")
 

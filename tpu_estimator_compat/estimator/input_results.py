@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.util.function_utils import fn_args
+
+from tpu_estimator_compat.tf_internals import fn_args
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.training import device_setter
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.hooks import evaluation_events
+from tpu_estimator_compat.tf_internals import device_setter
 
 TF_CONFIG_ENV = "TF_CONFIG"
 SERVICE_KEY = "service"

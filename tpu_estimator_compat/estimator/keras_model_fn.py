@@ -8,12 +8,11 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 from absl import logging  # as the original said it
-from tensorflow.python.checkpoint import checkpoint as object_checkpoint
-from tensorflow.python.checkpoint import graph_view
 from tf_keras.src.utils import losses_utils
 
 from tpu_estimator_compat.estimator import export
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
+from tpu_estimator_compat.tf_internals import graph_view, object_checkpoint
 
 _WEIGHED = {"features", "sample_weights"}
 _DEFAULT_SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY

@@ -13,15 +13,15 @@ import tensorflow as tf
 from tpu_estimator_compat import inputs
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.arguments import check_steps
+from tpu_estimator_compat.capture.capture import Element, new_graph, placeholders
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
-from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation
 from tpu_estimator_compat.model_fn.calling import call_model_fn, input_arguments
 from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store, prepare
-from tpu_estimator_compat.program.capture import Element, new_graph, placeholders
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.topology import Topology, TPUStrategy
 
 ModelFn = Callable[..., Any]
@@ -118,13 +118,12 @@ class PlainRules:
           store: live variables to go on with; None for new ones.
           check_shapes: whether shapes must be static, where the rules of TPU execution hold.
         """
-        # A store that is there already is that of a keras_model(), which has tables whole.
-        tables = self._tables(input_mode, check_shapes, sharded=store is None)
+        # A store that is there already is that of a keras_model(), which has variables whole.
+        stage = self._host_stage(input_mode, check_shapes, sharded=store is None)
         store = store or new_store(input_mode.topology)
         with new_graph(self.config.tf_random_seed):
-            return self._capture(
-                input_mode, placeholders(element_spec), store, tables, check_shapes
-            )
+            element = placeholders(element_spec)
+            return self._capture(input_mode, element, store, stage, check_shapes)
 
     def prepare(
         self, input_fn: InputFn, input_mode: InputMode
@@ -136,8 +135,8 @@ class PlainRules:
         refs = not tf.compat.v1.resource_variables_enabled()
         with new_graph(self.config.tf_random_seed, reads_step=trains):
             feed = self._feed(input_fn, input_mode, store)
-            tables = self._tables(input_mode, check_shapes=True, sharded=True)
-            run = self._capture(input_mode, feed.element(), store, tables, check_shapes=True)
+            stage = self._host_stage(input_mode, check_shapes=True, sharded=True)
+            run = self._capture(input_mode, feed.element(), store, stage, check_shapes=True)
         if input_mode.topology.compiles_steps:
             for called in feed.called:
                 inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
@@ -151,7 +150,7 @@ class PlainRules:
         input_mode: InputMode,
         element: Element,
         store: VariableStore,
-        tables: CapturedTables | None,
+        host_stage: HostStageBuilder | None,
         check_shapes: bool,
     ) -> CapturedMode:
         return prepare(
@@ -163,13 +162,13 @@ class PlainRules:
             input_mode.topology,
             element,
             store,
-            tables=tables,
+            host_stage=host_stage,
         )
 
-    def _tables(
+    def _host_stage(
         self, input_mode: InputMode, check_shapes: bool, sharded: bool
-    ) -> CapturedTables | None:
-        """The embedding tables of a graph that is about to be captured; None for none."""
+    ) -> HostStageBuilder | None:
+        """The builder of a graph's host stage, before the graph is captured; None for none."""
         return None
 
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:

@@ -12,12 +12,11 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.arguments import check_number, check_params, check_type
 from tpu_estimator_compat.config import (
-    InputPipelineConfig,
     TPUConfig,
     TPURunConfig,
     check_positive_integer,
 )
-from tpu_estimator_compat.embedding import EmbeddingConfigSpec, resolution
+from tpu_estimator_compat.embedding import EmbeddingConfigSpec, plug
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
 from tpu_estimator_compat.estimator.plain_rules import ModelFn
@@ -110,7 +109,7 @@ class TPUEstimator(Preflighting, Estimator):
             if size is not None:
                 check_number(size, f"{mode}_batch_size")
         if embedding_config_spec is not None:
-            _check_embedding(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)
+            plug.check(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)
         _check_takes_params(check_model_fn(model_fn, params))
         self._use_tpu = use_tpu
         super().__init__(
@@ -125,9 +124,9 @@ class TPUEstimator(Preflighting, Estimator):
             logging.warning("eval_on_tpu ignored because use_tpu is False.")
         self._eval_on_tpu = eval_on_tpu
         self._batch_axis = batch_axis
-        self._embedding = None
+        self._host_stage = None
         if embedding_config_spec is not None and use_tpu:
-            self._embedding = resolution.resolve(embedding_config_spec)
+            self._host_stage = plug.host_stage(embedding_config_spec)
         self._batch_sizes = dict(
             zip((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), sizes, strict=True)
         )
@@ -149,7 +148,7 @@ class TPUEstimator(Preflighting, Estimator):
             self._eval_on_tpu,
             self._batch_sizes,
             self._batch_axis,
-            self._embedding,
+            self._host_stage,
         )
 
     def _call_model_fn_for_tpu_export(self, features: Any, labels: Any) -> EstimatorSpec:
@@ -252,28 +251,6 @@ def _check_arguments(params: Any, use_tpu: Any, batch_axis: Any) -> None:
     if params is not None and any(k in params for k in RESERVED_PARAMS_KEYS):
         raise ValueError(
             f"{list(RESERVED_PARAMS_KEYS)} are reserved keys but existed in params {params}."
-        )
-
-
-def _check_embedding(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
-    wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
-    check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)
-    input_mode = tpu_config.per_host_input_for_training
-    allowed = (InputPipelineConfig.PER_HOST_V1, InputPipelineConfig.PER_HOST_V2)
-    if use_tpu and input_mode not in allowed:
-        raise ValueError(
-            "Only PER_HOST_V1 and PER_HOST_V2 is supported when using TPU Embedding; got "
-            f"{input_mode}. Set TPUConfig.per_host_input_for_training."
-        )
-    if use_tpu and tpu_config.input_partition_dims is not None:
-        raise NotImplementedError(
-            "TPUConfig.input_partition_dims and embedding_config_spec: input that tables take "
-            "cannot be split over the cores of a replica. Set one of them to None."
-        )
-    if not (use_tpu and eval_on_tpu) and spec.partition_strategy == "mod":
-        raise ValueError(
-            "Mod sharding of embedding tables not supported on CPU. Got use_tpu="
-            f"{use_tpu} and eval_on_tpu={eval_on_tpu} with partition_strategy='mod'; take 'div'."
         )
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tpu_estimator_compat import inputs
+from tpu_estimator_compat.capture.capture import Element
 from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
     TPUConfig,
     check_positive_integer,
     parse_iterations_per_loop,
 )
-from tpu_estimator_compat.embedding.capturing import CapturedTables
-from tpu_estimator_compat.embedding.resolution import Embedding
 from tpu_estimator_compat.estimator.plain_rules import InputFn, PlainRules
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation, TPUInputMode
@@ -30,10 +29,11 @@ from tpu_estimator_compat.model_fn.calling import (
 )
 from tpu_estimator_compat.model_fn.context import TPUContext
 from tpu_estimator_compat.modes.captured_mode import CapturedMode, model_arguments
-from tpu_estimator_compat.program.capture import Element
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import workers
+from tpu_estimator_compat.runtime.workers import Workers
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.topology import Topology
 
 
@@ -47,7 +47,9 @@ class TPURules(PlainRules):
       eval_on_tpu: whether evaluation is one of them.
       batch_sizes: the global ones, by `ModeKeys` value.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
-      embedding: the embedding tables; None for none.
+      host_stage: makes the builder of a mode's host stage. It takes a `ModeKeys` value, the rows of
+        a replica's features (None where shapes need not be static), and the machines among which
+        variables are shared out (None for none). None for no host stage.
     """
 
     tpu_config: TPUConfig
@@ -55,7 +57,7 @@ class TPURules(PlainRules):
     eval_on_tpu: bool
     batch_sizes: Mapping[str, int | None]
     batch_axis: Sequence[int] | None
-    embedding: Embedding | None = None
+    host_stage: Callable[[str, int | None, Workers | None], HostStageBuilder] | None = None
 
     def on_tpu(self, mode: str) -> bool:
         """Whether `mode` is asked to run on TPU."""
@@ -105,21 +107,21 @@ class TPURules(PlainRules):
         input_mode: InputMode,
         element: Element,
         store: VariableStore,
-        tables: CapturedTables | None,
+        host_stage: HostStageBuilder | None,
         check_shapes: bool,
     ) -> CapturedMode:
         partition = self._partition(input_mode, element.spec)
-        run = super()._capture(input_mode, element, store, tables, check_shapes)
+        run = super()._capture(input_mode, element, store, host_stage, check_shapes)
         return dataclasses.replace(run, partition=partition)
 
-    def _tables(
+    def _host_stage(
         self, input_mode: InputMode, check_shapes: bool, sharded: bool
-    ) -> CapturedTables | None:
-        if self.embedding is None or not isinstance(input_mode, TPUInputMode):
+    ) -> HostStageBuilder | None:
+        if self.host_stage is None or not isinstance(input_mode, TPUInputMode):
             return None
         batch_size = input_mode.model_batch_size if check_shapes else None
         group = workers.of(input_mode.topology.strategy) if sharded else None
-        return CapturedTables(self.embedding, input_mode.mode, batch_size, group)
+        return self.host_stage(input_mode.mode, batch_size, group)
 
     def _partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
         """The split of the replicas' input over their cores: one entry per feed, or None."""

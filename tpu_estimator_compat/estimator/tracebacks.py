@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program.sources import is_users
+from tpu_estimator_compat.graph.sources import is_users
 from tpu_estimator_compat.runtime.workers import MachineLostError
 
 _TOLD_IN_WORDS = (

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.saved_model.model_utils.export_utils import (
+
+from tpu_estimator_compat.tf_internals import (
     MAX_DIRECTORY_CREATION_ATTEMPTS,
     get_temp_export_dir,
     get_timestamped_export_dir,

@@ -1,6 +1,6 @@
 """Outputs: what a signature of an exported graph answers. TensorFlow still has the classes."""
 
-from tensorflow.python.saved_model.model_utils.export_output import (
+from tpu_estimator_compat.tf_internals import (
     ClassificationOutput,
     EvalOutput,
     ExportOutput,

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tpu_estimator_compat.capture.capture import placeholders
+
 # The default names of inputs in signatures: servers' clients rely on them.
-from tensorflow.python.saved_model.model_utils.export_utils import (
+from tpu_estimator_compat.tf_internals import (
     SINGLE_FEATURE_DEFAULT_NAME,
     SINGLE_LABEL_DEFAULT_NAME,
     SINGLE_RECEIVER_DEFAULT_NAME,
 )
-
-from tpu_estimator_compat.program.capture import placeholders
 
 Tensors = Any
 """A tensor (dense, sparse or ragged), or a dict of them."""

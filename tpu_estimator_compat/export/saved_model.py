@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.checkpoint import checkpoint as checkpoint_lib
-from tensorflow.python.checkpoint import graph_view
-from tensorflow.python.saved_model.model_utils import export_utils
 
+from tpu_estimator_compat.capture.capture import new_graph
 from tpu_estimator_compat.checkpoint import diagnosis
 from tpu_estimator_compat.export import directories
-from tpu_estimator_compat.program.capture import new_graph
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
+from tpu_estimator_compat.tf_internals import export_utils, graph_view
+from tpu_estimator_compat.tf_internals import object_checkpoint as checkpoint_lib
 
 ReceiverFn = Callable[[], Any]
 ModelFnCall = Callable[[Any, Any], EstimatorSpec]

@@ -11,11 +11,6 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-# Defun, not tf.function: its body sees the graph's own variables, and makes new ones there.
-from tensorflow.python.framework import function
-from tensorflow.python.tpu import functional, tpu
-from tensorflow.python.tpu.ops import tpu_ops
-
 from tpu_estimator_compat.export.outputs import (
     ClassificationOutput,
     ExportOutput,
@@ -24,6 +19,12 @@ from tpu_estimator_compat.export.outputs import (
 )
 from tpu_estimator_compat.model_fn.calling import declared_arguments
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
+
+# Defun, not tf.function: its body sees the graph's own variables, and makes new ones there.
+from tpu_estimator_compat.tf_internals import framework_function as function
+from tpu_estimator_compat.tf_internals import tpu_functional as functional
+from tpu_estimator_compat.tf_internals import tpu_lib as tpu
+from tpu_estimator_compat.tf_internals import tpu_ops
 
 Spec = EstimatorSpec | TPUEstimatorSpec
 Tensors = list[Any]

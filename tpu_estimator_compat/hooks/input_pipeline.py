@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.experimental.ops.iterator_ops import (
-    _convert_external_state_policy_to_enum,
-)
-from tensorflow.python.data.ops import iterator_ops
+
+from tpu_estimator_compat.tf_internals import _convert_external_state_policy_to_enum, iterator_ops
 
 
 class _IteratorSaver(tf.compat.v1.train.Saver):

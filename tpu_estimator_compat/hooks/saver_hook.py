@@ -19,10 +19,10 @@ from tensorflow.core.util.event_pb2 import SessionLog
 from tpu_estimator_compat.checkpoint import input_state
 from tpu_estimator_compat.checkpoint.available_memory import available_memory
 from tpu_estimator_compat.checkpoint.input_state import InputState
-from tpu_estimator_compat.program.graph_text import write_text
-from tpu_estimator_compat.program.saved_files import remove_unfinished
-from tpu_estimator_compat.program.snapshot import SaveFunctions, Snapshot
+from tpu_estimator_compat.graph.graph_text import write_text
+from tpu_estimator_compat.session.snapshot import SaveFunctions, Snapshot
 from tpu_estimator_compat.session.step_session import StepSession
+from tpu_estimator_compat.state.saved_files import remove_unfinished
 
 _SHARE = 0.5  # of the available memory: what a checkpoint that is being written may hold
 
@@ -136,8 +136,8 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
     def _fits(self, session: StepSession) -> bool:
         """Whether this checkpoint can be held in memory while training goes on."""
-        if session.runner.plan.lookups.tensors:
-            return False  # the next step, which changes some rows of a table, would copy all of it
+        if session.runner.plan.host_stage:
+            return False  # the next step changes some rows of a variable, and would copy all of it
         saver = self._get_saver()
         if type(saver) is not tf.compat.v1.train.Saver or saver._is_empty:
             return False  # nobody knows what another class does with the session

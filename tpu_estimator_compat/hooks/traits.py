@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.hooks.early_stopping import (
     StopAtCheckpointStepHook,
@@ -28,6 +27,7 @@ from tpu_estimator_compat.hooks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.hooks.progress_bar import ProgressBarHook
 from tpu_estimator_compat.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.spec import HostCallHook
+from tpu_estimator_compat.tf_internals import hooks_lib
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 

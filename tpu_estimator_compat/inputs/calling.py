@@ -13,14 +13,15 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.data.ops import dataset_ops, iterator_ops
 
+from tpu_estimator_compat.capture import graph_building
+from tpu_estimator_compat.graph import graph_def, graph_ops
 from tpu_estimator_compat.inputs import feature_keys
-from tpu_estimator_compat.program import graph_building, graph_def, graph_ops
-from tpu_estimator_compat.program.replica_program import ReplicaProgram
-from tpu_estimator_compat.program.session import HostFunction
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.host_function import HostFunction
+from tpu_estimator_compat.step.replica_program import ReplicaProgram
+from tpu_estimator_compat.tf_internals import dataset_ops, iterator_ops
 
 _PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 _QUEUES = frozenset(
@@ -140,7 +141,9 @@ class CalledInput:
         [value] = HostFunction(self.graph, self.store, self._tensors, [], [])([])
         with eager.eager_mode():
             # The dataset's options are part of the variant.
-            return self._not_ahead(dataset_ops._VariantDataset(value, self.element_spec))
+            dataset = dataset_ops._VariantDataset(value, self.element_spec)
+        dataset._store = self.store  # tables that its functions look into live as long as it does
+        return self._not_ahead(dataset)
 
     def _again_and_again(self) -> tf.data.Dataset:
         """A dataset of what the tensors of an element are, each time that they are run."""
@@ -163,7 +166,8 @@ class CalledInput:
             return elements
         options = tf.data.Options()
         options.experimental_optimization.inject_prefetch = False
-        return elements.with_options(options)
+        with eager.eager_mode():
+            return elements.with_options(options)
 
 
 def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:

@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.data.experimental.ops.distribute import replicate
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.distribute import device_util, distribute_utils
-from tensorflow.python.distribute.input_lib import _enable_get_next_as_optional
-from tensorflow.python.ops import gen_dataset_ops
 
+from tpu_estimator_compat.capture.capture import Element, placeholders
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.calling import CalledInput
 from tpu_estimator_compat.inputs.disposal import end_iterators
 from tpu_estimator_compat.inputs.modes import InputMode
-from tpu_estimator_compat.program.capture import Element, placeholders
 from tpu_estimator_compat.runtime import eager, workers
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tf_internals import (
+    _enable_get_next_as_optional,
+    dataset_ops,
+    device_util,
+    distribute_utils,
+    gen_dataset_ops,
+    replicate,
+)
 from tpu_estimator_compat.topology import Topology
 
 Structure = Any

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
-from tpu_estimator_compat.program.resources import Resource
 from tpu_estimator_compat.runtime import aside, eager, functions
+from tpu_estimator_compat.state.resources import Resource
+from tpu_estimator_compat.tf_internals import context
 
 _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth of that
 

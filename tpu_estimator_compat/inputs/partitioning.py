@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.program.partition import Dims
+from tpu_estimator_compat.step.partition import Dims
 
 
 def partition_dims(

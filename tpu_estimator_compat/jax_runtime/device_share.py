@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tpu_estimator_compat.graph import graph_ops
+from tpu_estimator_compat.graph.graph_ops import distinct, key
 from tpu_estimator_compat.jax_runtime.host_share import cut_tail
 from tpu_estimator_compat.lowering.replica_step import replica_step
 from tpu_estimator_compat.lowering.step_module import Partition
-from tpu_estimator_compat.program import graph_ops, step_cut
-from tpu_estimator_compat.program.graph_ops import distinct, key
-from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.step import cut as step_cut
+from tpu_estimator_compat.step.plan import StepPlan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,25 +24,25 @@ class Wanted:
     Attributes:
       fetches: of tensors.
       targets: of operations.
-      looked_up: of tensors that the host's share takes of the lookups, and not from the devices.
+      of_stage: of tensors that the host's share takes of the host stage, and not from the devices.
     """
 
     fetches: tuple[str, ...]
     targets: tuple[str, ...]
-    looked_up: tuple[str, ...] = ()
+    of_stage: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         fetches: Sequence[tf.Tensor],
         targets: Sequence[tf.Operation],
-        looked_up: Sequence[tf.Tensor] = (),
+        of_stage: Sequence[tf.Tensor] = (),
     ) -> Wanted:
         """The fetches of these tensors and operations."""
         return cls(
             tuple(t.name for t in fetches),
             tuple(op.name for op in targets),
-            tuple(t.name for t in looked_up),
+            tuple(t.name for t in of_stage),
         )
 
     @classmethod
@@ -50,7 +51,7 @@ class Wanted:
         return cls(
             tuple(sorted({name for one in wanted for name in one.fetches})),
             tuple(sorted({name for one in wanted for name in one.targets})),
-            tuple(sorted({name for one in wanted for name in one.looked_up})),
+            tuple(sorted({name for one in wanted for name in one.of_stage})),
         )
 
 
@@ -90,12 +91,12 @@ class DeviceShare:
         targets = [*parts.targets, *graph_ops.in_creation_order(awaited)]
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
         device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
-        self.wanted = Wanted.of(device, targets, parts.from_lookups)
-        self._looked_up = parts.from_lookups
+        self.wanted = Wanted.of(device, targets, parts.from_stage)
+        self._of_stage = parts.from_stage
         if together is not None:
             device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
             targets = [plan.graph.get_operation_by_name(name) for name in together.targets]
-            self._looked_up = [plan.graph.get_tensor_by_name(name) for name in together.looked_up]
+            self._of_stage = [plan.graph.get_tensor_by_name(name) for name in together.of_stage]
         if together is not None or awaited:
             plan = plan.of(plan.fetches, targets)
             parts = dataclasses.replace(parts, targets=targets)
@@ -105,10 +106,10 @@ class DeviceShare:
 
     @property
     def from_host(self) -> list[tf.Tensor]:
-        """The lookups' results for the host's share, with the input that stays on the host."""
+        """The stage's results for the host's share, with the input that stays on the host."""
         taken = set(map(key, self.step.feeds))
         passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
-        return [*self._looked_up, *passed]
+        return [*self._of_stage, *passed]
 
     @functools.cached_property
     def number_of_loss(self) -> int | None:

@@ -7,9 +7,9 @@ import functools
 
 import numpy as np
 
+from tpu_estimator_compat.graph.graph_ops import Key
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched
-from tpu_estimator_compat.program.graph_ops import Key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Chunk:
     Attributes:
       steps: the number of steps.
       feeds: per feed an array [steps, replicas * share, ...].
-      looked_up: of one step, what the host's share takes of its lookups, over all replicas.
+      of_stage: of one step, the results of its host stage over all replicas.
     """
 
     steps: int
     feeds: list[np.ndarray]
-    looked_up: dict[Key, np.ndarray] = dataclasses.field(default_factory=dict)
+    of_stage: dict[Key, np.ndarray] = dataclasses.field(default_factory=dict)
 
 
 NOTHING = Chunk(0, [])
@@ -47,7 +47,7 @@ class Done:
     def values(self, index: int) -> Values:
         """The values of a step; waits for them."""
         feeds = [array[index] for array in self._chunk.feeds]
-        return {**self.step.values(self._dispatched, index, feeds), **self._chunk.looked_up}
+        return {**self.step.values(self._dispatched, index, feeds), **self._chunk.of_stage}
 
     def losses(self) -> list[np.generic]:
         """The losses of all steps; waits for them."""

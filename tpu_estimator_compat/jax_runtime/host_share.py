@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.graph import graph_ops, sources
+from tpu_estimator_compat.graph.graph_ops import Key, key
 from tpu_estimator_compat.lowering import replacements, xla_collectives
 from tpu_estimator_compat.lowering.scan import supported_ops
-from tpu_estimator_compat.program import collectives, graph_ops, sources
-from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.session import HostFunction
-from tpu_estimator_compat.program.step_cut import Share, StepCut
-from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step import collectives
+from tpu_estimator_compat.step.cut import Share, StepCut
+from tpu_estimator_compat.step.host_function import HostFunction
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,10 +15,10 @@ from tpu_estimator_compat.jax_runtime.dispatches import Chunk, Done
 from tpu_estimator_compat.jax_runtime.runner import JaxRunner
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Wanted
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import eager, workers
 from tpu_estimator_compat.runtime.jax_processes import JaxProcesses, lost_if_broken
 from tpu_estimator_compat.runtime.workers import State
+from tpu_estimator_compat.step.plan import StepPlan
 
 Record = dict[str, Any]
 """What a process tells the others."""
@@ -78,7 +78,7 @@ class JaxProcessesRunner(JaxRunner):
             )
         names = sorted({*self._step.variables, *self._step.host_variables})
         wanted = self._step.wanted
-        text = " ".join([*names, *wanted.fetches, *wanted.targets, *wanted.looked_up])
+        text = " ".join([*names, *wanted.fetches, *wanted.targets, *wanted.of_stage])
         graph = zlib.crc32(text.encode())
         self._meet({"state": State.READY, "graph": graph}, graph)
         self._key = self._group.tell(self._key, "key of random numbers")
@@ -125,9 +125,9 @@ class JaxProcessesRunner(JaxRunner):
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
         """Reads until there are elements for so many steps, where there are."""
-        if self._step.lookups is None:
+        if self._step.stage is None:
             self._read(iterator, wanted, self._elements)
-        elif not self._elements and (parts := self._parts_for_lookups(iterator)) is not None:
+        elif not self._elements and (parts := self._parts_for_stage(iterator)) is not None:
             self._elements.append(parts)
 
     def _agreed_dispatch(self, step: JaxStep, most: int) -> Done | None:
@@ -211,24 +211,24 @@ class JaxProcessesRunner(JaxRunner):
         )
         arrays = self._group.gather(tf.nest.flatten(elements))[self._readers[self._group.index]]
         found = _in_parts(arrays, steps)
-        if self._step.lookups is None:
+        if self._step.stage is None:
             return found
         return [_in_parts(element, self._topology.replicas_per_element) for element in found]
 
     def _chunk(self, elements: list[Any], step: JaxStep) -> Chunk:
         """The elements of some steps, with what all processes look up for them."""
-        if step.lookups is None:
+        if step.stage is None:
             feeds = [self._joined(parts) for parts in zip(*elements, strict=True)]
             return Chunk(len(elements), feeds)
         [parts] = elements
-        chunk = self._looked_up(parts, step.lookups)
+        chunk = self._staged(parts, step.stage)
         firsts = sorted(set(self._readers))
         if len(firsts) == 1:
             return chunk
-        of_all = self._group.gather(list(chunk.looked_up.values()))
+        of_all = self._group.gather(list(chunk.of_stage.values()))
         wholes = zip(*(of_all[first] for first in firsts), strict=True)
-        joined = dict(zip(chunk.looked_up, map(np.concatenate, wholes), strict=True))
-        return dataclasses.replace(chunk, looked_up=joined)
+        joined = dict(zip(chunk.of_stage, map(np.concatenate, wholes), strict=True))
+        return dataclasses.replace(chunk, of_stage=joined)
 
     def _union(self, step: JaxStep, wanted: Sequence[dict[str, Any] | None]) -> JaxStep:
         """The step that does for this process what `step` does, and for all what they want."""

@@ -10,17 +10,17 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.graph.graph_ops import key
 from tpu_estimator_compat.inputs.deployment import flat_parts
 from tpu_estimator_compat.jax_runtime.dispatches import NOTHING, Chunk, Done
-from tpu_estimator_compat.jax_runtime.lookups import HostLookups
+from tpu_estimator_compat.jax_runtime.host_stage import JaxHostStage
 from tpu_estimator_compat.jax_runtime.step import JaxStep
 from tpu_estimator_compat.jax_runtime.step_function import Drawing, Placed
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.program.graph_ops import key
-from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.runtime.tuning import DEFAULTS
+from tpu_estimator_compat.step.plan import StepPlan
 from tpu_estimator_compat.topology.jax_devices import JaxTopology
 
 Names = tuple[str, ...]
@@ -147,9 +147,9 @@ class JaxRunner:
 
     def _next(self, iterator: Iterator, steps: int, step: JaxStep) -> Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error."""
-        if step.lookups is not None:
-            parts = self._parts_for_lookups(iterator)
-            return NOTHING if parts is None else self._looked_up(parts, step.lookups)
+        if step.stage is not None:
+            parts = self._parts_for_stage(iterator)
+            return NOTHING if parts is None else self._staged(parts, step.stage)
         elements: list[list[np.ndarray]] = []
         self._read(iterator, steps, elements)
         if not elements:
@@ -174,7 +174,7 @@ class JaxRunner:
                 raise
             self._input_error = error
 
-    def _parts_for_lookups(self, iterator: Iterator) -> list[list[np.ndarray]] | None:
+    def _parts_for_stage(self, iterator: Iterator) -> list[list[np.ndarray]] | None:
         """The parts of an element of every replica; None at the end of the data."""
         replicas = self._topology.replicas_per_element
         count = 1 if self._concatenated else replicas
@@ -187,9 +187,9 @@ class JaxRunner:
             elements = list(zip(*(np.split(part, replicas) for part in whole), strict=True))
         return elements
 
-    def _looked_up(self, elements: list[list[np.ndarray]], lookups: HostLookups) -> Chunk:
+    def _staged(self, elements: list[list[np.ndarray]], stage: JaxHostStage) -> Chunk:
         """Elements of every replica, and what the host looks up for them."""
-        fed, results = lookups(elements)
+        fed, results = stage(elements)
         # [replicas, share, ...]
         feeds = [a[None] if a.ndim == 1 else a.reshape(1, -1, *a.shape[2:]) for a in fed]
         return Chunk(1, feeds, results)
@@ -295,10 +295,10 @@ class JaxRunner:
 
         def function(element: Any) -> list[tf.Tensor]:
             with eager.eager_mode():
-                if (lookups := self._step.lookups) is not None:
-                    elements = self._parts_for_lookups(iter([element]))
+                if (stage := self._step.stage) is not None:
+                    elements = self._parts_for_stage(iter([element]))
                     assert elements is not None
-                    chunk = self._looked_up(elements, lookups)
+                    chunk = self._staged(elements, stage)
                 else:
                     parts = [t.numpy() for t in tf.nest.flatten(element)]
                     chunk = Chunk(1, [self._joined([part]) for part in parts])

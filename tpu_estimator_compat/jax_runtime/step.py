@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.graph import sources
+from tpu_estimator_compat.graph.graph_ops import Key, key
 from tpu_estimator_compat.jax_runtime.device_share import DeviceShare, Wanted
 from tpu_estimator_compat.jax_runtime.host_share import HostShare
-from tpu_estimator_compat.jax_runtime.lookups import HostLookups
+from tpu_estimator_compat.jax_runtime.host_stage import JaxHostStage
 from tpu_estimator_compat.jax_runtime.module import DynamicShapeError
 from tpu_estimator_compat.jax_runtime.step_function import (
     Dispatched,
@@ -27,12 +29,10 @@ from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.scan import scan
 from tpu_estimator_compat.lowering.stablehlo import LoweringError, lower
 from tpu_estimator_compat.lowering.step_module import StepModule
-from tpu_estimator_compat.program import sources
-from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.session import HostFunction
-from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.runtime import jax_installation
 from tpu_estimator_compat.runtime.jax_mesh import REPLICA
+from tpu_estimator_compat.step.host_function import HostFunction
+from tpu_estimator_compat.step.plan import StepPlan
 
 Values = dict[Key, np.ndarray]
 
@@ -52,7 +52,7 @@ class JaxStep:
 
     Attributes:
       plan, store, mesh: the same.
-      lookups: the host's lookups before a step; None for none.
+      stage: the host stage before a step; None for none.
       overlaps: whether the host may do its share while the next steps run: it looks at none of
         their variables, nor do they at what it changes.
     """
@@ -93,12 +93,12 @@ class JaxStep:
                 optimize=True,
                 done=self._tail.done,
             )
-        self.lookups: HostLookups | None = None
-        if plan.lookups.tensors:
+        self.stage: JaxHostStage | None = None
+        if plan.host_stage:
             feeds = self._step.feeds[: len(self._step.feeds) - len(fed)]
-            self.lookups = HostLookups(plan, store, feeds, self._share.from_host)
+            self.stage = JaxHostStage(plan, store, feeds, self._share.from_host)
         on_devices = {op.name for op in self._step.variables}
-        self.overlaps = self.lookups is None and not self._host.uses & on_devices
+        self.overlaps = self.stage is None and not self._host.uses & on_devices
         self._functions: dict[int, StepFunction] = {}
 
     @functools.cached_property
@@ -198,9 +198,9 @@ class JaxStep:
     @property
     def host_variables(self) -> list[str]:
         """Names of the variables that the host looks up in, and of those that it updates then."""
-        if self.lookups is None:
+        if self.stage is None:
             return []
-        return sorted(name for name in self.lookups.uses | self._host.uses if name in self.store)
+        return sorted(name for name in self.stage.uses | self._host.uses if name in self.store)
 
     def loss(self, done: Dispatched, index: int) -> Any:
         """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 from jax.sharding import NamedSharding, PartitionSpec
 
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.state.variables import VariableStore
 
 
 class DeviceStore(VariableStore):

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.state.variables import VariableStore
 
 
 class AdoptedVariable(keras.Variable):

@@ -16,8 +16,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.capture.capture import plain_element
 from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.graph.sources import with_lines
 from tpu_estimator_compat.inputs import feature_keys
 from tpu_estimator_compat.keras_model import elements
 from tpu_estimator_compat.modes import first_values
@@ -27,14 +29,12 @@ from tpu_estimator_compat.modes.training import (
     add_default_saver,
     with_metrics_initialized,
 )
-from tpu_estimator_compat.program.capture import plain_element
-from tpu_estimator_compat.program.session import GraphSession
-from tpu_estimator_compat.program.sources import with_lines
-from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.session.graph_session import GraphSession
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.plan import StepPlan
 from tpu_estimator_compat.topology import Topology
 from tpu_estimator_compat.topology.jax_devices import JaxTopology
 

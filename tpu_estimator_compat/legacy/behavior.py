@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 
 import tensorflow as tf
-from tensorflow.python import tf2
 
 from tpu_estimator_compat.legacy.bytecode import Compiled
 from tpu_estimator_compat.legacy.dialect import Dialect
+from tpu_estimator_compat.tf_internals import tf2
 
 
 class Behavior:

@@ -18,9 +18,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.capture import dimensions, exchanging_optimizers
 from tpu_estimator_compat.legacy import overlay
 from tpu_estimator_compat.legacy.overlay import Namespace
-from tpu_estimator_compat.program import dimensions, exchanging_optimizers
 
 V1 = "tpu_estimator_compat.v1"
 _KERAS_NAMESPACES = ("initializers", "losses", "metrics", "optimizers")

@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from tpu_estimator_compat.loop.result import LoopResult, is_nan
 from tpu_estimator_compat.loop.single_step import SingleStep
-from tpu_estimator_compat.program.host_queue import HostCallQueue
 from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.traces import Contents, Handles
 from tpu_estimator_compat.runtime.tuners import Call, LoopTuner
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.step.host_queue import HostCallQueue
 
 Step = Callable[[Any], list[tf.Tensor]]
 

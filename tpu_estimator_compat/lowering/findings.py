@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-from tpu_estimator_compat.program.source_line import Source
+from tpu_estimator_compat.graph.source_line import Source
 
 
 class Severity(enum.Enum):

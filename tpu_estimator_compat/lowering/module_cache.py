@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from tpu_estimator_compat.graph.graph_ops import Key, key
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.step_module import StepModule
-from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.runtime import cache_files
 
 # What makes a module of a step.
 _PACKAGE = pathlib.Path(__file__).parents[1]
-_SOURCES = ("lowering/*.py", "program/replica_program.py", "program/stages.py")
+_SOURCES = ("lowering/*.py", "step/replica_program.py", "step/stages.py")
 
 
 @functools.cache

@@ -16,12 +16,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from tpu_estimator_compat.graph import graph_def as graph_defs
+from tpu_estimator_compat.graph.graph_def import GraphDef, NodeDef
 from tpu_estimator_compat.lowering.step_module import RANDOM_STATE as NAME
-from tpu_estimator_compat.program import graph_def as graph_defs
-from tpu_estimator_compat.program import random_streams
-from tpu_estimator_compat.program.graph_def import GraphDef, NodeDef
-from tpu_estimator_compat.program.random_streams import ALGORITHM, FROM_STATE
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.step import random_streams
+from tpu_estimator_compat.step.random_streams import ALGORITHM, FROM_STATE
 
 SHAPE, DTYPE = (3,), tf.int64
 

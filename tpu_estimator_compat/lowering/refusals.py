@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tpu_estimator_compat.graph import sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.stablehlo import LoweringError
-from tpu_estimator_compat.program import sources
 
 
 def refusals(error: LoweringError, graph: tf.Graph) -> list[Finding]:

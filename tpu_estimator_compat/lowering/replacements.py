@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
+from tpu_estimator_compat.graph.graph_def import NodeDef, Rewrites
+from tpu_estimator_compat.graph.sources import Sources
 from tpu_estimator_compat.lowering import nearest_neighbor, sparse_updates
-from tpu_estimator_compat.program.graph_def import NodeDef, Rewrites
-from tpu_estimator_compat.program.sources import Sources
 from tpu_estimator_compat.runtime import eager, functions
+from tpu_estimator_compat.tf_internals import context
 
 
 class _Replacement(NamedTuple):

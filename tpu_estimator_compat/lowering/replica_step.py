@@ -6,12 +6,14 @@ import dataclasses
 
 import tensorflow as tf
 
+from tpu_estimator_compat.capture.element_names import element_names
+from tpu_estimator_compat.graph import graph_ops
+from tpu_estimator_compat.graph.graph_ops import key
 from tpu_estimator_compat.lowering import replacements, xla_collectives
-from tpu_estimator_compat.program import graph_ops, replicated_ops, step_cut
-from tpu_estimator_compat.program.element_names import element_names
-from tpu_estimator_compat.program.graph_ops import key
-from tpu_estimator_compat.program.replica_program import ReplicaProgram
-from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.step import cut as step_cut
+from tpu_estimator_compat.step import replicated_ops
+from tpu_estimator_compat.step.plan import StepPlan
+from tpu_estimator_compat.step.replica_program import ReplicaProgram
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +69,7 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
     """
     if share is None:
         parts = step_cut.cut(plan)
-        sent = [t for _, t in plan.host_placeholders.values() if not plan.lookups.give(t)]
+        sent = [t for _, t in plan.host_placeholders.values() if not plan.is_of_stage(t)]
         share = parts.of_replicas([*parts.own, *sent])
     collectives = xla_collectives.rewrites(plan.graph, replicas)
     program = ReplicaProgram(

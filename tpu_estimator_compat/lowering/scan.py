@@ -9,14 +9,15 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
-from tensorflow.python.framework import kernels
 
+from tpu_estimator_compat.graph import graph_def, graph_ops, sources
 from tpu_estimator_compat.lowering import replacements, xla_collectives
 from tpu_estimator_compat.lowering.advice import advice
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
-from tpu_estimator_compat.program import collectives, graph_def, graph_ops, sources
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.step import collectives
+from tpu_estimator_compat.tf_internals import kernels
 
 _HANDLES = frozenset({"Placeholder", "PlaceholderWithDefault"})
 _OPAQUE = (tf.resource, tf.variant)

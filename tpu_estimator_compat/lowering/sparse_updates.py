@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
-from tensorflow.python.framework import op_def_registry
 
 from tpu_estimator_compat.lowering.sparse_formulas import FORMULAS
+from tpu_estimator_compat.tf_internals import op_def_registry
 
 _PREFIX, _UNIQUE = "ResourceSparseApply", "Unique"
 _UPDATES = frozenset(_PREFIX + name for name in FORMULAS)

@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from tpu_estimator_compat.graph.graph_ops import Key, key
 from tpu_estimator_compat.lowering import random_state
 from tpu_estimator_compat.lowering.random_state import RandomState
 from tpu_estimator_compat.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.lowering.step_module import RANDOM_STATE, Array, StepModule
 from tpu_estimator_compat.lowering.untouched import Untouched
-from tpu_estimator_compat.program.graph_ops import Key, key
 from tpu_estimator_compat.runtime import eager, functions
 
 _NOT_CONSTANT = re.compile(

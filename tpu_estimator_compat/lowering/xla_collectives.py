@@ -12,11 +12,12 @@ import json
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.graph import graph_def
+from tpu_estimator_compat.graph.graph_def import NodeDef, Rewrites
+from tpu_estimator_compat.graph.sources import Sources
 from tpu_estimator_compat.lowering.step_module import PREFIX
-from tpu_estimator_compat.program import collectives, graph_def
-from tpu_estimator_compat.program.collectives import StableHloOp, XlaOp
-from tpu_estimator_compat.program.graph_def import NodeDef, Rewrites
-from tpu_estimator_compat.program.sources import Sources
+from tpu_estimator_compat.step import collectives
+from tpu_estimator_compat.step.collectives import StableHloOp, XlaOp
 
 TPU_ONLY = frozenset(
     {

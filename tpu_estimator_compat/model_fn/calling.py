@@ -8,12 +8,12 @@ from typing import Any
 
 from tensorflow.compat.v1 import logging
 
-# The original read arguments with this function, so wrappers and partials count the same.
-from tensorflow.python.util import function_utils
-
 from tpu_estimator_compat.arguments import check_callable, check_input_fn
-from tpu_estimator_compat.program import graph_building
+from tpu_estimator_compat.capture import graph_building
 from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
+
+# The original read arguments with this function, so wrappers and partials count the same.
+from tpu_estimator_compat.tf_internals import function_utils
 
 _MODEL_FN_ARGUMENTS = frozenset({"features", "labels", "mode", "params", "self", "config"})
 BATCH_SIZE_KEY = "batch_size"

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.capture import graph_building
+from tpu_estimator_compat.capture.capture import CapturedGraph, Element, capture
+from tpu_estimator_compat.capture.element_names import check_no_strings
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.inputs import DeployedInput, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
-from tpu_estimator_compat.program import graph_building, shards
-from tpu_estimator_compat.program.capture import CapturedGraph, Element, capture
-from tpu_estimator_compat.program.element_names import check_no_strings
-from tpu_estimator_compat.program.partition import Dims
-from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.replica_runner import ReplicaRunner
@@ -35,6 +31,11 @@ from tpu_estimator_compat.spec import (
     check_checkpoint_exists,
 )
 from tpu_estimator_compat.spec.mode_spec import ModeSpec, mode_spec
+from tpu_estimator_compat.state import shards
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.step.partition import Dims
+from tpu_estimator_compat.step.plan import StepPlan
 from tpu_estimator_compat.topology import Topology
 from tpu_estimator_compat.topology.jax_devices import JaxTopology
 
@@ -60,7 +61,7 @@ class CapturedMode:
         partition.
       reads_after_step: see `Cadence`.
       tuning: the numbers that the lengths of loops go by.
-      tables: the embedding tables; None where there are none.
+      host_stage: builds the host stage; None for none.
     """
 
     mode: str
@@ -73,7 +74,7 @@ class CapturedMode:
     partition: Sequence[Dims] | None = None
     reads_after_step: bool = False
     tuning: Tuning = DEFAULTS
-    tables: CapturedTables | None = None
+    host_stage: HostStageBuilder | None = None
 
     @property
     def graph(self) -> tf.Graph:
@@ -105,7 +106,7 @@ class CapturedMode:
           cadence: the outer loop's division of the steps; None for one by one.
         """
         cadence = cadence or Cadence()
-        if plan.lookups.tensors:  # every replica's by itself: ids are of any number
+        if plan.host_stage:  # every replica's by itself: ids are of any number
             deployed = dataclasses.replace(deployed, replicas_per_element=None)
         return StepSession(self.runner(plan, deployed, cadence), deployed, cadence)
 
@@ -219,7 +220,7 @@ def prepare(
     element: Element,
     store: VariableStore,
     tuning: Tuning = DEFAULTS,
-    tables: CapturedTables | None = None,
+    host_stage: HostStageBuilder | None = None,
 ) -> CapturedMode:
     """Captures a mode in the default graph.
 
@@ -231,7 +232,7 @@ def prepare(
       element: the input of one replica.
       store: gets the live variables.
       tuning: the numbers that the lengths of loops go by.
-      tables: embedding tables, whose activations model_fn is to be given; None for none.
+      host_stage: builds the host stage, whose tensors model_fn is to be given; None for none.
 
     Returns:
       The prepared run, nothing initialised yet.
@@ -241,10 +242,10 @@ def prepare(
 
     def call(element: Any) -> Spec:
         features, labels = model_arguments(element, mode)
-        if tables is None:
+        if host_stage is None:
             return call_model_fn(features, labels)
-        spec = call_model_fn(tables.enter(features), labels)
-        tables.leave()
+        spec = call_model_fn(host_stage.enter(features), labels)
+        host_stage.leave()
         return spec
 
     captured = capture(
@@ -258,7 +259,9 @@ def prepare(
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
         store.average_on_read(_averaged(captured.graph))
     spec = mode_spec(captured.spec, mode)
-    return CapturedMode(mode, config, topology, captured, store, spec, tuning=tuning, tables=tables)
+    return CapturedMode(
+        mode, config, topology, captured, store, spec, tuning=tuning, host_stage=host_stage
+    )
 
 
 def new_store(topology: Topology) -> VariableStore:

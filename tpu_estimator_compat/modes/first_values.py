@@ -5,8 +5,8 @@ from __future__ import annotations
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.graph import graph_ops
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.program import graph_ops
 
 _SHOWN = 3
 

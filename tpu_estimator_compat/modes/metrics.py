@@ -6,12 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.capture.capture import as_operation
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.program.capture import as_operation
-from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
-from tpu_estimator_compat.program.variables import components
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import is_keras_metric, keras_metric_pair
+from tpu_estimator_compat.state.variables import components
+from tpu_estimator_compat.step.host_placeholders import HostPlaceholders
 
 GraphKeys = tf.compat.v1.GraphKeys
 LOSS = "loss"

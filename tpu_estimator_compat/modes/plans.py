@@ -11,18 +11,18 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.training import evaluation
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.capture.capture import as_operation
+from tpu_estimator_compat.capture.implicit_updates import implicit_updates
 from tpu_estimator_compat.inputs.padding import Padded
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.metrics import LOSS, Pairs, metric_pairs
-from tpu_estimator_compat.program import collectives
-from tpu_estimator_compat.program.capture import as_operation
-from tpu_estimator_compat.program.host_placeholders import HostPlaceholders
-from tpu_estimator_compat.program.implicit_updates import implicit_updates
-from tpu_estimator_compat.program.step_plan import Lookups, StepPlan
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.step import collectives
+from tpu_estimator_compat.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.step.plan import StepPlan
+from tpu_estimator_compat.tf_internals import evaluation
 
 
 def training_plan(mode: CapturedMode) -> StepPlan:
@@ -39,8 +39,8 @@ def training_plan(mode: CapturedMode) -> StepPlan:
     implicit = implicit_updates(mode.graph, [train_op, spec.loss.op])
     calls = _host_calls(mode, host)
     targets = [train_op, *implicit, *calls]
-    if mode.tables is not None:
-        targets += mode.tables.updates(host)
+    if mode.host_stage is not None:
+        targets += mode.host_stage.updates(host)
     plan = _plan(mode, host, [spec.loss], targets, calls, implicit)
     every = 1
     if mode.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
@@ -165,7 +165,7 @@ def _plan(
         loss=None if mode.mode == ModeKeys.PREDICT else spec.loss,
         replica_ops=frozenset(op.name for op in operations),
         host_placeholders=host.made,
-        lookups=Lookups() if mode.tables is None else mode.tables.lookups,
+        host_stage=None if mode.host_stage is None else mode.host_stage.stage,
         host_calls=frozenset(op.name for op in host_calls),
         same_on_all_replicas=mode.same_on_all_replicas,
         partition=mode.partition,

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import summary_ops_v2  # lists a graph's summary writers
 
 from tpu_estimator_compat.hooks import split_hooks
 from tpu_estimator_compat.inputs import DeployedInput
@@ -17,11 +16,12 @@ from tpu_estimator_compat.modes import first_values
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import prediction_plan
 from tpu_estimator_compat.modes.training import writer_hooks
-from tpu_estimator_compat.program import fetches as fetches_lib
 from tpu_estimator_compat.runtime.tuners import PredictionTuner
+from tpu_estimator_compat.session import fetches as fetches_lib
 from tpu_estimator_compat.session.session_creator import QueueThreads, StepSessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
+from tpu_estimator_compat.tf_internals import summary_ops_v2
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 Predictions = Any  # a tensor, or a dict of tensors

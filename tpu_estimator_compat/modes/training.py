@@ -28,11 +28,11 @@ from tpu_estimator_compat.hooks.step_limit import StepLimit
 from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import training_plan
-from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.session.cadence import Cadence
 from tpu_estimator_compat.session.session_creator import StepSessionCreator, monitored_session
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import HostCallHook, WarmStartSettings
+from tpu_estimator_compat.step.plan import StepPlan
 from tpu_estimator_compat.topology import Topology
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
+from tpu_estimator_compat.graph import sources
 from tpu_estimator_compat.preflight import sizes
 from tpu_estimator_compat.preflight.compiled import Place, RawBuffer
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.report import Buffer, Layer
-from tpu_estimator_compat.program import sources
 
 _MOST_BUFFERS = 10
 _SMALL_PART = 1000

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.graph import sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.lowering.step_module import Dispatch
 from tpu_estimator_compat.preflight import compiler, sizes, targets
@@ -20,7 +21,6 @@ from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.preflight.targets.gpu import MEMORY_SHARE
 from tpu_estimator_compat.preflight.targets.target import Target
-from tpu_estimator_compat.program import sources
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -133,8 +133,8 @@ class _Check:
         report.input_bytes = sizes.input_bytes(step)
         report.collectives = sizes.collectives(step)
         report.layers = sizes.layers(variables)
-        if tables := sizes.tables(step):
-            report.notes.append(tables)
+        if note := sizes.host_stage(step):
+            report.notes.append(note)
         if self._trains_apart(report):
             report.findings.append(_APART)
         if too_large := self._too_large(report.variable_bytes + report.input_bytes):

@@ -12,8 +12,8 @@ from tpu_estimator_compat.lowering.replica_step import ReplicaStep, replica_step
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import evaluation_plan, prediction_plan, training_plan
 from tpu_estimator_compat.preflight.targets.target import Target
-from tpu_estimator_compat.program.step_plan import StepPlan
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.step.plan import StepPlan
 from tpu_estimator_compat.topology import Topology
 
 

@@ -6,8 +6,8 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
+from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
-from tpu_estimator_compat.program.source_line import Source
 
 
 class Depth(enum.IntEnum):

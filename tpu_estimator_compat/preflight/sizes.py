@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
+from tpu_estimator_compat.graph import sources
 from tpu_estimator_compat.preflight.planned import PlannedStep
 from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Collectives, Layer
-from tpu_estimator_compat.program import sources
-from tpu_estimator_compat.program.collectives import OP_TYPES, SUMS
+from tpu_estimator_compat.step.collectives import OP_TYPES, SUMS
 
 _MOST_LAYERS = 24
 _NO_SCOPE = "(no scope)"
@@ -60,18 +60,18 @@ def input_bytes(step: PlannedStep) -> int:
     return sum((t.shape.num_elements() or 0) * t.dtype.size for t in sized)
 
 
-def tables(step: PlannedStep) -> str:
-    """A remark on the embedding tables, which no device holds; empty without any."""
-    captured = step.run.tables
-    variables = [] if captured is None else captured.variables
+def host_stage(step: PlannedStep) -> str:
+    """A remark on variables that only the host has; empty without any."""
+    stage = step.run.host_stage
+    variables = [] if stage is None else stage.variables
     if not variables:
         return ""
     size = sum((v.shape.num_elements() or 0) * v.dtype.size for v in variables)
     rows = {v.op.name: v.shape[0] for v in variables if v.trainable}
     shown = ", ".join(f"{name} ({count} rows)" for name, count in rows.items())
     return (
-        f"Embedding tables take {numbers.size(size)} of the host's memory with their slots, and "
-        f"none of a device's: the host looks all ids up. {shown}."
+        f"Variables of the host take {numbers.size(size)} of its memory with their slots, and "
+        f"none of a device's: {shown}."
     )
 
 

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.capture.element_names import element_names
+from tpu_estimator_compat.graph import graph_ops, sources
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.preflight.planned import PlannedStep, PlannedTopology, plan_step
-from tpu_estimator_compat.program import graph_ops, sources
-from tpu_estimator_compat.program.element_names import element_names
 from tpu_estimator_compat.spec import ModeKeys
 
 

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 
 import tensorflow as tf
-from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import context, record
+
+from tpu_estimator_compat.tf_internals import context, pywrap_tfe, record
 
 _NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 

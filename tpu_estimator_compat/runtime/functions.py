@@ -10,12 +10,12 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
-from tensorflow.python.eager import context
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.runtime import profiler
 from tpu_estimator_compat.runtime.traces import TRACES, Contents, Traced
 from tpu_estimator_compat.runtime.tuning import DEFAULT, SINGLE_THREADED
+from tpu_estimator_compat.tf_internals import context
 
 _NAMELESS = (
     "\n\nTensorFlow's single-threaded executor, which runs small steps, does not name the "

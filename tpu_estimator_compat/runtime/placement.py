@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from tensorflow.python.distribute import collective_all_reduce_strategy, mirrored_strategy
+
+from tpu_estimator_compat.tf_internals import collective_all_reduce_strategy, mirrored_strategy
 
 
 def common_device(strategy: tf.distribute.Strategy) -> str | None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.profiler import profiler_v2
 
 from tpu_estimator_compat.runtime import jax_installation
+from tpu_estimator_compat.tf_internals import profiler_v2
 
 _interface: Any = profiler_v2._pywrap_profiler
 

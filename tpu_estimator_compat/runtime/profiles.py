@@ -14,8 +14,9 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import step_stats_pb2
-from tensorflow.python.client import timeline as timeline_lib
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from tpu_estimator_compat.tf_internals import timeline_lib
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _KERNEL = re.compile(r"(?P<name>[^:\s]+):(?P<type>[A-Z_]\w*)")

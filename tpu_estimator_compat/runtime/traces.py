@@ -19,12 +19,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import tensorflow as tf
-from tensorflow.python.eager import context
-from tensorflow.python.eager.polymorphic_function.atomic_function import (
-    AtomicFunction,
-    InterpolateRuntimeError,
-)
-from tensorflow.python.framework import config
+
+from tpu_estimator_compat.tf_internals import AtomicFunction, InterpolateRuntimeError, context
+from tpu_estimator_compat.tf_internals import framework_config as config
 
 Name = Any  # hashable, and the same for the same program
 

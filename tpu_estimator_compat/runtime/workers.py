@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
-from tensorflow.python.ops import collective_ops
 
 from tpu_estimator_compat.runtime import eager, functions, op_errors
+from tpu_estimator_compat.tf_internals import CollectiveAllReduceExtended, collective_ops
 
 # TensorFlow counts its own groups from 1.
 _REPLICAS_GROUP = 1 << 20

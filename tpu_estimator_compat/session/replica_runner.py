@@ -9,19 +9,19 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.graph.graph_ops import key
 from tpu_estimator_compat.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.loop.single_step import FetchingStep
-from tpu_estimator_compat.program.graph_ops import key
-from tpu_estimator_compat.program.random_streams import RandomStreams
-from tpu_estimator_compat.program.session import as_numpy, is_handle
-from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.program.step_program import StepProgram
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions, workers
 from tpu_estimator_compat.runtime.tuners import CollectTuner
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.host_function import as_numpy, is_handle
+from tpu_estimator_compat.step.plan import StepPlan
+from tpu_estimator_compat.step.program import StepProgram
+from tpu_estimator_compat.step.random_streams import RandomStreams
 
 
 class ReplicaRunner:

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.program.variables import VariableStore
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.plan import StepPlan
 
 
 class Runner(Protocol):

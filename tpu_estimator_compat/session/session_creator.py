@@ -12,13 +12,12 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.python.training import session_manager
-from tensorflow.python.training.monitored_session import ChiefSessionCreator
 
 from tpu_estimator_compat.checkpoint import diagnosis
 from tpu_estimator_compat.checkpoint.state import restore_newest
 from tpu_estimator_compat.runtime import aside
 from tpu_estimator_compat.session.step_session import StepSession
+from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
 
 _ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.program import graph_ops
-from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.step_plan import StepPlan
+from tpu_estimator_compat.graph import graph_ops
+from tpu_estimator_compat.graph.graph_ops import Key, key
+from tpu_estimator_compat.step.plan import StepPlan
 
 
 class StepFetches:

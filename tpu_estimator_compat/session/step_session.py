@@ -16,18 +16,19 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import input_state
+from tpu_estimator_compat.graph import graph_ops
+from tpu_estimator_compat.graph.graph_ops import Key, key
+from tpu_estimator_compat.graph.sources import with_lines
 from tpu_estimator_compat.inputs import DeployedInput, Disposal
 from tpu_estimator_compat.loop.result import LoopResult
-from tpu_estimator_compat.program import graph_ops
-from tpu_estimator_compat.program.graph_ops import Key, key
-from tpu_estimator_compat.program.session import GraphSession, HostFunction, as_numpy
-from tpu_estimator_compat.program.sources import with_lines
 from tpu_estimator_compat.runtime.aside import Aside, StillBlockedError
 from tpu_estimator_compat.runtime.workers import State
 from tpu_estimator_compat.session.cadence import Cadence
+from tpu_estimator_compat.session.graph_session import GraphSession
 from tpu_estimator_compat.session.profiled_steps import ProfiledSteps
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.session.step_fetches import StepFetches
+from tpu_estimator_compat.step.host_function import HostFunction, as_numpy
 
 Fetches = Sequence[tf.Tensor]
 Targets = Sequence[tf.Operation]

@@ -12,15 +12,16 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.loop.workers_loop import Settle, WorkersLoop
-from tpu_estimator_compat.program.random_streams import RandomStreams
-from tpu_estimator_compat.program.session import Names, as_numpy
-from tpu_estimator_compat.program.sharded_variables import ShardedVariables
-from tpu_estimator_compat.program.step_plan import StepPlan
-from tpu_estimator_compat.program.step_program import StepProgram
-from tpu_estimator_compat.program.variables import VariableStore
 from tpu_estimator_compat.runtime import eager, functions, workers
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.runtime.workers import State
+from tpu_estimator_compat.session.graph_session import Names
+from tpu_estimator_compat.state.sharded_variables import ShardedVariables
+from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.step.host_function import as_numpy
+from tpu_estimator_compat.step.plan import StepPlan
+from tpu_estimator_compat.step.program import StepProgram
+from tpu_estimator_compat.step.random_streams import RandomStreams
 
 _AT_THE_START, _AT_THE_END = "at the start", "at the end"
 _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
@@ -68,8 +69,8 @@ class WorkersRunner:
         self._interrupted = interrupted
         self._tuning = tuning
         self._single: dict[tuple[Names, ...], Any] = {}
-        if plan.lookups.sharded:
-            store.sharded = ShardedVariables(plan.lookups.sharded, store, group, self._ask_to_save)
+        if plan.host_stage and (sharded := plan.host_stage.sharded):
+            store.sharded = ShardedVariables(sharded, store, group, self._ask_to_save)
 
     @property
     def ended(self) -> bool:

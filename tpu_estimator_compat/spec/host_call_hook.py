@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 # The initializers of summary writers have no public access since TF2.
-from tensorflow.python.ops import summary_ops_v2
+from tpu_estimator_compat.tf_internals import summary_ops_v2
 
 
 class HostCallHook(tf.compat.v1.train.SessionRunHook):

@@ -1,5 +1,5 @@
 """The three modes of a `model_fn`: TensorFlow's own class, which its export code compares with."""
 
-from tensorflow.python.saved_model.model_utils.mode_keys import EstimatorModeKeys as ModeKeys
+from tpu_estimator_compat.tf_internals import EstimatorModeKeys as ModeKeys
 
 __all__ = ["ModeKeys"]

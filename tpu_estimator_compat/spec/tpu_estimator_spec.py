@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-# The original read arguments with these functions, so wrappers and partials count the same.
-from tensorflow.python.util import function_utils, tf_inspect
-
 from tpu_estimator_compat.arguments import check_callable
 from tpu_estimator_compat.spec import validation
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
 from tpu_estimator_compat.spec.host_call_hook import HostCallHook
+
+# The original read arguments with these functions, so wrappers and partials count the same.
+from tpu_estimator_compat.tf_internals import function_utils, tf_inspect
 
 HostCall = tuple[Callable[..., Any], list[Any] | tuple[Any, ...] | dict[str, Any]]
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
-# Fills in the default signature of a SavedModel; the original used this function too.
-from tensorflow.python.saved_model.model_utils.export_utils import get_export_outputs
-
 from tpu_estimator_compat.arguments import as_list
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
 from tpu_estimator_compat.spec.mode_keys import ModeKeys
+
+# Fills in the default signature of a SavedModel; the original used this function too.
+from tpu_estimator_compat.tf_internals import get_export_outputs
 
 # Covers symbolic and eager tensors and variables; composite tensors are not among them.
 _TENSOR = tf.__internal__.types.Tensor

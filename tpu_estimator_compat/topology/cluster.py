@@ -8,10 +8,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
-from tensorflow.python.eager import context
 
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.runtime import eager
+from tpu_estimator_compat.tf_internals import context
 from tpu_estimator_compat.topology import rendezvous
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}

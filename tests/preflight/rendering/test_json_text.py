@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.report import (
     Collectives,
@@ -13,7 +14,6 @@ from tpu_estimator_compat.preflight.report import (
     Report,
 )
 from tpu_estimator_compat.preflight.result import Preflight
-from tpu_estimator_compat.program.source_line import Source
 
 from ..reports import FAILS, FINDINGS, FITS, over_the_line, sampled
 

@@ -3,10 +3,10 @@
 import dataclasses
 import re
 
+from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.preflight.report import Collectives, Layer
 from tpu_estimator_compat.preflight.result import Preflight
-from tpu_estimator_compat.program.source_line import Source
 
 from ..reports import (
     FAILS,

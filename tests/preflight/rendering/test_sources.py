@@ -1,9 +1,9 @@
 """The user's file names and code, where they are shown."""
 
+from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.preflight.rendering.sources import place, printable
 from tpu_estimator_compat.preflight.rendering.table import table
 from tpu_estimator_compat.preflight.result import Preflight
-from tpu_estimator_compat.program.source_line import Source
 
 from ..reports import finding, with_findings
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.lowering.findings import Kind, Severity
 from tpu_estimator_compat.preflight.rendering import bars, comparison, groups, numbers
 from tpu_estimator_compat.preflight.rendering.markup import Html, document, element, together
@@ -11,7 +12,6 @@ from tpu_estimator_compat.preflight.rendering.memory_section import memory_secti
 from tpu_estimator_compat.preflight.rendering.sources import place
 from tpu_estimator_compat.preflight.rendering.style import CSS
 from tpu_estimator_compat.preflight.report import Report, Verdict
-from tpu_estimator_compat.program.source_line import Source
 
 _SIGNS = {Verdict.FITS: "\u2713", Verdict.FAILS: "\u2717"}
 _CLASSES = {Verdict.FITS: "fits", Verdict.FAILS: "fails"}

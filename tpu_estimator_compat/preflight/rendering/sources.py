@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tpu_estimator_compat.program.source_line import Source
+from tpu_estimator_compat.graph.source_line import Source
 
 
 def place(source: Source) -> str:

@@ -1,0 +1,21 @@
+"""A graph, and a session on it."""
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.session.graph_session import GraphSession
+from tpu_estimator_compat.state.variables import VariableStore
+
+
+@pytest.fixture
+def graph():
+    """An empty TF1 graph as default graph."""
+    graph = tf.Graph()
+    with graph.as_default():
+        yield graph
+
+
+@pytest.fixture
+def session(graph):
+    """A session on it, one replica."""
+    return GraphSession(graph, VariableStore(tf.distribute.get_strategy()))

@@ -1,0 +1,62 @@
+"""The tables of an estimator as a host stage of its steps: all that other rooms know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tpu_estimator_compat.arguments import check_type
+from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
+from tpu_estimator_compat.embedding import resolution
+from tpu_estimator_compat.embedding.capturing import CapturedTables
+from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec
+from tpu_estimator_compat.runtime.workers import Workers
+from tpu_estimator_compat.step.host_stage import HostStageBuilder
+
+
+def host_stage(
+    spec: EmbeddingConfigSpec,
+) -> Callable[[str, int | None, Workers | None], HostStageBuilder]:
+    """A function that makes the host stage's builder for a mode; its arguments are the builder's.
+
+    Args:
+      spec: the tables and their features.
+
+    Raises:
+      What `resolution.resolve` raises.
+    """
+    embedding = resolution.resolve(spec)
+
+    def of_mode(mode: str, batch_size: int | None, group: Workers | None) -> HostStageBuilder:
+        return CapturedTables(embedding, mode, batch_size, group)
+
+    return of_mode
+
+
+def check(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
+    """Checks the embeddings of an estimator beside its other arguments.
+
+    Raises:
+      TypeError: `spec` is no `EmbeddingConfigSpec`.
+      ValueError: they do not go with the input, or with evaluation off TPU.
+      NotImplementedError: the input is split over the cores of a replica.
+    """
+    wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
+    check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)
+    input_mode = tpu_config.per_host_input_for_training
+    allowed = (InputPipelineConfig.PER_HOST_V1, InputPipelineConfig.PER_HOST_V2)
+    if use_tpu and input_mode not in allowed:
+        raise ValueError(
+            "Only PER_HOST_V1 and PER_HOST_V2 is supported when using TPU Embedding; got "
+            f"{input_mode}. Set TPUConfig.per_host_input_for_training."
+        )
+    if use_tpu and tpu_config.input_partition_dims is not None:
+        raise NotImplementedError(
+            "TPUConfig.input_partition_dims and embedding_config_spec: input that tables take "
+            "cannot be split over the cores of a replica. Set one of them to None."
+        )
+    if not (use_tpu and eval_on_tpu) and spec.partition_strategy == "mod":
+        raise ValueError(
+            "Mod sharding of embedding tables not supported on CPU. Got use_tpu="
+            f"{use_tpu} and eval_on_tpu={eval_on_tpu} with partition_strategy='mod'; take 'div'."
+        )

@@ -1,0 +1,89 @@
+"""Shards: the rows that a machine holds of a variable which no machine holds whole."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.tf_internals import variable_scope
+
+PIECE = 1 << 22  # bytes that travel at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """Neighbouring rows of a variable.
+
+    Attributes:
+      name: of the variable, in checkpoints.
+      shape: of the whole variable.
+      first: the first row.
+      rows: the number of rows.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    first: int
+    rows: int
+
+    @classmethod
+    def of_machine(cls, name: str, shape: Sequence[int], machines: int, index: int) -> Shard:
+        """The rows of one of several machines, divided as "div" does: the first have one more."""
+        each, more = divmod(shape[0], machines)
+        first = index * each + min(index, more)
+        return cls(name, tuple(shape), first, each + (index < more))
+
+    @property
+    def own_shape(self) -> list[int]:
+        """Shape of these rows."""
+        return [self.rows, *self.shape[1:]]
+
+    @property
+    def slice_info(self) -> tf.Variable.SaveSliceInfo:
+        """The slice info of a variable that is a slice of another, for savers and warm starts."""
+        offset = [self.first] + [0] * (len(self.shape) - 1)
+        return tf.Variable.SaveSliceInfo(self.name, list(self.shape), offset, self.own_shape)
+
+    def pieces(self, row_bytes: int) -> list[Shard]:
+        """The same rows, `PIECE` bytes at a time.
+
+        Args:
+          row_bytes: of one row.
+        """
+        most = max(1, PIECE // row_bytes)
+        ends = range(self.first, self.first + self.rows, most)
+        last = self.first + self.rows
+        return [
+            dataclasses.replace(self, first=first, rows=min(most, last - first)) for first in ends
+        ]
+
+
+def make_slice(variable: tf.Variable, shard: Shard) -> None:
+    """Makes a variable of `get_variable` known as a slice: to savers, and by name.
+
+    `init_from_checkpoint` looks for slices as `get_variable` with a partitioner names them.
+    """
+    variable._set_save_slice_info(shard.slice_info)
+    known = variable_scope._get_default_variable_store()._vars
+    known[f"{variable.op.name}/part_0"] = known.pop(variable.op.name)
+
+
+@contextlib.contextmanager
+def grouped(graph: tf.Graph) -> Iterator[None]:
+    """Within, slices are what TF's warm start takes for slices: two or more of one name.
+
+    One alone it takes for a whole variable, and refuses its shape.
+    """
+    names = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    before = {name: graph.get_collection(name) for name in names}
+    for name, variables in before.items():
+        twice = [v for v in variables if v._get_save_slice_info() is not None]
+        graph.get_collection_ref(name).extend(twice)
+    try:
+        yield
+    finally:
+        for name, variables in before.items():
+            graph.get_collection_ref(name)[:] = variables
