@@ -9,7 +9,7 @@ import shutil
 import pytest
 from support.installations import NAMES, ROOT, installation, lines
 
-STEPS = "program runtime loop topology"
+STEPS = "graph capture state step runtime loop topology"
 """Folders of tests that lean on TensorFlow's inner parts."""
 
 AROUND_STEPS = (

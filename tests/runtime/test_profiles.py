@@ -164,6 +164,7 @@ with experimental.Profile(tempfile.mkdtemp()):
 
 
 def test_where_jaxs_profiler_would_crash_it_is_left_out_with_a_warning(forks):
+    pytest.importorskip("jax")
     pytest.importorskip("libtpu")
     done = forks.run("-c", WITH_LIBTPU)
     assert done.returncode == 0, done.stderr
