@@ -81,6 +81,8 @@ CASES = [
 
 @pytest.mark.parametrize(("runtime", "replicas", "where"), CASES)
 def test_training_says_which_line_made_the_operation(tmp_path, runtime, replicas, where):
+    if runtime == "jax":
+        pytest.importorskip("jax")
     estimator = on(runtime, replicas, tmp_path, model_fn, params={"where": where})
     hooks = [Looks()] if where == "hook" else []
     message = raised(

@@ -11,7 +11,7 @@ from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
 import tpu_estimator_compat.v1 as tf
-from tpu_estimator_compat.jax_runtime import runner
+from tpu_estimator_compat.jax_runtime.steps import Steps
 from tpu_estimator_compat.preflight.report import Verdict
 
 TOLERANCE = 1e-5
@@ -244,7 +244,7 @@ def test_a_hook_assigns_a_whole_variable(tmp_path):
 
 
 def test_many_steps_in_one_dispatch(tmp_path, monkeypatch, whole):
-    monkeypatch.setattr(runner.JaxRunner, "_most_for", lambda self, steps: min(steps, 5))
+    monkeypatch.setattr(Steps, "most_for", lambda self, steps: min(steps, 5))
     _, found = train(tmp_path, 2, loop=5)
     assert len(found.losses) == 1
     found.losses = whole[1].losses[:4] + found.losses

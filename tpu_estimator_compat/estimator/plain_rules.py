@@ -18,7 +18,8 @@ from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation
 from tpu_estimator_compat.model_fn.calling import call_model_fn, input_arguments
-from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store, prepare
+from tpu_estimator_compat.modes import runtimes
+from tpu_estimator_compat.modes.captured_mode import CapturedMode, prepare
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 from tpu_estimator_compat.state.variables import VariableStore
 from tpu_estimator_compat.step.host_stage import HostStageBuilder
@@ -82,7 +83,9 @@ class PlainRules:
     def element_spec(self, input_fn: InputFn, input_mode: InputMode) -> Any:
         """The structure of `tf.TypeSpec`s of one replica's input. Calls input_fn."""
         with new_graph(self.config.tf_random_seed):
-            return self._feed(input_fn, input_mode, new_store(input_mode.topology)).element_spec
+            return self._feed(
+                input_fn, input_mode, runtimes.of(input_mode.topology).new_store()
+            ).element_spec
 
     def _feed(
         self, input_fn: InputFn, input_mode: InputMode, store: VariableStore
@@ -120,7 +123,7 @@ class PlainRules:
         """
         # A store that is there already is that of a keras_model(), which has variables whole.
         stage = self._host_stage(input_mode, check_shapes, sharded=store is None)
-        store = store or new_store(input_mode.topology)
+        store = store or runtimes.of(input_mode.topology).new_store()
         with new_graph(self.config.tf_random_seed):
             element = placeholders(element_spec)
             return self._capture(input_mode, element, store, stage, check_shapes)
@@ -129,7 +132,7 @@ class PlainRules:
         self, input_fn: InputFn, input_mode: InputMode
     ) -> tuple[CapturedMode, inputs.DeployedInput]:
         """Calls input_fn and model_fn, in one graph."""
-        store = new_store(input_mode.topology)
+        store = runtimes.of(input_mode.topology).new_store()
         trains = input_mode.mode == ModeKeys.TRAIN
         # What a script sees of variables is what it would have seen of those that it asked for.
         refs = not tf.compat.v1.resource_variables_enabled()

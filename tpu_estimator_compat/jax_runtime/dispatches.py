@@ -6,10 +6,12 @@ import dataclasses
 import functools
 
 import numpy as np
+import tensorflow as tf
 
 from tpu_estimator_compat.graph.graph_ops import Key
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Values
 from tpu_estimator_compat.jax_runtime.step_function import Dispatched
+from tpu_estimator_compat.loop.result import LoopResult, ends_training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,3 +54,33 @@ class Done:
     def losses(self) -> list[np.generic]:
         """The losses of all steps; waits for them."""
         return [self.step.loss(self._dispatched, index) for index in range(self.made)]
+
+
+class Tally:
+    """The losses of a run's steps.
+
+    Args:
+      stop_on_nan: whether no step is made after one whose loss is NaN.
+
+    Attributes:
+      steps: the number of steps made.
+      stopped: whether the last loss ended the run.
+    """
+
+    def __init__(self, *, stop_on_nan: bool):
+        self._stop_on_nan = stop_on_nan
+        self.steps = 0
+        self.stopped = False
+        self._sum = 0.0
+        self._loss: np.generic | None = None
+
+    def add(self, done: Done) -> None:
+        """Counts the steps of a dispatch; waits for them."""
+        for self._loss in done.losses():
+            self.steps, self._sum = self.steps + 1, self._sum + float(self._loss)
+        self.stopped = self._stop_on_nan and self.steps > 0 and ends_training(self._loss)
+
+    def result(self, exhausted: bool, counter: np.ndarray | None) -> LoopResult:
+        """The result of the run; for the arguments see `LoopResult`."""
+        loss = tf.constant(np.nan if self._loss is None else self._loss)
+        return LoopResult(self.steps, loss, self._sum, exhausted, counter, None, self.stopped)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.jax_runtime.dispatches import Chunk, Done
-from tpu_estimator_compat.jax_runtime.runner import JaxRunner
+from tpu_estimator_compat.jax_runtime.dispatches import Chunk, Done, Tally
+from tpu_estimator_compat.jax_runtime.elements import Elements, staged
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Wanted
+from tpu_estimator_compat.jax_runtime.steps import Steps
+from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.runtime import eager, workers
 from tpu_estimator_compat.runtime.jax_processes import JaxProcesses, lost_if_broken
 from tpu_estimator_compat.runtime.workers import State
 from tpu_estimator_compat.step.plan import StepPlan
+from tpu_estimator_compat.topology.jax_devices import JaxTopology
 
 Record = dict[str, Any]
 """What a process tells the others."""
 
 
-class JaxProcessesRunner(JaxRunner):
+class JaxProcessesRunner:
     """A `Runner` on one of several processes of `jax.distributed`.
 
     Before each dispatch the processes tell each other how many steps they can make, and what they
@@ -37,16 +40,37 @@ class JaxProcessesRunner(JaxRunner):
 
     Args:
       plan: the computation of a step, the same in all processes.
+      store: its live variables.
       topology: the devices of all processes.
-      **kwargs: as for `JaxRunner`.
+      steps: the steps of the plan.
+      elements: their input, of this process.
+      interrupted: asked within long runs whether to end them early.
+      trains: whether steps train: where one of several processes stops then, all do.
 
     Attributes:
       states: the states of the processes when they stopped; None before that.
     """
 
-    def __init__(self, plan: StepPlan, store: Any, topology: Any, **kwargs: Any):
-        super().__init__(plan, store, topology, **kwargs)
+    notes_before = False
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: DeviceStore,
+        topology: JaxTopology,
+        steps: Steps,
+        elements: Elements,
+        *,
+        interrupted: Callable[[], bool],
+        trains: bool,
+    ):
+        self.plan, self.store = plan, store
         self.states: np.ndarray | None = None
+        self._steps = steps
+        self._input = elements
+        self._interrupted = interrupted
+        self._trains = trains
+        self._replicas_per_element = topology.replicas_per_element
         self._group: JaxProcesses = topology.workers
         self._server = store.put_together
         self._group.servers.append(self._server)
@@ -58,7 +82,7 @@ class JaxProcessesRunner(JaxRunner):
         self._together: dict[tuple[JaxStep, Wanted], JaxStep] = {}
 
     @property
-    def ended(self) -> bool:  # type: ignore[override]
+    def ended(self) -> bool:
         """Whether some process has stopped, and so all of them."""
         return self.states is not None
 
@@ -76,12 +100,13 @@ class JaxProcessesRunner(JaxRunner):
                 "from the last checkpoint.",
                 self._group.count,
             )
-        names = sorted({*self._step.variables, *self._step.host_variables})
-        wanted = self._step.wanted
+        step = self._steps.main
+        names = sorted({*step.variables, *step.host_variables})
+        wanted = step.wanted
         text = " ".join([*names, *wanted.fetches, *wanted.targets, *wanted.of_stage])
         graph = zlib.crc32(text.encode())
         self._meet({"state": State.READY, "graph": graph}, graph)
-        self._key = self._group.tell(self._key, "key of random numbers")
+        self._steps.key = self._group.tell(self._steps.key, "key of random numbers")
         counter = tf.compat.v1.train.get_global_step(self.plan.graph)
         if counter is not None and counter.op.name in self.store:
             names = sorted({*names, counter.op.name})
@@ -98,36 +123,38 @@ class JaxProcessesRunner(JaxRunner):
                 " let neither depend on the task in TF_CONFIG."
             )
 
+    def begin_loop(self) -> None:
+        """See `Runner`."""
+        self._steps.begin_loop()
+
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         """See `Runner`."""
-        made, total, loss = 0, 0.0, None
-        stopped = False
+        own, step = self._steps, self._steps.main
+        tally = Tally(stop_on_nan=self.plan.stop_on_nan)
         waiting: Done | None = None
         with eager.eager_mode(), lost_if_broken():
-            while made < steps and not stopped and not (made and self._interrupted()):
-                wanted = min(self._most_for(steps), steps - made)
+            while tally.steps < steps and not tally.stopped:
+                if tally.steps and self._interrupted():
+                    break
+                wanted = min(own.most_for(steps), steps - tally.steps)
                 self._read_ahead(iterator, wanted)
-                done = self._agreed_dispatch(self._step, wanted)
-                self._finish(waiting)  # what the host does of a step, while the next one runs
+                done = self._agreed_dispatch(step, wanted)
+                own.finish(waiting)  # what the host does of a step, while the next one runs
                 waiting = done
                 if done is None:
                     break
-                if not self._step.overlaps:
-                    self._finish(waiting)
+                if not step.overlaps:
+                    own.finish(waiting)
                     waiting = None
-                for loss in done.losses():
-                    made, total = made + 1, total + float(loss)
-                stopped = self.plan.stop_on_nan and loss is not None and bool(np.isnan(loss))
-            self._finish(waiting)
-            counter = None if self.ended else self._counter()
-            loss = tf.constant(np.nan if loss is None else loss)
-        return LoopResult(made, loss, total, self.ended, counter, None, stopped)
+                tally.add(done)
+            own.finish(waiting)
+            return tally.result(self.ended, None if self.ended else own.counter())
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
         """Reads until there are elements for so many steps, where there are."""
-        if self._step.stage is None:
-            self._read(iterator, wanted, self._elements)
-        elif not self._elements and (parts := self._parts_for_stage(iterator)) is not None:
+        if self._steps.main.stage is None:
+            self._input.read(iterator, wanted, self._elements)
+        elif not self._elements and (parts := self._input.parts_for_stage(iterator)) is not None:
             self._elements.append(parts)
 
     def _agreed_dispatch(self, step: JaxStep, most: int) -> Done | None:
@@ -138,7 +165,7 @@ class JaxProcessesRunner(JaxRunner):
           most: the largest number of steps to make.
         """
         offered = self._elements[:most]
-        wanted = None if step is self._step else dataclasses.asdict(step.wanted)
+        wanted = None if step is self._steps.main else dataclasses.asdict(step.wanted)
         marks = [_mark_of(e) for e in offered] if self._are_fed_the_same else []
         state = State.READY if offered else State.OUT_OF_DATA
         records = self._group.exchange(
@@ -161,7 +188,7 @@ class JaxProcessesRunner(JaxRunner):
             taken = self._of_readers(taken, steps)
         chunk = self._chunk(taken, step)
         # All have seen the same numbers of steps: they take the same program.
-        done = self._dispatch(step, chunk, 1 if steps == 1 else self._largest)
+        done = self._steps.dispatch(step, chunk, 1 if steps == 1 else self._largest)
         self._has_agreed = False
         return done
 
@@ -211,17 +238,16 @@ class JaxProcessesRunner(JaxRunner):
         )
         arrays = self._group.gather(tf.nest.flatten(elements))[self._readers[self._group.index]]
         found = _in_parts(arrays, steps)
-        if self._step.stage is None:
+        if self._steps.main.stage is None:
             return found
-        return [_in_parts(element, self._topology.replicas_per_element) for element in found]
+        return [_in_parts(element, self._replicas_per_element) for element in found]
 
     def _chunk(self, elements: list[Any], step: JaxStep) -> Chunk:
         """The elements of some steps, with what all processes look up for them."""
         if step.stage is None:
-            feeds = [self._joined(parts) for parts in zip(*elements, strict=True)]
-            return Chunk(len(elements), feeds)
+            return self._input.chunk(elements)
         [parts] = elements
-        chunk = self._staged(parts, step.stage)
+        chunk = staged(parts, step.stage)
         firsts = sorted(set(self._readers))
         if len(firsts) == 1:
             return chunk
@@ -234,7 +260,7 @@ class JaxProcessesRunner(JaxRunner):
         """The step that does for this process what `step` does, and for all what they want."""
         together = Wanted.of_all(
             [
-                self._step.wanted
+                self._steps.main.wanted
                 if names is None
                 else Wanted(**{kind: tuple(found) for kind, found in names.items()})
                 for names in wanted
@@ -242,7 +268,7 @@ class JaxProcessesRunner(JaxRunner):
         )
         if (step, together) not in self._together:
             try:
-                union = self._new_step(step.plan, together=together)
+                union = self._steps.new(step.plan, together=together)
             except KeyError as error:
                 raise ValueError(
                     f"A hook of another process fetches a tensor that the graph of process "
@@ -270,17 +296,27 @@ class JaxProcessesRunner(JaxRunner):
                 "supported. Put the value in a variable, and assign it in before_run."
             )
         with eager.eager_mode(), lost_if_broken():
-            step = self._other(fetches, targets)
+            step = self._steps.other(fetches, targets)
             self._read_ahead(iterator, 1)
             done = self._agreed_dispatch(step, 1)
             if done is None:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-            return done.step.fetches(done.values(0), {}, makes_calls=self._call_is_due())
+            [fetched] = self._steps.fetches(done)
+            return fetched
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
         """No: the processes agree on every step."""
         del fetches
         return False
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """Not to be called: see `can_collect`."""
+        raise NotImplementedError
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """Does nothing: host calls are made when `run` returns."""
 
     def leave(self) -> None:
         """Waits until all processes have made their last step and have written their files.
@@ -315,6 +351,11 @@ class JaxProcessesRunner(JaxRunner):
         """The other processes ask for values until all have left."""
         if self._server in self._group.servers:
             self._group.servers.remove(self._server)
+
+    def close(self) -> None:
+        """See `Runner`."""
+        self.store.flush_summaries()
+        self._steps.clear()
 
 
 def _states(records: Sequence[dict[str, Any]]) -> np.ndarray:

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import tensorflow as tf
@@ -22,21 +22,19 @@ from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.graph.sources import with_lines
 from tpu_estimator_compat.inputs import feature_keys
 from tpu_estimator_compat.keras_model import elements
-from tpu_estimator_compat.modes import first_values
-from tpu_estimator_compat.modes.captured_mode import CapturedMode, new_store, split_element
+from tpu_estimator_compat.modes import first_values, runtimes
+from tpu_estimator_compat.modes.captured_mode import CapturedMode, split_element
 from tpu_estimator_compat.modes.plans import ModelStep, model_step
 from tpu_estimator_compat.modes.training import (
     add_default_saver,
     with_metrics_initialized,
 )
 from tpu_estimator_compat.session.graph_session import GraphSession
-from tpu_estimator_compat.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.state.variables import VariableStore
 from tpu_estimator_compat.step.plan import StepPlan
 from tpu_estimator_compat.topology import Topology
-from tpu_estimator_compat.topology.jax_devices import JaxTopology
 
 
 class ElementRunner(Runner, Protocol):
@@ -118,7 +116,7 @@ class KerasModes:
         config: RunConfig,
         warm_start: WarmStartSettings | None,
     ):
-        self.store = new_store(topology)
+        self.store = runtimes.of(topology).new_store()
         self._topology = topology
         self._capture = capture
         self._config = config
@@ -176,18 +174,8 @@ class KerasModes:
         self._modes[mode] = dataclasses.replace(built, runner=runner)
 
     def _runner(self, run: CapturedMode, plan: StepPlan) -> ElementRunner:
-        def interrupted() -> bool:
-            return self._interrupted()
-
-        if isinstance(self._topology, JaxTopology):
-            if self._topology.workers:
-                raise NotImplementedError(
-                    f"fit of a keras_model() in {self._topology.num_hosts} processes of "
-                    "jax.distributed is not supported. Call train() of the estimator, or start "
-                    "one process."
-                )
-            return run.jax_runner(plan, interrupted, stacked=False)
-        return ReplicaRunner(plan, self.store, interrupted=interrupted, tuning=run.tuning)
+        runner = run.runner(plan, interrupted=lambda: self._interrupted(), for_keras=True)
+        return cast(ElementRunner, runner)
 
     def _initialize(self, built: KerasMode) -> None:
         """Gives values to variables that have none: the checkpoint's, else first values."""

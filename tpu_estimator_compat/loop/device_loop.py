@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.loop.result import LoopResult, is_nan
+from tpu_estimator_compat.loop.result import LoopResult, ends_training, in_pieces
 from tpu_estimator_compat.loop.single_step import SingleStep
 from tpu_estimator_compat.runtime import eager, functions
 from tpu_estimator_compat.runtime.traces import Contents, Handles
@@ -114,7 +114,7 @@ class DeviceLoop:
         def unfinished(i, loss):
             if not self._stop_on_nan:
                 return i < steps
-            return tf.logical_and(i < steps, tf.logical_not(is_nan(loss)))
+            return tf.logical_and(i < steps, tf.logical_not(ends_training(loss)))
 
         def body(i, loss):
             del loss
@@ -151,13 +151,12 @@ class DeviceLoop:
         Raises:
           tf.errors.OpError: whatever a step or a host call raised, the end of the data excepted.
         """
-        with eager.eager_mode():
-            made = self._run_piece(iterator, steps)
-            while made.steps < steps and not (
-                made.exhausted or made.stopped_by_nan or self._interrupted()
-            ):
-                made = made.followed_by(self._run_piece(iterator, steps - made.steps))
-            return made
+        return in_pieces(
+            functools.partial(self._run_piece, iterator),
+            steps,
+            stop_on_nan=self._stop_on_nan,
+            interrupted=self._interrupted,
+        )
 
     def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
         """Runs as many of `steps` steps as are to be made before Python looks for signals."""
@@ -169,9 +168,6 @@ class DeviceLoop:
         started = self._clock()
         result = self._run_and_call(iterator, call)
         self._tuner.record_piece(result.steps, self._clock() - started)
-        # Where the data has ended, so did the loop, and not for a loss.
-        if self._stop_on_nan and not result.exhausted and is_nan(result.loss):
-            return dataclasses.replace(result, stopped_by_nan=True)
         return result
 
     def _take_calls_into_steps(self) -> None:

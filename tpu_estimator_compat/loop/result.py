@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from tpu_estimator_compat.runtime import eager
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,13 +44,44 @@ class LoopResult:
         )
 
 
-def is_nan(loss: tf.Tensor) -> Any:
-    """Whether `loss` ends training: NaN does, as for TF's NanTensorHook; infinity does not.
+def ends_training(loss: Any) -> Any:
+    """Whether a step of this loss is the last: NaN is, as for TF's NanTensorHook, infinity is not.
 
     Args:
-      loss: a scalar.
+      loss: a scalar: an array, or a tensor.
 
     Returns:
       A bool; a tensor of one in a function under construction.
     """
-    return bool(np.isnan(loss.numpy())) if tf.executing_eagerly() else tf.math.is_nan(loss)
+    if tf.is_tensor(loss) and not tf.executing_eagerly():
+        return tf.math.is_nan(loss)
+    return bool(np.isnan(np.asarray(loss)))
+
+
+def in_pieces(
+    piece: Callable[[int], LoopResult],
+    steps: int,
+    *,
+    stop_on_nan: bool,
+    interrupted: Callable[[], bool],
+) -> LoopResult:
+    """Runs up to `steps` steps, piece by piece: between two of them Python looks for signals.
+
+    Args:
+      piece: runs some of so many steps, one at least where the data has not ended.
+      steps: the number of steps to run.
+      stop_on_nan: whether a step whose loss is NaN is the last.
+      interrupted: asked between two pieces whether to end early.
+    """
+
+    def judged(steps: int) -> LoopResult:
+        result = piece(steps)
+        # Where the data has ended, so did the loop, and not for a loss.
+        stopped = stop_on_nan and not result.exhausted and ends_training(result.loss)
+        return dataclasses.replace(result, stopped_by_nan=True) if stopped else result
+
+    with eager.eager_mode():
+        made = judged(steps)
+        while made.steps < steps and not (made.exhausted or made.stopped_by_nan or interrupted()):
+            made = made.followed_by(judged(steps - made.steps))
+        return made

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.loop.device_loop import DeviceLoop, Step
-from tpu_estimator_compat.loop.result import LoopResult, is_nan
+from tpu_estimator_compat.loop.device_loop import Step
+from tpu_estimator_compat.loop.result import LoopResult, ends_training, in_pieces
 from tpu_estimator_compat.runtime import eager, functions, workers
-from tpu_estimator_compat.runtime.tuners import Call
+from tpu_estimator_compat.runtime.tuners import LoopTuner
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.runtime.workers import State, Workers
 
@@ -21,7 +21,7 @@ Settle = Callable[..., np.ndarray]
 gives it what it wants, and returns what the machines say then."""
 
 
-class WorkersLoop(DeviceLoop):
+class WorkersLoop:
     """Runs a step n times together with other machines, each of which has data of its own.
 
     Before each step the machines tell each other whether they can make it. So no machine waits in
@@ -51,16 +51,15 @@ class WorkersLoop(DeviceLoop):
         interrupted: Callable[[], bool],
         tuning: Tuning = DEFAULTS,
     ):
-        super().__init__(
-            step,
-            loss_dtype,
-            stop_on_nan=stop_on_nan,
-            may_choose=False,
-            interrupted=interrupted,
-            tuning=tuning,
-        )
         self.states: np.ndarray | None = None
         self._workers = group
+        self._step = step
+        self._loss_dtype = loss_dtype
+        self._stop_on_nan = stop_on_nan
+        self._interrupted = interrupted
+        self._clock = tuning.clock
+        self._tuner = LoopTuner(tuning, may_choose=False)
+        self._function = functions.PerExecutor(lambda: functions.IteratorFunction(self._build))
         self._settle = settle
         self._turn = workers.isolated(self._together)
         with eager.eager_mode(), tf.device("/cpu:0"):
@@ -103,7 +102,7 @@ class WorkersLoop(DeviceLoop):
             del total
             more = tf.logical_and(i < steps, ready)
             if self._stop_on_nan:
-                more = tf.logical_and(more, tf.logical_not(is_nan(loss)))
+                more = tf.logical_and(more, tf.logical_not(ends_training(loss)))
             return more
 
         def body(i, ready, loss, total):
@@ -120,12 +119,25 @@ class WorkersLoop(DeviceLoop):
         )
         return tf.while_loop(unfinished, body, start)
 
-    def _run(self, iterator: Iterator, call: Call) -> LoopResult:
-        steps = tf.constant(call.steps, tf.int64)
-        done, ready, loss, total = self._function(call.executor, iterator, steps)
+    def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
+        """Runs up to `steps` steps; see `DeviceLoop`."""
+        return in_pieces(
+            functools.partial(self._run_piece, iterator),
+            steps,
+            stop_on_nan=self._stop_on_nan,
+            interrupted=self._interrupted,
+        )
+
+    def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
+        call = self._tuner.next(steps)
+        started = self._clock()
+        of_call = tf.constant(call.steps, tf.int64)
+        done, ready, loss, total = self._function(call.executor, iterator, of_call)
         if not bool(ready):
             self.states = self._states.numpy()
-        return LoopResult(int(done), loss, float(total), not bool(ready))
+        result = LoopResult(int(done), loss, float(total), not bool(ready))
+        self._tuner.record_piece(result.steps, self._clock() - started)
+        return result
 
     def ready(self, element: Any) -> bool:
         """Tells the others whether there is an `element` (an optional); True if all have one."""

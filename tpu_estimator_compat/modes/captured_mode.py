@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
@@ -17,12 +16,11 @@ from tpu_estimator_compat.capture.element_names import check_no_strings
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.inputs import DeployedInput, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
+from tpu_estimator_compat.modes import runtimes
 from tpu_estimator_compat.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.session.cadence import Cadence
-from tpu_estimator_compat.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.session.runner import Runner
 from tpu_estimator_compat.session.step_session import StepSession
-from tpu_estimator_compat.session.workers_runner import WorkersRunner
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
@@ -37,10 +35,6 @@ from tpu_estimator_compat.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.step.partition import Dims
 from tpu_estimator_compat.step.plan import StepPlan
 from tpu_estimator_compat.topology import Topology
-from tpu_estimator_compat.topology.jax_devices import JaxTopology
-
-if TYPE_CHECKING:
-    from tpu_estimator_compat.jax_runtime.runner import JaxRunner
 
 Spec = EstimatorSpec | TPUEstimatorSpec
 
@@ -108,50 +102,28 @@ class CapturedMode:
         cadence = cadence or Cadence()
         if plan.host_stage:  # every replica's by itself: ids are of any number
             deployed = dataclasses.replace(deployed, replicas_per_element=None)
-        return StepSession(self.runner(plan, deployed, cadence), deployed, cadence)
-
-    def runner(self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence) -> Runner:
-        """The runner of a plan's steps; see `step_session`."""
-        if isinstance(self.topology, JaxTopology):
-            return self.jax_runner(plan, cadence.interrupted)
-        if self.topology.workers is None:
-            return ReplicaRunner(
-                plan,
-                self.store,
-                next_element=deployed.next,
-                interrupted=cadence.interrupted,
-                notes_before=cadence.reads_before_last_step,
-                tuning=self.tuning,
-            )
-        return WorkersRunner(
+        runner = self.runner(
             plan,
-            self.store,
-            model_dir=self.config.model_dir,
             interrupted=cadence.interrupted,
-            tuning=self.tuning,
+            next_element=deployed.next,
+            notes_before=cadence.reads_before_last_step,
         )
+        return StepSession(runner, deployed, cadence)
 
-    def jax_runner(
-        self, plan: StepPlan, interrupted: Callable[[], bool], *, stacked: bool = True
-    ) -> JaxRunner:
-        """The runner of a plan's steps on JAX's devices; for the arguments see `JaxRunner`."""
-        from tpu_estimator_compat.jax_runtime.processes_runner import JaxProcessesRunner
-        from tpu_estimator_compat.jax_runtime.runner import JaxRunner
-        from tpu_estimator_compat.jax_runtime.variables import DeviceStore
+    def runner(self, plan: StepPlan, **wishes: Any) -> Runner:
+        """What runs a plan's steps; `wishes` are those of `runtimes.Wishes` that callers differ in.
 
-        assert isinstance(self.topology, JaxTopology)
-        assert isinstance(self.store, DeviceStore)  # see new_store()
-        make = JaxProcessesRunner if self.topology.workers else JaxRunner
-        return make(
-            plan,
-            self.store,
-            self.topology,
-            seed=self.graph.seed,
-            interrupted=interrupted,
-            stacked=stacked,
-            makes_host_calls=self.topology.is_first_process,
+        Raises:
+          NotImplementedError: see `runtimes.Runtime.runner`.
+        """
+        of_mode = runtimes.Wishes(
             trains=self.mode == ModeKeys.TRAIN,
+            seed=self.graph.seed,
+            model_dir=self.config.model_dir,
+            tuning=self.tuning,
+            **wishes,
         )
+        return runtimes.of(self.topology).runner(plan, self.store, of_mode)
 
     def warm_start(self, settings: WarmStartSettings) -> None:
         """Takes first values of variables from elsewhere; call it inside `in_graph()`."""
@@ -262,16 +234,6 @@ def prepare(
     return CapturedMode(
         mode, config, topology, captured, store, spec, tuning=tuning, host_stage=host_stage
     )
-
-
-def new_store(topology: Topology) -> VariableStore:
-    """A store for live variables of the replicas of `topology`."""
-    if not isinstance(topology, JaxTopology):
-        return VariableStore(topology.strategy)
-    from tpu_estimator_compat.jax_runtime.variables import DeviceStore
-    from tpu_estimator_compat.runtime import jax_mesh
-
-    return DeviceStore(functools.partial(jax_mesh.of_variable, topology.mesh))
 
 
 def _averaged(graph: tf.Graph) -> list[str]:
