@@ -75,3 +75,30 @@ def test_predictions_of_data_with_and_without_labels_are_the_same(estimator):
     assert pairs.keys() == alone.keys()
     for name, value in pairs.items():
         np.testing.assert_array_equal(value, alone[name])
+
+
+@pytest.mark.parametrize("through_keras", [False, True])
+def test_first_values_are_those_of_the_scaffolds_init_op(tmp_path, through_keras):
+    """As they are for `train`."""
+
+    def model_fn(features, labels, mode):
+        del labels
+        scale = v1.get_variable("scale", [], initializer=v1.ones_initializer())
+        with v1.control_dependencies([v1.global_variables_initializer()]):
+            set_scale = v1.assign(scale, 5.0)
+        loss = tf.reduce_mean(features) * 0.0 + scale
+        train_op = v1.assign_add(v1.train.get_global_step(), 1)
+        scaffold = v1.train.Scaffold(init_op=set_scale)
+        return tpu.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
+
+    estimator = tpu.estimator.Estimator(model_fn, model_dir=str(tmp_path))
+
+    def input_fn():
+        return tf.data.Dataset.from_tensors(np.ones([4, 1], np.float32)).repeat(3)
+
+    if through_keras:
+        found = estimator.keras_model().fit(input_fn(), verbose=0).history["loss"]
+    else:
+        estimator.train(input_fn)
+        found = [estimator.get_variable_value("scale")]
+    assert found == [5.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator
 
@@ -99,42 +100,50 @@ def check_writable(model_dir: str) -> None:
         raise tf.errors.PermissionDeniedError(None, None, f"{there}: no permission. {advice}")
 
 
-def restore_newest(
-    restore: Callable[[str], None], first: str | None, model_dir: str | None
-) -> str | None:
-    """Restores the newest checkpoint that can be read, and warns of those that cannot.
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The checkpoint that variables take their values from.
 
-    Args:
-      restore: restores one path; raises DataLossError where it cannot be read, and ValueError where
-        it is not there.
-      first: the path to begin with; None for the newest in `model_dir`.
-      model_dir: the directory of older checkpoints; None to read `first` or nothing.
-
-    Returns:
-      What was restored; None where there is no checkpoint.
-
-    Raises:
-      tf.errors.DataLossError, ValueError: no checkpoint can be read; it tells of the newest.
+    Attributes:
+      path: the checkpoint; None for the newest in `model_dir`.
+      model_dir: the directory of older checkpoints, for one that cannot be read; None for none.
     """
-    unreadable: list[str] = []
-    error: Exception | None = None
-    while True:
-        # Looked up anew: another process may have saved and removed some in the meantime.
-        paths = [*([first] if first else []), *candidates(model_dir)]
-        path = next((p for p in paths if p not in unreadable), None)
-        if path is None:
-            break
+
+    path: str | None
+    model_dir: str | None
+
+    def restore(self, restore: Callable[[str], None]) -> str | None:
+        """Restores the newest checkpoint that can be read, and warns of those that cannot.
+
+        Args:
+          restore: restores one path; raises DataLossError where it cannot be read, and ValueError
+            where it is not there.
+
+        Returns:
+          What was restored; None where there is no checkpoint.
+
+        Raises:
+          tf.errors.DataLossError, ValueError: no checkpoint can be read; it tells of the newest.
+        """
+        unreadable: list[str] = []
+        error: Exception | None = None
+        while True:
+            # Looked up anew: another process may have saved and removed some in the meantime.
+            paths = [*([self.path] if self.path else []), *candidates(self.model_dir)]
+            path = next((p for p in paths if p not in unreadable), None)
+            if path is None:
+                break
+            if error is not None:
+                logging.warning("Falling back to checkpoint %s.", path)
+            try:
+                restore(path)
+                return path
+            except (tf.errors.DataLossError, ValueError) as failed:
+                if isinstance(failed, ValueError) and tf.compat.v1.train.checkpoint_exists(path):
+                    raise
+                logging.warning("Checkpoint %s cannot be read: %s", path, failed)
+                error = error or failed
+                unreadable.append(path)
         if error is not None:
-            logging.warning("Falling back to checkpoint %s.", path)
-        try:
-            restore(path)
-            return path
-        except (tf.errors.DataLossError, ValueError) as failed:
-            if isinstance(failed, ValueError) and tf.compat.v1.train.checkpoint_exists(path):
-                raise
-            logging.warning("Checkpoint %s cannot be read: %s", path, failed)
-            error = error or failed
-            unreadable.append(path)
-    if error is not None:
-        raise error
-    return None
+            raise error
+        return None

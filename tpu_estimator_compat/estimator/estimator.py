@@ -18,7 +18,7 @@ from tpu_estimator_compat.arguments import (
     check_path,
     check_type,
 )
-from tpu_estimator_compat.checkpoint import check_available, latest
+from tpu_estimator_compat.checkpoint import Source, check_available, latest
 from tpu_estimator_compat.config import RunConfig, TaskType, default_session_config
 from tpu_estimator_compat.estimator import finishing, internals, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
@@ -229,9 +229,8 @@ class Estimator(Exporting):
         """
         rules = self._mode_rules
         rules.check_eval_steps(steps)
-        path = self._checkpoint_for("evaluate", checkpoint_path)
-        fall_back_in = None if checkpoint_path else self._model_dir
-        request = self._eval_request(steps, hooks, path, name, fall_back_in)
+        source = self._source_for("evaluate", checkpoint_path)
+        request = self._eval_request(steps, hooks, source, name)
         with eager.eager_mode():
             run, feed = rules.prepare(input_fn, rules.resolve(ModeKeys.EVAL))
             return evaluation.evaluate(run, feed, request)
@@ -262,7 +261,7 @@ class Estimator(Exporting):
           ValueError: unknown `predict_keys`, unequal lengths, or a bad model_fn or input.
         """
         request_hooks = _checked_hooks(hooks)
-        path = self._checkpoint_for("predict", checkpoint_path)
+        source = self._source_for("predict", checkpoint_path)
         if predict_keys is not None:
             check_type(predict_keys, "predict_keys", Collection, "a list of names")
         with eager.eager_mode():
@@ -271,10 +270,9 @@ class Estimator(Exporting):
         request = prediction.PredictRequest(
             hooks=request_hooks,
             predict_keys=predict_keys,
-            checkpoint_path=path,
+            source=source,
             warm_start=self._warm_start_settings,
             yield_single_examples=yield_single_examples,
-            fall_back_in=None if checkpoint_path else self._model_dir,
         )
         yield from prediction.predict(run, feed, request)
 
@@ -338,30 +336,30 @@ class Estimator(Exporting):
         self,
         steps: int | None,
         hooks: Sequence[Hook] | None,
-        checkpoint_path: str | None,
+        source: Source,
         name: str | None,
-        fall_back_in: str | None = None,
     ) -> evaluation.EvalRequest:
         return evaluation.EvalRequest(
             hooks=_checked_hooks(hooks),
             steps=steps,
-            checkpoint_path=checkpoint_path,
+            source=source,
             warm_start=self._warm_start_settings,
             output_dir=self.eval_dir(name),
-            fall_back_in=fall_back_in,
         )
 
-    def _checkpoint_for(self, action: str, checkpoint_path: str | None) -> str | None:
+    def _source_for(self, action: str, checkpoint_path: str | None) -> Source:
         if checkpoint_path is not None:
             check_path(checkpoint_path, "checkpoint_path")
-        path = checkpoint_path or latest(self._model_dir)
+        if checkpoint_path:
+            return Source(checkpoint_path, None)
+        path = latest(self._model_dir)
         if not path:
             logging.info(
                 "Could not find trained model in model_dir: %s, running initialization to %s.",
                 self._model_dir,
                 action,
             )
-        return path
+        return Source(path, self._model_dir if path else None)
 
 
 def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.arguments import check_input_fn, check_type
+from tpu_estimator_compat.checkpoint import Source
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.plain_rules import InputFn
 from tpu_estimator_compat.modes.evaluation import Evaluation
@@ -69,7 +70,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._input_fn = input_fn
         self._every = every_n_iter
         estimator._mode_rules.check_eval_steps(steps)
-        self._request = estimator._eval_request(steps, hooks, None, name)
+        self._request = estimator._eval_request(steps, hooks, Source(None, None), name)
 
     def begin(self) -> None:
         """Builds the graph of the evaluation, beside that of training."""

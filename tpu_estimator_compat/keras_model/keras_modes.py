@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.capture.capture import plain_element
-from tpu_estimator_compat.checkpoint import diagnosis, latest, read_variables, restore_newest
+from tpu_estimator_compat.checkpoint import Source, diagnosis, latest, read_variables
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.graph.sources import with_lines
 from tpu_estimator_compat.inputs import feature_keys
@@ -31,6 +31,7 @@ from tpu_estimator_compat.modes.training import (
 )
 from tpu_estimator_compat.session.graph_session import GraphSession
 from tpu_estimator_compat.session.runner import Runner
+from tpu_estimator_compat.session.session_creator import SessionCreator
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.state.variables import VariableStore
 from tpu_estimator_compat.step.plan import StepPlan
@@ -145,8 +146,7 @@ class KerasModes:
         """Captures `mode`, creates what variables it adds, and gives those values."""
         run = self._capture(mode, element_spec, self.store)
         with run.in_graph():
-            if self._warm_start and not latest(self._config.model_dir):
-                run.warm_start(self._warm_start)
+            run.warm_start(self._warm_start)
             scaffold = run.spec.make_scaffold()
             step = model_step(run)
             if mode == ModeKeys.EVAL:
@@ -156,10 +156,8 @@ class KerasModes:
                 add_default_saver(run, scaffold)
             writers = HostCallHook([])
             writers.begin()
-            scaffold.finalize()
-            session = GraphSession(run.graph, self.store)
+            session = self._session(run, scaffold)
             built = KerasMode(run, step, runner, session, scaffold, writers)
-            self._initialize(built)
             writers.after_create_session(session, None)
         self._modes[mode] = built
         return built
@@ -177,56 +175,67 @@ class KerasModes:
         runner = run.runner(plan, interrupted=lambda: self._interrupted(), for_keras=True)
         return cast(ElementRunner, runner)
 
-    def _initialize(self, built: KerasMode) -> None:
-        """Gives values to variables that have none: the checkpoint's, else first values."""
-        session, graph = built.session, built.run.graph
-        variables = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+    def _session(self, run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> GraphSession:
+        """A session of a mode whose variables have their first values."""
+        variables = run.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
         self.store.prepare([v.op for v in variables], replicated=True)
+        session = GraphSession(run.graph, self.store)
         without_value = set(session.uninitialized())
         new = [v for v in variables if v.op.name in without_value]
-        path = self._checkpoint or latest(self._config.model_dir)
-        if new and path:
+        if len(new) < len(variables):
+            scaffold.finalize()
+            self._initialize(session, new)
+            session.run(scaffold.local_init_op)
+            return session
+        creator = SessionCreator(
+            lambda: session,
+            scaffold,
+            self._source,
+        )
+        creator.create_session()
+        self._checkpoint = creator.restored
+        if new and run.mode != ModeKeys.TRAIN and not creator.restored:
+            first_values.warn(run, scaffold)
+        return session
 
-            def restore(path: str) -> None:
-                if len(new) < len(variables):
-                    self._restore_some(built, new, path)
-                    return
-                with diagnosis.explained(graph, built.scaffold.saver, path):
-                    built.scaffold.saver.restore(session, path)
+    @property
+    def _source(self) -> Source:
+        """The checkpoint that variables are of, else the newest."""
+        return Source(self._checkpoint, self._config.model_dir)
 
-            path = restore_newest(restore, path, self._config.model_dir)
-        elif new:
-            if built.run.mode != ModeKeys.TRAIN and len(new) == len(variables):
-                first_values.warn(built.run, built.scaffold)
-            session.run([v.initializer for v in new])
-            if built.scaffold.init_fn and len(new) == len(variables):
-                built.scaffold.init_fn(session)
-        self._checkpoint = path
-        session.run(built.scaffold.local_init_op)
-
-    def _restore_some(self, built: KerasMode, new: list[tf.Variable], path: str) -> None:
+    def _initialize(self, session: GraphSession, variables: Sequence[tf.Variable]) -> None:
         """Variables that a later mode added, such as slots: from the checkpoint where it can."""
-        missing = {variable.op.name: variable for variable in new}
-        with diagnosis.reading(path):
-            for name, value in read_variables(path, list(missing)):
-                self.store.assign(name, value)
+        missing = {variable.op.name: variable for variable in variables}
+
+        def restore(path: str) -> None:
+            for name in self._take(path, list(missing)):
                 del missing[name]
-        built.session.run([variable.initializer for variable in missing.values()])
+
+        if missing:
+            self._checkpoint = self._source.restore(restore)
+        session.run([variable.initializer for variable in missing.values()])
+
+    def _take(self, path: str, names: Iterable[str]) -> list[str]:
+        """Takes the values of variables from a checkpoint; the names of those that it has."""
+        taken = []
+        with diagnosis.reading(path):
+            for name, value in read_variables(path, names):
+                self.store.assign(name, value)
+                taken.append(name)
+        return taken
 
     def follow_checkpoint(self) -> None:
         """Takes over the newest checkpoint that can be read, if someone else wrote one since."""
         path = latest(self._config.model_dir)
         if path is not None and path != self._checkpoint and self._modes:
-            self._checkpoint = restore_newest(self._take_over, None, self._config.model_dir)
+            self._checkpoint = Source(None, self._config.model_dir).restore(self._take_over)
 
     def _take_over(self, path: str) -> None:
         if path == self._checkpoint:  # newer ones cannot be read
             return
         logging.info("Taking over newer checkpoint %s", path)
-        with diagnosis.reading(path):
-            self._checkpoint = None  # from here on, the variables are of no checkpoint
-            for name, value in read_variables(path, self.store):
-                self.store.assign(name, value)
+        self._checkpoint = None  # from here on, the variables are of no checkpoint
+        self._take(path, self.store)
 
     def newest_checkpoint(self) -> str | None:
         """The newest checkpoint of model_dir."""

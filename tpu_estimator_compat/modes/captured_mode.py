@@ -13,6 +13,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.capture import graph_building
 from tpu_estimator_compat.capture.capture import CapturedGraph, Element, capture
 from tpu_estimator_compat.capture.element_names import check_no_strings
+from tpu_estimator_compat.checkpoint import latest
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.inputs import DeployedInput, feature_keys
 from tpu_estimator_compat.inputs.padding import Padded
@@ -125,8 +126,13 @@ class CapturedMode:
         )
         return runtimes.of(self.topology).runner(plan, self.store, of_mode)
 
-    def warm_start(self, settings: WarmStartSettings) -> None:
-        """Takes first values of variables from elsewhere; call it inside `in_graph()`."""
+    def warm_start(self, settings: WarmStartSettings | None) -> None:
+        """Has variables take their first values from elsewhere, unless model_dir has a checkpoint.
+
+        Call it inside `in_graph()`.
+        """
+        if settings is None or latest(self.config.model_dir):
+            return
         check_checkpoint_exists(settings)
         logging.info("Warm-starting with WarmStartSettings: %s", settings)
         with shards.grouped(self.graph):

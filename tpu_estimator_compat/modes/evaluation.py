@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.checkpoint import Source
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks
 from tpu_estimator_compat.hooks.evaluation_events import write_results
@@ -25,7 +26,7 @@ from tpu_estimator_compat.modes.training import (
     writer_hooks,
 )
 from tpu_estimator_compat.session.cadence import Cadence
-from tpu_estimator_compat.session.session_creator import StepSessionCreator, monitored_session
+from tpu_estimator_compat.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
 
@@ -39,19 +40,16 @@ class EvalRequest:
     Attributes:
       hooks: the caller's hooks.
       steps: the number of steps; None to run to the end of the data.
-      checkpoint_path: the checkpoint to evaluate; None to evaluate first values.
+      source: the checkpoint to evaluate; first values where it has no path.
       warm_start: the source of first values, without a checkpoint.
       output_dir: the directory of the events.
-      fall_back_in: the directory to look for older checkpoints in, if that cannot be read; None
-        where the caller chose it.
     """
 
     hooks: Sequence[Hook]
     steps: int | None
-    checkpoint_path: str | None
+    source: Source
     warm_start: WarmStartSettings | None
     output_dir: str
-    fall_back_in: str | None = None
 
 
 def evaluate(run: CapturedMode, feed: DeployedInput, request: EvalRequest) -> dict[str, Any]:
@@ -82,7 +80,7 @@ class Evaluation:
         self._feed = feed
         self._request = request
         with run.in_graph():
-            if not request.checkpoint_path and request.warm_start:
+            if not request.source.path:
                 run.warm_start(request.warm_start)
             self._plan, pairs = evaluation_plan(run)
             self._results = {name: value for name, (value, _) in sorted(pairs.items())}
@@ -101,7 +99,7 @@ class Evaluation:
         logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         started = time.perf_counter()
         with self._run.in_graph():
-            if variables is None and not self._request.checkpoint_path:
+            if variables is None and not self._request.source.path:
                 first_values.warn(self._run, self.scaffold)
             scaffold = self._scaffold_with(variables)
             restored, results = self._loop(scaffold)
@@ -126,13 +124,11 @@ class Evaluation:
 
     def _creator(
         self, scaffold: tf.compat.v1.train.Scaffold, cadence: Cadence
-    ) -> StepSessionCreator:
-        path, older = self._request.checkpoint_path, self._request.fall_back_in
-        return StepSessionCreator(
+    ) -> SessionCreator[StepSession]:
+        return SessionCreator(
             lambda: self._run.step_session(self._plan, self._feed, cadence),
             scaffold,
-            checkpoint_dir=older if path else None,
-            checkpoint_filename_with_path=path,
+            self._request.source,
         )
 
     def _loop(self, scaffold: tf.compat.v1.train.Scaffold) -> tuple[str | None, dict[str, Any]]:

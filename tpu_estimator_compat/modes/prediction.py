@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.checkpoint import Source
 from tpu_estimator_compat.hooks import split_hooks
 from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes import first_values
@@ -18,7 +19,7 @@ from tpu_estimator_compat.modes.plans import prediction_plan
 from tpu_estimator_compat.modes.training import writer_hooks
 from tpu_estimator_compat.runtime.tuners import PredictionTuner
 from tpu_estimator_compat.session import fetches as fetches_lib
-from tpu_estimator_compat.session.session_creator import QueueThreads, StepSessionCreator
+from tpu_estimator_compat.session.session_creator import QueueThreads, SessionCreator
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
 from tpu_estimator_compat.tf_internals import summary_ops_v2
@@ -34,19 +35,16 @@ class PredictRequest:
     Attributes:
       hooks: the caller's hooks.
       predict_keys: names of the predictions to give; None for all.
-      checkpoint_path: the checkpoint to use; None for first values.
+      source: the checkpoint to use; first values where it has no path.
       warm_start: the source of first values, without a checkpoint.
       yield_single_examples: give examples one by one instead of batches.
-      fall_back_in: the directory to look for older checkpoints in, if that cannot be read; None
-        where the caller chose it.
     """
 
     hooks: Sequence[Hook]
     predict_keys: Sequence[str] | None
-    checkpoint_path: str | None
+    source: Source
     warm_start: WarmStartSettings | None
     yield_single_examples: bool
-    fall_back_in: str | None = None
 
 
 def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> Iterator[Any]:
@@ -68,18 +66,17 @@ def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> 
         shapes between batches of a TPU.
     """
     with run.in_graph():
-        if not request.checkpoint_path and request.warm_start:
+        if not request.source.path:
             run.warm_start(request.warm_start)
         predictions = _wanted(run.spec.predictions, request.predict_keys)
         plan, fetches = prediction_plan(run, predictions)
         scaffold = run.spec.make_scaffold()
-        if not request.checkpoint_path:
+        if not request.source.path:
             first_values.warn(run, scaffold)
-        creator = StepSessionCreator(
+        creator = SessionCreator(
             lambda: run.step_session(plan, feed),
             scaffold,
-            checkpoint_dir=request.fall_back_in if request.checkpoint_path else None,
-            checkpoint_filename_with_path=request.checkpoint_path,
+            request.source,
         )
         writers = writer_hooks(run) if summary_ops_v2.summary_writer_initializer_op() else []
     request_hooks, keras_callbacks = split_hooks(
@@ -101,7 +98,7 @@ def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> 
 
 def _one_by_one(
     run: CapturedMode,
-    creator: StepSessionCreator | _Ready,
+    creator: SessionCreator[StepSession] | _Ready,
     hooks: Sequence[Hook],
     fetches: dict[str, Any],
 ) -> Generator[dict[str, Any], None, None]:
@@ -128,7 +125,7 @@ def _one_by_one(
     _end(creator)
 
 
-def _end(creator: StepSessionCreator | _Ready, *, failed: bool = False) -> None:
+def _end(creator: SessionCreator[StepSession] | _Ready, *, failed: bool = False) -> None:
     """Ends the prediction for other machines, where they share it."""
     assert creator.session is not None
     runner = creator.session.runner
@@ -146,7 +143,7 @@ def _run(monitored: tf.compat.v1.train.MonitoredSession, fetches: dict[str, Any]
 
 
 def _many_at_once(
-    run: CapturedMode, creator: StepSessionCreator, fetches: dict[str, Any]
+    run: CapturedMode, creator: SessionCreator[StepSession], fetches: dict[str, Any]
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, several elements to a call if that is quick."""
     wanted = {k: v for k, v in fetches.items() if k != "host_call"}

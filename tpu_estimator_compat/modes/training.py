@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.checkpoint import check_writable, global_step_in, latest
+from tpu_estimator_compat.checkpoint import Source, check_writable, global_step_in
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks, traits
 from tpu_estimator_compat.hooks.nan import LossNanHook
@@ -29,7 +29,7 @@ from tpu_estimator_compat.inputs import DeployedInput
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.modes.plans import training_plan
 from tpu_estimator_compat.session.cadence import Cadence
-from tpu_estimator_compat.session.session_creator import StepSessionCreator, monitored_session
+from tpu_estimator_compat.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.spec import HostCallHook, WarmStartSettings
 from tpu_estimator_compat.step.plan import StepPlan
@@ -78,7 +78,7 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
     if run.writes_files and run.config.model_dir:
         check_writable(run.config.model_dir)
     with run.in_graph():
-        _warm_start(run, request)
+        run.warm_start(request.warm_start)
         scaffold = run.spec.make_scaffold()
         plan = training_plan(run)
         if not any(x.op.name == "loss" for x in run.graph.get_collection(GraphKeys.SUMMARIES)):
@@ -93,11 +93,11 @@ def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.g
                 reads_after_step=run.reads_after_step,
                 interrupted=preemption.interrupted,
             )
-            creator = StepSessionCreator(
+            creator = SessionCreator(
                 lambda: _new_session(run, plan, feed, cadence, hooks),
                 scaffold,
                 # Other machines take over what the chief has restored.
-                checkpoint_dir=run.config.model_dir if run.writes_files else None,
+                Source(None, run.config.model_dir if run.writes_files else None),
                 restore_input=run.config.save_input_state,
             )
             pacer = Pacer(hooks, request.loop, cadence, run.tuning)
@@ -120,7 +120,7 @@ def _loop(
     run: CapturedMode,
     request: TrainRequest,
     plan: StepPlan,
-    creator: StepSessionCreator,
+    creator: SessionCreator[StepSession],
     hooks: Sequence[Hook],
     pacer: Pacer,
 ) -> np.generic | None:
@@ -181,11 +181,6 @@ def steps_of_chief(model_dir: str | None, topology: Topology) -> int:
     if group := topology.workers:
         step = int(group.tell(step, "global step"))
     return step
-
-
-def _warm_start(run: CapturedMode, request: TrainRequest) -> None:
-    if request.warm_start and not latest(run.config.model_dir):
-        run.warm_start(request.warm_start)
 
 
 def with_metrics_initialized(

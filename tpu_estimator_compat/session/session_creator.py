@@ -8,17 +8,19 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import diagnosis
-from tpu_estimator_compat.checkpoint.state import restore_newest
+from tpu_estimator_compat.checkpoint.state import Source
 from tpu_estimator_compat.runtime import aside
+from tpu_estimator_compat.session.graph_session import GraphSession
 from tpu_estimator_compat.session.step_session import StepSession
 from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
 
+AnySession = TypeVar("AnySession", bound=GraphSession)
 _ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
 
 
@@ -27,7 +29,8 @@ class _SessionManager(session_manager.SessionManager):
 
     def __init__(
         self,
-        make_session: Callable[[], StepSession],
+        make_session: Callable[[], GraphSession],
+        source: Source,
         *,
         restore_input: bool,
         asks_variables: bool,
@@ -36,6 +39,7 @@ class _SessionManager(session_manager.SessionManager):
     ):
         super().__init__(**kwargs)
         self._make_session = make_session
+        self._source = source
         self._asks_variables = asks_variables
         self._asks_global_variables = asks_global_variables
         self._restore_input = restore_input
@@ -65,28 +69,27 @@ class _SessionManager(session_manager.SessionManager):
         max_wait_secs=7200,
         config=None,
     ):
-        del master, wait_for_checkpoint, max_wait_secs, config
+        del master, checkpoint_dir, checkpoint_filename_with_path
+        del wait_for_checkpoint, max_wait_secs, config
         session = self._make_session()
         self.restored = None
         if not saver:
             return session, False
-        self.restored = restore_newest(
-            lambda path: self._restore(session, saver, path),
-            checkpoint_filename_with_path,
-            checkpoint_dir,
-        )
-        if self.restored and checkpoint_dir and not checkpoint_filename_with_path:
-            state = tf.train.get_checkpoint_state(checkpoint_dir)
+        source = self._source
+        self.restored = source.restore(lambda path: self._restore(session, saver, path))
+        if self.restored and source.model_dir and not source.path:
+            state = tf.train.get_checkpoint_state(source.model_dir)
             saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
         return session, self.restored is not None
 
-    def _restore(self, session: StepSession, saver, path: str) -> None:
+    def _restore(self, session: GraphSession, saver, path: str) -> None:
         with diagnosis.explained(session.graph, saver, path):
             session_manager._restore_checkpoint_and_maybe_run_saved_model_initializers(
                 session, saver, path
             )
         if not self._restore_input:
             return
+        assert isinstance(session, StepSession)
         if not session.restore_input(path):
             logging.warning(
                 "save_input_state=True, but there is no position of the input beside %s: the input "
@@ -99,14 +102,13 @@ def _is_default(ready_op: tf.Tensor) -> bool:
     return ready_op.op.name.startswith(_ASKS_VARIABLES)
 
 
-class StepSessionCreator(ChiefSessionCreator):
+class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
     """A session creator for MonitoredSession.
 
     Args:
       make_session: makes the session, once the scaffold has finalised the graph.
       scaffold: the mode's scaffold.
-      checkpoint_dir: restore the newest readable checkpoint from here, if there is one.
-      checkpoint_filename_with_path: restore this checkpoint. With `checkpoint_dir`, begin with it.
+      source: the checkpoint to restore, if there is one.
       restore_input: whether to restore the input's position as well.
 
     Attributes:
@@ -115,21 +117,17 @@ class StepSessionCreator(ChiefSessionCreator):
 
     def __init__(
         self,
-        make_session: Callable[[], StepSession],
+        make_session: Callable[[], AnySession],
         scaffold: tf.compat.v1.train.Scaffold,
+        source: Source,
         *,
-        checkpoint_dir: str | None = None,
-        checkpoint_filename_with_path: str | None = None,
         restore_input: bool = False,
     ):
-        super().__init__(
-            scaffold=scaffold,
-            checkpoint_dir=checkpoint_dir,
-            checkpoint_filename_with_path=checkpoint_filename_with_path,
-        )
+        super().__init__(scaffold=scaffold)
+        self._source = source
         self._make_session = make_session
         self._restore_input = restore_input
-        self.session: StepSession | None = None
+        self.session: AnySession | None = None
 
     @property
     def restored(self) -> str | None:
@@ -150,7 +148,7 @@ class StepSessionCreator(ChiefSessionCreator):
         session.start(self.restored)
         return session
 
-    def _remembered(self) -> StepSession:
+    def _remembered(self) -> AnySession:
         self.session = self._make_session()
         return self.session
 
@@ -158,6 +156,7 @@ class StepSessionCreator(ChiefSessionCreator):
         if self._session_manager is None:
             self._session_manager = _SessionManager(
                 self._remembered,
+                self._source,
                 restore_input=self._restore_input,
                 asks_variables=_is_default(self._scaffold.ready_op),
                 asks_global_variables=_is_default(self._scaffold.ready_for_local_init_op),
@@ -202,7 +201,7 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
 
 @contextlib.contextmanager
 def monitored_session(
-    creator: StepSessionCreator, hooks: Sequence[Any]
+    creator: SessionCreator[StepSession], hooks: Sequence[Any]
 ) -> Iterator[tf.compat.v1.train.MonitoredSession]:
     """A MonitoredSession; where there are other workers, they start and end together.
 
