@@ -38,7 +38,7 @@ def plans(*hooks, loop=None, seconds_per_step=0.01, increment=1, runs=5, **numbe
 @pytest.mark.parametrize("hooks", [[], [Wants(None)], [Wants(1000), Wants(None)]])
 def test_a_run_takes_as_long_as_tuning_says(hooks):
     assert plans(*hooks) == [1, 2, 100, 100, 100]
-    assert plans(*hooks, longest_run=0.5) == [1, 2, 50, 50, 50]
+    assert plans(*hooks, piece=0.5) == [1, 2, 50, 50, 50]
 
 
 def test_the_most_impatient_hook_counts():

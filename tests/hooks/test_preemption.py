@@ -19,7 +19,7 @@ STEPS = 10**8
 @pytest.fixture(autouse=True)
 def short_pieces(tuned):
     """Else the signal would be answered up to a second after it came."""
-    tuned(longest_run=0.05, piece=0.05)
+    tuned(piece=0.05)
 
 
 def kill_once(steps_are_made, number):

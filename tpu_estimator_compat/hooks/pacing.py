@@ -84,7 +84,7 @@ class Pacer:
         if self._loop is not None:
             return self._within_loop(self._loop, global_step)
         steps = []
-        seconds = [self._tuning.longest_run]
+        seconds = [self._tuning.piece]
         for hook in self._asked:
             demand = traits.demand(hook, global_step)
             if demand.seconds is not None:

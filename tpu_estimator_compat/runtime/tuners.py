@@ -61,7 +61,7 @@ class ExecutorChoice:
         if self._chosen is not None:
             return steps
         seconds = self._seconds[DEFAULT]
-        size = int(self._tuning.timed_run / min(seconds)) if seconds else 2 * self._fewest_steps
+        size = int(self._tuning.short_piece / min(seconds)) if seconds else 2 * self._fewest_steps
         return min(steps, max(self._fewest_steps, size))
 
     def next(self, steps: int) -> str:
@@ -230,7 +230,7 @@ class LoopTuner:
         if self._seconds_per_step is None:
             steps = min(steps, tuning.first_piece)
         else:
-            seconds = tuning.piece if queued is None else tuning.piece_with_queue
+            seconds = tuning.piece if queued is None else tuning.short_piece
             steps = max(1, min(steps, int(seconds / self._seconds_per_step)))
         return steps if queued is None else queued.piece(steps)
 

@@ -14,55 +14,56 @@ SINGLE_THREADED = "SINGLE_THREADED_EXECUTOR"
 class Tuning:
     """The numbers that decisions go by.
 
+    In brackets: what `tests/benchmarks/run.py --what` measures of a number.
+
     Attributes:
-      longest_run: seconds between two turns of the hooks without TPU semantics. There nobody
-        promised how long a loop is: return often enough for Ctrl-C, for hooks that go by the clock,
-        and for progress that a person can watch.
-      piece: seconds that a call takes. While the devices run, Python gets no signals: a loop of an
-        hour would leave SIGTERM and Ctrl-C unanswered for an hour.
-      piece_with_queue: seconds that a call takes where host calls wait in a queue: those of its
-        steps begin when it ends.
-      first_piece: steps of the first call, whose steps nobody has timed.
-      small_step: seconds; of longer steps, what a loop costs besides is a small part.
-      single_runs: after so many runs of one small step in a row, a function without a loop is worth
-        its tracing.
-      first_runs: runs of the default executor alone: steps that turn out to be slow are spared a
-        second compile.
-      slow_step: seconds; such steps are busy with ops, not with scheduling them.
-      turns: timed runs of each executor, one after the other.
-      turns_of_single_steps: the same for functions of one step, whose times vary more.
-      fewest_steps: of shorter runs in a loop Python takes the larger part of the time.
-      timed_run: seconds that a run takes while both executors are being timed.
-      clearly_faster: the part of the default's time that the other must stay below. Steps of small
-        ops took 0.6 times as long on one thread; steps that keep two threads busy took 1.3 times as
-        long. What lies in between may be the machine's other work.
-      queue_bytes: bytes of tensors that wait for host calls.
-      queue_calls: host calls that wait.
-      trial_calls: host calls that are timed: enough to meet a summary that is written every 100
-        steps.
-      quick_call: seconds that a host call takes on average to be a part of its step. With a queue a
-        step took 0.04 to 0.08 ms more of two cores than with its call in it. What a queue can save
-        is at most the time of the call, where a core is free to make it meanwhile: a call has to
-        take some times those for a queue to be worth it. The time of the step makes no difference
-        to either.
-      most_batches: batches that one call predicts; all their predictions are in memory.
-      quick_prediction: seconds; calls of more than that share Python's cost well enough.
-      single_batches: batches that are predicted in calls of their own before a loop around them is
-        worth its tracing. With small models a call costs 0.3 ms more, and a loop 0.1 s once.
-      many_ops: operations of a step that is made in calls of its own from the first on, unless it
-        turns out to be small. A loop around it has to be traced, taken apart and optimised anew:
-        a fourth of what comes before the first step.
-      first_calls: multiple of the first call's time for which such steps are made, before a loop is
-        worth that: in one they took 0.92 of the time, as one step begins while another ends.
-      dispatch_steps: steps that the JAX runtime hands to the devices at once.
-      dispatch_bytes: bytes of their input and results that a replica holds. The results of one
-        dispatch wait for the host while the devices run the next.
+      piece: [beside_bare] seconds that a call takes. While the devices run, Python gets no signals:
+        a loop of an hour would leave SIGTERM and Ctrl-C unanswered for an hour. Without TPU
+        semantics, where nobody promised how long a loop is, hooks get their turn as often, for the
+        clocks of some and for progress that a person can watch.
+      short_piece: [listening] seconds that a call takes while its executors are being timed, and
+        where host calls wait in a queue: those of its steps begin when it ends.
+      first_piece: [first_step] steps of the first call, whose steps nobody has timed.
+      small_step: [every_step] seconds; of longer steps, what a loop costs besides is a small part.
+      single_runs: [every_step] after so many runs of one small step in a row, a function without a
+        loop is worth its tracing.
+      first_runs: [steps] runs of the default executor alone: steps that turn out to be slow are
+        spared a second compile.
+      slow_step: [steps] seconds; such steps are busy with ops, not with scheduling them.
+      turns: [steps] timed runs of each executor, one after the other.
+      turns_of_single_steps: [every_step] the same for functions of one step, whose times vary more.
+      fewest_steps: [steps] of shorter runs in a loop Python takes the larger part of the time.
+      clearly_faster: [steps] the part of the default's time that the other must stay below. Steps
+        of small ops took 0.6 times as long on one thread; steps that keep two threads busy took 1.3
+        times as long. What lies in between may be the machine's other work.
+      queue_bytes: [memory] bytes of tensors that wait for host calls.
+      queue_calls: [listening] host calls that wait.
+      trial_calls: [listening] host calls that are timed: enough to meet a summary that is written
+        every 100 steps.
+      quick_call: [listening] seconds that a host call takes on average to be a part of its step.
+        With a queue a step took 0.04 to 0.08 ms more of two cores than with its call in it. What a
+        queue can save is at most the time of the call, where a core is free to make it meanwhile: a
+        call has to take some times those for a queue to be worth it. The time of the step makes no
+        difference to either.
+      most_batches: [predict] batches that one call predicts; all their predictions are in memory.
+      quick_prediction: [predict] seconds; calls of more than that share Python's cost well enough.
+      single_batches: [predict] batches that are predicted in calls of their own before a loop
+        around them is worth its tracing. With small models a call costs 0.3 ms more, and a loop 0.1
+        s once.
+      many_ops: [first_step] operations of a step that is made in calls of its own from the first
+        on, unless it turns out to be small. A loop around it has to be traced, taken apart and
+        optimised anew: a fourth of what comes before the first step.
+      first_calls: [steps, large] multiple of the first call's time for which such steps are made,
+        before a loop is worth that: in one they took 0.92 of the time, as one step begins while
+        another ends.
+      dispatch_steps: [runtimes] steps that the JAX runtime hands to the devices at once.
+      dispatch_bytes: [memory] bytes of their input and results that a replica holds. The results of
+        one dispatch wait for the host while the devices run the next.
       clock: tells the seconds since some moment.
     """
 
-    longest_run: float = 1.0
     piece: float = 1.0
-    piece_with_queue: float = 0.05
+    short_piece: float = 0.05
     first_piece: int = 16
     small_step: float = 5e-3
     single_runs: int = 20
@@ -71,7 +72,6 @@ class Tuning:
     turns: int = 5
     turns_of_single_steps: int = 25
     fewest_steps: int = 8
-    timed_run: float = 0.05
     clearly_faster: float = 0.9
     queue_bytes: int = 64 * 2**20
     queue_calls: int = 1024
