@@ -22,7 +22,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from tpu_estimator_compat.colors import are_shown
 from tpu_estimator_compat.commands.progress import Progress
 from tpu_estimator_compat.commands.run import (
     add_script_arguments,
@@ -32,6 +31,7 @@ from tpu_estimator_compat.commands.run import (
 from tpu_estimator_compat.compare import environment
 from tpu_estimator_compat.compare.report import Report
 from tpu_estimator_compat.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.reports.colors import are_shown
 
 NAME = "compare"
 _UNKNOWN = 2

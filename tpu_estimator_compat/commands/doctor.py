@@ -56,9 +56,9 @@ def _seconds(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; returns 0, 1 or 2 as the module says."""
-    from tpu_estimator_compat.colors import are_shown
     from tpu_estimator_compat.doctor import findings, report
     from tpu_estimator_compat.doctor.examination import Examination
+    from tpu_estimator_compat.reports.colors import are_shown
 
     try:
         if arguments.model_dir is not None and not arguments.model_dir.strip():

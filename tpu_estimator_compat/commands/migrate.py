@@ -14,8 +14,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat import colors, environment
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.commands import scan as scan_command
+from tpu_estimator_compat.reports import colors
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.migrate.codemod import Migration

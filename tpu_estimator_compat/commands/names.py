@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat import colors
+from tpu_estimator_compat.reports import colors
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.legacy.table import DeadName, Table

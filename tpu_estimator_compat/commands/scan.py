@@ -13,7 +13,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat import colors
+from tpu_estimator_compat.reports import colors
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.scan import Finding

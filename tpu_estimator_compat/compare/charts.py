@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from tpu_estimator_compat.preflight.rendering.markup import Html, element
+from tpu_estimator_compat.reports.markup import Html, element
 
 WIDTH, HEIGHT = 860, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 34

@@ -22,8 +22,8 @@ from tpu_estimator_compat.compare.report import (
     Stage,
     Verdict,
 )
-from tpu_estimator_compat.preflight.rendering import numbers
-from tpu_estimator_compat.preflight.rendering.markup import Html, document, element, together
+from tpu_estimator_compat.reports import numbers
+from tpu_estimator_compat.reports.markup import Html, document, element, together
 
 _HERE = pathlib.Path(__file__).parent
 _SHOWN = 40

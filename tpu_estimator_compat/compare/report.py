@@ -11,7 +11,7 @@ import math
 
 from tpu_estimator_compat import json_form
 from tpu_estimator_compat.graph.source_line import Source
-from tpu_estimator_compat.preflight.rendering import numbers
+from tpu_estimator_compat.reports import numbers
 
 VERSION = 1
 """Of the JSON: another number where a key went or changed its meaning; new keys may come."""

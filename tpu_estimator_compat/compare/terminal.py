@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import TypeVar
 
-from tpu_estimator_compat.colors import Color, painted
 from tpu_estimator_compat.compare.report import (
     Agreement,
     ArrayComparison,
@@ -15,7 +14,8 @@ from tpu_estimator_compat.compare.report import (
     Report,
     Verdict,
 )
-from tpu_estimator_compat.preflight.rendering import numbers
+from tpu_estimator_compat.reports import numbers
+from tpu_estimator_compat.reports.colors import Color, painted
 
 _Comparison = TypeVar("_Comparison", ArrayComparison, CurveComparison)
 

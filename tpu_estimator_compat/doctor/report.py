@@ -14,8 +14,8 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tpu_estimator_compat.colors import Color, painted
 from tpu_estimator_compat.doctor.findings import Finding, Status, exit_status, verdict
+from tpu_estimator_compat.reports.colors import Color, painted
 
 _WIDTH = 100
 _BUCKET = re.compile(r"\b\w+://[^\s'\"),;]+")

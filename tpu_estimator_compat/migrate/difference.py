@@ -6,7 +6,7 @@ import difflib
 import io
 from collections.abc import Iterator
 
-from tpu_estimator_compat.colors import Color, painted
+from tpu_estimator_compat.reports.colors import Color, painted
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 

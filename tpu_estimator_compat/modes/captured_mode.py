@@ -112,7 +112,11 @@ class CapturedMode:
         return StepSession(runner, deployed, cadence)
 
     def runner(self, plan: StepPlan, **wishes: Any) -> Runner:
-        """What runs a plan's steps; `wishes` are those of `runtimes.Wishes` that callers differ in.
+        """The runner of a plan's steps.
+
+        Args:
+          plan: the computation of a step.
+          **wishes: fields of `runtimes.Wishes` in which callers differ.
 
         Raises:
           NotImplementedError: see `runtimes.Runtime.runner`.

@@ -19,7 +19,7 @@ from tpu_estimator_compat.topology.jax_devices import JaxTopology
 
 @dataclasses.dataclass(frozen=True)
 class Wishes:
-    """What a caller wants of a runner.
+    """The wishes of a caller for a runner.
 
     Attributes:
       interrupted: asked within long runs whether to end them early.
@@ -51,7 +51,7 @@ class Runtime(Protocol):
         ...
 
     def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
-        """What runs the steps of `plan` on the variables of `store`, which is of this runtime.
+        """The runner of the steps of `plan` on the variables of `store`, which is of this runtime.
 
         Raises:
           NotImplementedError: Keras asks for several processes of JAX.

@@ -15,12 +15,12 @@ from tpu_estimator_compat.preflight.attribution import Attribution
 from tpu_estimator_compat.preflight.compiled import Compiled, Error, Place
 from tpu_estimator_compat.preflight.planned import PlannedTopology
 from tpu_estimator_compat.preflight.programs import Program, Programs, stops
-from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Depth, Memory, Report, Verdict
 from tpu_estimator_compat.preflight.search import search
 from tpu_estimator_compat.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.preflight.targets.gpu import MEMORY_SHARE
 from tpu_estimator_compat.preflight.targets.target import Target
+from tpu_estimator_compat.reports import numbers
 from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from tpu_estimator_compat import colors
 from tpu_estimator_compat.preflight.rendering.json_text import to_json
 from tpu_estimator_compat.preflight.rendering.page import in_a_frame, to_html
 from tpu_estimator_compat.preflight.rendering.table import table
 from tpu_estimator_compat.preflight.report import Report, Verdict
+from tpu_estimator_compat.reports import colors
 
 
 @dataclasses.dataclass

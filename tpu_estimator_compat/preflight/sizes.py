@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.graph import sources
 from tpu_estimator_compat.preflight.planned import PlannedStep
-from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Collectives, Layer
+from tpu_estimator_compat.reports import numbers
 from tpu_estimator_compat.step.collectives import OP_TYPES, SUMS
 
 _MOST_LAYERS = 24

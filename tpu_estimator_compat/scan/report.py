@@ -6,7 +6,7 @@ import collections
 import json
 from collections.abc import Sequence
 
-from tpu_estimator_compat.colors import Color, painted
+from tpu_estimator_compat.reports.colors import Color, painted
 from tpu_estimator_compat.scan.findings import Finding, Status
 
 _HINTS = {

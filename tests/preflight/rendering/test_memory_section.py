@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from tpu_estimator_compat.preflight.rendering import bars, numbers
+from tpu_estimator_compat.preflight.rendering import bars
 from tpu_estimator_compat.preflight.report import Layer
+from tpu_estimator_compat.reports import numbers
 
 from ..reports import (
     FAILS,

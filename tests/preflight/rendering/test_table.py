@@ -4,9 +4,20 @@ import re
 
 import pytest
 
+from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.preflight.rendering.table import table
+from tpu_estimator_compat.preflight.result import Preflight
 
-from ..reports import FITS, SAMPLES, UNKNOWN, five_findings, not_captured, sampled
+from ..reports import (
+    FITS,
+    SAMPLES,
+    UNKNOWN,
+    finding,
+    five_findings,
+    not_captured,
+    sampled,
+    with_findings,
+)
 from ..showing import page, plain
 
 
@@ -51,3 +62,11 @@ def test_notes_and_reasons_are_said():
     for text in (plain(table([noted, UNKNOWN])), plain(page(noted, UNKNOWN).text)):
         assert f"v3:2x2: {noted.notes[0]}" in text
         assert f"v5p:2x2x1: {UNKNOWN.unknown}" in text
+
+
+def test_code_has_no_control_characters_where_it_is_shown():
+    evil = Source("/m.py", 1, "f", "x = '\x1b[2J\x07\u202e'")
+    report = with_findings(finding(source=evil))
+    for text in (table([report]), Preflight([report]).to_html()):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert "?[2J??" in text

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tpu_estimator_compat.preflight.rendering import numbers
-from tpu_estimator_compat.preflight.rendering.markup import Html, element
 from tpu_estimator_compat.preflight.report import Layer, Report
+from tpu_estimator_compat.reports import numbers
+from tpu_estimator_compat.reports.markup import Html, element
 
 _MARGIN = 1.02
 """Of a bar's width to what it shows, so that nothing ends at its edge."""

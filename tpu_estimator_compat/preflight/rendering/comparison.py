@@ -6,8 +6,8 @@ import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from tpu_estimator_compat.preflight.rendering import numbers
 from tpu_estimator_compat.preflight.report import Report, Verdict
+from tpu_estimator_compat.reports import numbers
 
 VERDICT = "verdict"
 """The name of the row of verdicts."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpu_estimator_compat.preflight.rendering import bars, comparison, numbers
-from tpu_estimator_compat.preflight.rendering.markup import Html, element, together
+from tpu_estimator_compat.preflight.rendering import bars, comparison
 from tpu_estimator_compat.preflight.report import Layer, Report
+from tpu_estimator_compat.reports import numbers
+from tpu_estimator_compat.reports.markup import Html, element, together
 
 _LAYERS = 30
 

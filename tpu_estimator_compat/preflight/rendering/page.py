@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from tpu_estimator_compat.graph.source_line import Source
 from tpu_estimator_compat.lowering.findings import Kind, Severity
-from tpu_estimator_compat.preflight.rendering import bars, comparison, groups, numbers
-from tpu_estimator_compat.preflight.rendering.markup import Html, document, element, together
+from tpu_estimator_compat.preflight.rendering import bars, comparison, groups
 from tpu_estimator_compat.preflight.rendering.memory_section import memory_section
-from tpu_estimator_compat.preflight.rendering.sources import place
 from tpu_estimator_compat.preflight.rendering.style import CSS
 from tpu_estimator_compat.preflight.report import Report, Verdict
+from tpu_estimator_compat.reports import numbers
+from tpu_estimator_compat.reports.markup import Html, document, element, together
+from tpu_estimator_compat.reports.sources import place
 
 _SIGNS = {Verdict.FITS: "\u2713", Verdict.FAILS: "\u2717"}
 _CLASSES = {Verdict.FITS: "fits", Verdict.FAILS: "fails"}

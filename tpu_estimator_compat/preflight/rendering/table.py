@@ -6,12 +6,13 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
-from tpu_estimator_compat.colors import Color, painted
 from tpu_estimator_compat.lowering.findings import Severity
-from tpu_estimator_compat.preflight.rendering import comparison, groups, numbers
+from tpu_estimator_compat.preflight.rendering import comparison, groups
 from tpu_estimator_compat.preflight.rendering.columns import columns
-from tpu_estimator_compat.preflight.rendering.sources import place, printable
 from tpu_estimator_compat.preflight.report import TOO_LARGE, WITH_ROOM, Report, Verdict
+from tpu_estimator_compat.reports import numbers
+from tpu_estimator_compat.reports.colors import Color, painted
+from tpu_estimator_compat.reports.sources import place, printable
 
 _NARROWEST, _WIDEST = 40, 120
 _BUFFERS = 10

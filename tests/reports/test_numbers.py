@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpu_estimator_compat.preflight.rendering import numbers
+from tpu_estimator_compat.reports import numbers
 
 
 @pytest.mark.parametrize(

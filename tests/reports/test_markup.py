@@ -1,6 +1,6 @@
 """Elements of HTML, and what they escape."""
 
-from tpu_estimator_compat.preflight.rendering.markup import Html, element
+from tpu_estimator_compat.reports.markup import Html, element
 
 
 def test_text_is_escaped_and_markup_is_not():

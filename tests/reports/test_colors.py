@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tpu_estimator_compat import colors
+from tpu_estimator_compat.reports import colors
 
 COMMANDS = {
     "scan": (["scan", "old.py"], "\x1b[32mworks", "\x1b[31mrefused"),

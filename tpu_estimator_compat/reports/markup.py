@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from tpu_estimator_compat.preflight.rendering.sources import printable
+from tpu_estimator_compat.reports.sources import printable
 
 _WITHOUT_CONTENT = {"meta", "br"}
 
