@@ -17,7 +17,7 @@ import pytest
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.runtime import jax_installation
-from tpu_estimator_compat.topology import resolution
+from tpu_estimator_compat.topology import chosen_topology
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -170,7 +170,7 @@ def test_the_extra_has_the_range():
 
 
 def topology_of(mode="train", tpu_semantics=True, **config):
-    return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+    return chosen_topology.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
 
 
 def test_without_jax_it_is_an_error(monkeypatch):

@@ -8,7 +8,7 @@ from support.simulated_tpu.runtime import SimulatedTPU, simulated
 from tpu_estimator_compat.topology import tpu_system
 
 if importlib.util.find_spec("jax") is None:  # an installation without it
-    collect_ignore_glob = ["test_jax_*.py", "test_resolution.py"]
+    collect_ignore_glob = ["test_jax_*.py", "test_chosen_topology.py"]
 else:
     from support.jax_cpus import own_cache  # noqa: F401 (a fixture)
 

@@ -10,11 +10,11 @@ from support.legacy_models import train_input_fn
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.runtime import jax_installation
-from tpu_estimator_compat.topology import jax_devices, resolution
+from tpu_estimator_compat.topology import chosen_topology, jax_devices
 
 
 def topology_of(mode="train", tpu_semantics=True, **config):
-    return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+    return chosen_topology.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
 
 
 def test_shards_are_the_first_devices():

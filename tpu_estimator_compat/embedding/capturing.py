@@ -21,7 +21,7 @@ from tpu_estimator_compat.embedding import lookup, optimizers, sharding
 from tpu_estimator_compat.embedding.features import FeatureInput, UsedColumns, ids_of, weights_of
 from tpu_estimator_compat.embedding.interception import Interception
 from tpu_estimator_compat.embedding.lookup import Occurrences
-from tpu_estimator_compat.embedding.resolution import Embedding, Table
+from tpu_estimator_compat.embedding.resolved_spec import Embedding, Table
 from tpu_estimator_compat.graph.graph_ops import Key, key
 from tpu_estimator_compat.runtime.workers import Workers
 from tpu_estimator_compat.spec import ModeKeys

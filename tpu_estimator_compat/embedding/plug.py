@@ -7,7 +7,7 @@ from typing import Any
 
 from tpu_estimator_compat.arguments import check_type
 from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
-from tpu_estimator_compat.embedding import resolution
+from tpu_estimator_compat.embedding import resolved_spec
 from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec
 from tpu_estimator_compat.runtime.workers import Workers
@@ -23,9 +23,9 @@ def host_stage(
       spec: the tables and their features.
 
     Raises:
-      What `resolution.resolve` raises.
+      What `resolved_spec.resolve` raises.
     """
-    embedding = resolution.resolve(spec)
+    embedding = resolved_spec.resolve(spec)
 
     def of_mode(mode: str, batch_size: int | None, group: Workers | None) -> HostStageBuilder:
         return CapturedTables(embedding, mode, batch_size, group)

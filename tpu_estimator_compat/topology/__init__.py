@@ -1,8 +1,8 @@
 """The topology of a mode: its strategy, its replicas and hosts."""
 
+from tpu_estimator_compat.topology.chosen_topology import join_cluster, resolve
 from tpu_estimator_compat.topology.local_resolver import LocalResolver
 from tpu_estimator_compat.topology.replicas import Topology
-from tpu_estimator_compat.topology.resolution import join_cluster, resolve
 from tpu_estimator_compat.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.topology.tpu_system import in_environment
 

@@ -11,11 +11,11 @@ import tpu_estimator_compat as tpu
 from tpu_estimator_compat import topology
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.topology import jax_devices, resolution
+from tpu_estimator_compat.topology import chosen_topology, jax_devices
 
 
 def topology_of(mode="train", tpu_semantics=True, **config):
-    return resolution.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+    return chosen_topology.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
 
 
 def test_the_default_is_auto(monkeypatch):
@@ -35,7 +35,7 @@ def test_auto_is_tensorflow_without_a_tpu():
 
 
 def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch, caplog):
-    monkeypatch.setattr(resolution, "has_tpu", lambda: True)
+    monkeypatch.setattr(chosen_topology, "has_tpu", lambda: True)
     tf.logging.set_verbosity(tf.logging.INFO)
     assert isinstance(topology_of(runtime="auto"), jax_devices.JaxTopology)
     told = f"takes JAX for train: TensorFlow {tf.VERSION} sees no TPU, and JAX sees one."
