@@ -63,3 +63,36 @@ def test_no_script(run, script):
     assert done.returncode == 2
     assert repr(script) in done.stderr
     assert "Traceback" not in done.stderr
+
+
+COLLECTOR = """
+import gc
+print("collects", gc.isenabled())
+print("looks past the modules", gc.get_freeze_count() > 100_000)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--logical-cpus", "2")])
+def test_the_collector_looks_past_what_the_imports_made(tmp_path, options):
+    (tmp_path / "script.py").write_text(COLLECTOR)
+    done = subprocess.run(
+        [sys.executable, *RUN, *options, "script.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == ["collects True", "looks past the modules True"], done.stderr
+
+
+def test_the_collector_is_left_alone_where_tensorflow_was_imported_before(forks, tmp_path):
+    (tmp_path / "plain.py").write_text("import gc; print(gc.isenabled(), gc.get_freeze_count())")
+    (tmp_path / "script.py").write_text(
+        "import gc, tensorflow\n"
+        "from tpu_estimator_compat import __main__\n"
+        "gc.unfreeze()\n"
+        "__main__.main(['run', 'plain.py'])\n"
+    )
+    done = forks.run("script.py", cwd=tmp_path, env=environment())
+    assert done.stdout.split() == ["True", "0"], done.stderr
