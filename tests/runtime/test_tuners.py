@@ -133,9 +133,10 @@ class TestPieces:
         assert self.singles(ops=100, seconds=0.5, replicas=2) == 40
         assert self.singles(ops=100, seconds=0.5, first=100.0) == 40
 
-    def test_small_steps_of_many_operations_are_looped_once_they_are_known(self):
-        assert self.singles(ops=100, seconds=0.001) == 2
-        assert self.singles(ops=100, seconds=0.001, replicas=2) == 2
+    def test_small_steps_of_many_operations_are_looped_after_the_time_of_the_first_call(self):
+        for replicas in (1, 2):
+            assert self.singles(ops=100, seconds=0.004, first=0.0999, replicas=replicas) == 26
+        assert self.singles(ops=100, seconds=0.004) == 40
 
     def test_numbers_are_the_caller_s(self):
         machine = Machine(0.01, may_choose=False, first_piece=4, piece=0.1)

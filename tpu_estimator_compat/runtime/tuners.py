@@ -206,10 +206,10 @@ class LoopTuner:
             return Call(steps, DEFAULT, single=False, timed=False)
         # No executor is chosen for steps before they are what they will be.
         settled = self._host_calls is None or self._host_calls.quick is False
-        single = self._is_large
-        if not single:
-            steps = self._piece(self._executors[False].piece(steps) if settled else steps)
-            single = self._is_single(steps)
+        if self._is_large:
+            return Call(1, DEFAULT, single=True, timed=False)  # another executor would compile anew
+        steps = self._piece(self._executors[False].piece(steps) if settled else steps)
+        single = self._is_single(steps)
         steps = 1 if single else steps
         return Call(steps, self._executors[single].next(steps), single, timed=settled)
 
@@ -240,9 +240,11 @@ class LoopTuner:
         seconds, tuning = self._seconds_per_step, self._tuning
         if not self._large or seconds is None or self._first_call is None:
             return self._large
-        if self._replicas == 1 and self._seconds > (1 + tuning.first_calls) * self._first_call:
-            return False
-        return seconds >= tuning.small_step
+        is_small = seconds < tuning.small_step
+        if self._replicas > 1 and not is_small:
+            return True
+        calls = 1 if is_small else tuning.first_calls
+        return self._seconds <= (1 + calls) * self._first_call
 
     def _is_single(self, steps: int) -> bool:
         seconds = self._seconds_per_step

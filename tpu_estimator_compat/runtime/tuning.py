@@ -51,11 +51,11 @@ class Tuning:
         around them is worth its tracing. With small models a call costs 0.3 ms more, and a loop 0.1
         s once.
       many_ops: [first_step] operations of a step that is made in calls of its own from the first
-        on, unless it turns out to be small. A loop around it has to be traced, taken apart and
-        optimised anew: a fourth of what comes before the first step.
+        on. A loop around it has to be traced, taken apart and optimised anew: a fourth of what
+        comes before the first step.
       first_calls: [steps, large] multiple of the first call's time for which such steps are made,
         before a loop is worth that: in one they took 0.92 of the time, as one step begins while
-        another ends.
+        another ends. Of small ones a call is a larger part: they are made for once that time.
       dispatch_steps: [runtimes] steps that the JAX runtime hands to the devices at once.
       dispatch_bytes: [memory] bytes of their input and results that a replica holds. The results of
         one dispatch wait for the host while the devices run the next.
