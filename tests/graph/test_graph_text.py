@@ -46,7 +46,7 @@ def test_another_protobuf_than_the_known_ones_is_not_relied_on(monkeypatch):
     graph_text._prints_alike.cache_clear()
     assert graph_text._prints_alike()
     graph_text._prints_alike.cache_clear()
-    monkeypatch.setattr(graph_text, "_lines_of", lambda node: ["# not to be parsed"])
+    monkeypatch.setattr(graph_text, "_text_of", lambda node: "# not to be parsed")
     assert graph_text.text_of(graph_def) == text
     graph_text._prints_alike.cache_clear()
 

@@ -18,6 +18,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.capture import graph_building, outside_compilation, xla_contexts
 from tpu_estimator_compat.capture.exchanging_optimizers import exchanging_optimizers
 from tpu_estimator_compat.capture.keras_layers import generators_outside_checkpoints
+from tpu_estimator_compat.capture.legacy_graph import LegacyGraph
 from tpu_estimator_compat.tf_internals import tpu_function, training_util
 
 Structure = Any
@@ -88,7 +89,7 @@ def new_graph(seed: int | None, *, reads_step: bool = False) -> Iterator[tf.Grap
       reads_step: whether TensorFlow's own read of the global step is made now, as the original had
         it in training. An op without a seed draws by the number of ops before it.
     """
-    graph = tf.Graph()
+    graph = LegacyGraph()
     with graph_building.capture_semantics(), graph_building.fresh_keras_names(), graph.as_default():
         tf.compat.v1.set_random_seed(seed)
         tf.compat.v1.train.create_global_step(graph)

@@ -7,7 +7,6 @@ but for the order of the entries of maps, and for numbers with a point.
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import re
 from typing import Any
@@ -25,6 +24,7 @@ _PRINTED_OTHERWISE = re.compile(
     r"|'|\"[^\"\n]*\"[^\n]*\"",
     re.MULTILINE,
 )
+_ATTR = "\nattr {\n"  # with its end of line: no string has one within
 _WRITES_ALL_DIGITS = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 21)
 
 
@@ -41,7 +41,7 @@ def text_of(graph_def: GraphDef) -> str:
     rest = type(graph_def)()
     rest.CopyFrom(graph_def)
     del rest.node[:]
-    nodes = "".join(f"node {{\n{_indented(_lines_of(node))}}}\n" for node in graph_def.node)
+    nodes = "".join(map(_block, graph_def.node))
     return nodes + _slowly(rest)
 
 
@@ -52,27 +52,22 @@ def _prints_alike() -> bool:
     sample.attr["shape"].shape.dim.add().size = 2
     sample.attr["dtype"].type = tf.float32.as_datatype_enum
     sample.attr["_class"].list.s.append(b'loc:@"sample"\n\xff')
-    return _lines_of(sample) == _slowly(sample).splitlines()
+    return _text_of(sample) == _slowly(sample)
 
 
-def _lines_of(node: NodeDef) -> list[str]:
-    """Lines of a node, its attributes in the order of their names."""
+def _block(node: NodeDef) -> str:
+    """A node as a field of its graph."""
+    lines = _text_of(node).replace("\n", "\n  ")
+    return f"node {{\n  {lines[:-2]}}}\n"
+
+
+def _text_of(node: NodeDef) -> str:
+    """The text of a node, its attributes in the order of their names."""
     text = str(node)
     if _PRINTED_OTHERWISE.search(text):
-        return _slowly(node).splitlines()
-    lines = text.splitlines()
-    begins = [i for i, line in enumerate(lines) if line == "attr {"]
-    attrs = [lines[i:end] for i, end in itertools.pairwise([*begins, len(lines)])]
-    head = lines[: begins[0]] if begins else lines
-    return head + [line for attr in sorted(attrs, key=_name_of) for line in attr]
-
-
-def _name_of(attr: list[str]) -> str:
-    return attr[1]
-
-
-def _indented(lines: list[str]) -> str:
-    return "".join(f"  {line}\n" for line in lines)
+        return _slowly(node)
+    head, *attrs = text[:-1].split(_ATTR)
+    return _ATTR.join((head, *sorted(attrs))) + "\n"
 
 
 def _slowly(message: Any) -> str:
