@@ -13,6 +13,7 @@ from tpu_estimator_compat.compare.report import (
     ArrayComparison,
     CurveComparison,
     FirstDifference,
+    NamesComparison,
     OpComparison,
     Report,
     Stage,
@@ -44,25 +45,11 @@ def judge(
     """
     bounds = Bounds(tolerance.factor, rtol=tolerance.floor)
     loss = _loss(old, new, yardstick, bounds)
-    scalars = tuple(
-        differences.curve(
-            tag,
-            old.scalars.get(tag),
-            new.scalars.get(tag),
-            [y.scalars[tag] for y in yardstick if tag in y.scalars],
-            bounds,
-        )
-        for tag in sorted({*old.scalars, *new.scalars})
-    )
 
     def compared(kind: str) -> tuple[ArrayComparison, ...]:
         of_yardstick = [getattr(y, kind) for y in yardstick]
         return differences.arrays(getattr(old, kind), getattr(new, kind), of_yardstick, bounds)
 
-    names = tuple(
-        differences.names(what, old.names.get(what, ()), new.names.get(what, ()))
-        for what in sorted({*old.names, *new.names})
-    )
     report = Report(
         Verdict.UNKNOWN,
         "",
@@ -73,13 +60,13 @@ def judge(
         tolerance,
         None,
         loss,
-        scalars,
+        _scalars(old, new, yardstick, bounds),
         input=compared("input"),
         first_update=compared("first_update"),
         variables=compared("variables"),
         evaluations=compared("evaluations"),
         predictions=compared("predictions"),
-        names=names,
+        names=_names(old, new),
         first_step=_first_step(old, new, yardstick, bounds),
         notes=tuple(notes),
     )
@@ -109,6 +96,28 @@ def _loss(
         return None
     known = [y.loss for y in yardstick if y.loss is not None]
     return differences.curve("loss", old.loss, new.loss, known, bounds)
+
+
+def _scalars(
+    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], bounds: Bounds
+) -> tuple[CurveComparison, ...]:
+    return tuple(
+        differences.curve(
+            tag,
+            old.scalars.get(tag),
+            new.scalars.get(tag),
+            [y.scalars[tag] for y in yardstick if tag in y.scalars],
+            bounds,
+        )
+        for tag in sorted({*old.scalars, *new.scalars})
+    )
+
+
+def _names(old: Evidence, new: Evidence) -> tuple[NamesComparison, ...]:
+    return tuple(
+        differences.names(what, old.names.get(what, ()), new.names.get(what, ()))
+        for what in sorted({*old.names, *new.names})
+    )
 
 
 def _first_step(

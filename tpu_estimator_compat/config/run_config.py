@@ -103,37 +103,18 @@ class RunConfig(RunConfigProperties):
         runtime: str | None = None,
         save_input_state: bool = False,
     ) -> None:
-        save_checkpoints_steps, save_checkpoints_secs = _save_interval(
-            save_checkpoints_steps, save_checkpoints_secs
-        )
+        given = {name: value for name, value in locals().items() if name != "self"}
+        steps, secs = _save_interval(save_checkpoints_steps, save_checkpoints_secs)
         check_strategies(train_distribute, eval_distribute)
         tf_config = read_tf_config()
         if tf_config:
             tf.compat.v1.logging.info("TF_CONFIG environment variable: %s", tf_config)
-        RunConfig._replace(
-            self,
-            allowed_properties_list=_REPLACEABLE,
-            model_dir=_resolve_model_dir(tf_config, model_dir),
-            tf_random_seed=tf_random_seed,
-            save_summary_steps=save_summary_steps,
-            save_checkpoints_steps=save_checkpoints_steps,
-            save_checkpoints_secs=save_checkpoints_secs,
-            session_config=session_config,
-            keep_checkpoint_max=keep_checkpoint_max,
-            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
-            log_step_count_steps=log_step_count_steps,
-            train_distribute=train_distribute,
-            device_fn=device_fn,
-            protocol=protocol,
-            eval_distribute=eval_distribute,
-            experimental_distribute=experimental_distribute,
-            experimental_max_worker_delay_secs=experimental_max_worker_delay_secs,
-            session_creation_timeout_secs=session_creation_timeout_secs,
-            checkpoint_save_graph_def=checkpoint_save_graph_def,
-            jit_compile=jit_compile,
-            runtime=runtime,
-            save_input_state=save_input_state,
-        )
+        given |= {
+            "model_dir": _resolve_model_dir(tf_config, model_dir),
+            "save_checkpoints_steps": steps,
+            "save_checkpoints_secs": secs,
+        }
+        RunConfig._replace(self, allowed_properties_list=_REPLACEABLE, **given)
         self._take_experimental_strategies()
         self._init_distributed_setting_from_environment_var(tf_config)
         self._maybe_overwrite_session_config_for_distributed_training()

@@ -19,7 +19,7 @@ from tpu_estimator_compat.arguments import (
     check_type,
 )
 from tpu_estimator_compat.checkpoint import Source, check_available, latest
-from tpu_estimator_compat.config import RunConfig, TaskType, default_session_config
+from tpu_estimator_compat.config import RunConfig, default_session_config
 from tpu_estimator_compat.estimator import finishing, internals, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.plain_rules import InputFn, ModelFn, PlainRules
@@ -170,16 +170,10 @@ class Estimator(Exporting):
           TypeError: a hook or listener of another type, steps with a fraction, or an input_fn that
             cannot be called.
         """
-        if self._config.task_type in (TaskType.EVALUATOR, TaskType.PS):
-            raise ValueError(
-                "Train has been called wrong configuration. Please use "
-                "tf.estimator.train_and_evaluate which calls proper API according to given "
-                f"configuration. Current configuration: {self._config}."
-            )
+        training.check_task(self._config)
         rules = self._mode_rules
         rules.check_train_limits(steps, max_steps)
-        request_hooks = _checked_hooks(hooks)
-        listeners = _checked_listeners(saving_listeners)
+        told, listeners = _checked_hooks(hooks), _checked_listeners(saving_listeners)
         input_mode = rules.resolve(ModeKeys.TRAIN)
         if max_steps is not None and max_steps <= training.steps_of_chief(
             self._model_dir, input_mode.topology
@@ -190,7 +184,7 @@ class Estimator(Exporting):
             run, feed = rules.prepare(input_fn, input_mode)
             self._train_spec = feed.element_spec
             request = training.TrainRequest(
-                hooks=request_hooks,
+                hooks=told,
                 saving_listeners=listeners,
                 steps=steps,
                 max_steps=max_steps,

@@ -90,17 +90,7 @@ def pandas_input_fn(
     """
     del num_threads
     _check_shuffle(shuffle)
-    if not isinstance(target_column, str):
-        raise TypeError("target_column must be a string type")
-    if y is not None and target_column in x:
-        raise ValueError(
-            f"Cannot use name {target_column} for target column: DataFrame already has a column "
-            f"with that name: {x.columns}"
-        )
-    if y is not None and not np.array_equal(x.index, y.index):
-        raise ValueError(
-            f"Index for x and y are mismatched.\nIndex for x: {x.index}\nIndex for y: {y.index}\n"
-        )
+    _check_frames(x, y, target_column)
     features = {name: x[name].to_numpy(copy=True) for name in x.columns}
     data: Any = features
     if y is not None:
@@ -178,3 +168,17 @@ def _shapes(arrays: Any) -> dict[str, tuple[int, ...]]:
 
 
 __all__ = ["numpy_input_fn", "pandas_input_fn"]
+
+
+def _check_frames(x: Any, y: Any, target_column: Any) -> None:
+    if not isinstance(target_column, str):
+        raise TypeError("target_column must be a string type")
+    if y is not None and target_column in x:
+        raise ValueError(
+            f"Cannot use name {target_column} for target column: DataFrame already has a column "
+            f"with that name: {x.columns}"
+        )
+    if y is not None and not np.array_equal(x.index, y.index):
+        raise ValueError(
+            f"Index for x and y are mismatched.\nIndex for x: {x.index}\nIndex for y: {y.index}\n"
+        )

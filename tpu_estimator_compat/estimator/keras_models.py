@@ -63,39 +63,14 @@ def model_to_estimator(
       TypeError: a Keras 3 model.
     """
     del use_v2_estimator
-    if not (keras_model or keras_model_path):
-        raise ValueError("Either `keras_model` or `keras_model_path` needs to be provided.")
-    if keras_model and keras_model_path:
-        raise ValueError("Please specity either `keras_model` or `keras_model_path`, but not both.")
-    if keras_model:
-        _check_model(keras_model, custom_objects)
+    _check_given(keras_model, keras_model_path, custom_objects)
     config = with_model_dir(config, model_dir)
-    if keras_model:
-        logging.info("Using the Keras model provided.")
-    else:
-        keras_model = _loaded(keras_model_path, custom_objects)
+    keras_model = _chosen(keras_model, keras_model_path, custom_objects)
     object_based = _is_object_based(checkpoint_format, keras_model)
-    if not getattr(keras_model, "optimizer", None):
-        raise ValueError(
-            "The given keras model has not been compiled yet. Please compile the model with "
-            "`model.compile()` before calling `model_to_estimator()`."
-        )
-    model_fn = keras_model_fn.make(
-        keras_model,
-        custom_objects,
-        object_based=object_based,
-        metric_names_map=metric_names_map,
-        export_outputs=export_outputs,
-    )
-    first = None
-    if keras_model._is_graph_network and config.is_chief:
-        first = _first_checkpoint(keras_model, custom_objects, config, object_based)
-    elif keras_model.built:
-        logging.warning(
-            "You are creating an Estimator from a Keras model manually subclassed from `Model`, "
-            "that was already called on some inputs (and thus already had weights). The estimator "
-            "starts from the initialisers: only functional and sequential models keep theirs."
-        )
+    _check_compiled(keras_model)
+    kinds = {"metric_names_map": metric_names_map, "export_outputs": export_outputs}
+    model_fn = keras_model_fn.make(keras_model, custom_objects, object_based=object_based, **kinds)
+    first = _start(keras_model, custom_objects, config, object_based)
     return Estimator(model_fn, config=config, warm_start_from=first)
 
 
@@ -225,3 +200,43 @@ def _has_weights(model: Any) -> bool:
         return True
     weights = [weight for layer in model.layers for weight in layer.weights]
     return any(hasattr(weight, "_keras_initialized") for weight in weights)
+
+
+def _check_given(keras_model: Any, keras_model_path: Any, custom_objects: Any) -> None:
+    if not (keras_model or keras_model_path):
+        raise ValueError("Either `keras_model` or `keras_model_path` needs to be provided.")
+    if keras_model and keras_model_path:
+        raise ValueError("Please specity either `keras_model` or `keras_model_path`, but not both.")
+    if keras_model:
+        _check_model(keras_model, custom_objects)
+
+
+def _chosen(keras_model: Any, keras_model_path: Any, custom_objects: Any) -> Any:
+    """The model that is given, or the one at that path."""
+    if not keras_model:
+        return _loaded(keras_model_path, custom_objects)
+    logging.info("Using the Keras model provided.")
+    return keras_model
+
+
+def _check_compiled(keras_model: Any) -> None:
+    if not getattr(keras_model, "optimizer", None):
+        raise ValueError(
+            "The given keras model has not been compiled yet. Please compile the model with "
+            "`model.compile()` before calling `model_to_estimator()`."
+        )
+
+
+def _start(
+    keras_model: Any, custom_objects: Any, config: RunConfig, object_based: bool
+) -> str | None:
+    """The checkpoint of the model's weights; None where training begins without them."""
+    if keras_model._is_graph_network and config.is_chief:
+        return _first_checkpoint(keras_model, custom_objects, config, object_based)
+    if keras_model.built:
+        logging.warning(
+            "You are creating an Estimator from a Keras model manually subclassed from `Model`, "
+            "that was already called on some inputs (and thus already had weights). The estimator "
+            "starts from the initialisers: only functional and sequential models keep theirs."
+        )
+    return None

@@ -68,26 +68,11 @@ class Preflighting:
           ValueError: a topology, mode or depth that does not exist.
           TypeError: an argument of another type.
         """
-        from tpu_estimator_compat.preflight.check import Options, check
-        from tpu_estimator_compat.preflight.report import Depth
-        from tpu_estimator_compat.preflight.result import Preflight
-
         check_input_fn(input_fn)
-        check_number(time_limit, "time_limit", least=0)
-        if progress is not None:
-            check_callable(progress, "progress", "It is given a text and a number of seconds.")
-        wanted = [topology] if isinstance(topology, str) else as_list(topology, "topology", "str")
-        if not wanted:
-            raise ValueError('topology must name one at least, such as "v5e:2x2"; got none.')
-        if mode not in _MODES:
-            raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
-        names = {d.name.lower(): d for d in Depth}
-        if depth not in names:
-            raise ValueError(f"depth must be one of {list(names)}, got {depth!r}.")
-        told = progress or (lambda *_: None)
-        options = Options(names[depth], largest_batch, time_limit, told, memory_share)
+        _check_preflight(time_limit, progress, mode)
         subject = _Mode(self._mode_rules, input_fn, mode)  # type: ignore[attr-defined]
-        return Preflight(check(subject, wanted, options))
+        told = progress or (lambda *_: None)
+        return _reports(subject, topology, depth, (largest_batch, time_limit, told, memory_share))
 
 
 class _Mode:
@@ -154,3 +139,27 @@ class _Mode:
         tpu_config = self._tpu_config._replace(num_shards=None)  # see objections()
         rules = dataclasses.replace(self._rules, batch_sizes=sizes, tpu_config=tpu_config)
         return rules, rules.input_mode(self.mode, topology)
+
+
+def _check_preflight(time_limit: Any, progress: Any, mode: Any) -> None:
+    check_number(time_limit, "time_limit", least=0)
+    if progress is not None:
+        check_callable(progress, "progress", "It is given a text and a number of seconds.")
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
+
+
+def _reports(
+    subject: _Mode, topology: str | Sequence[str], depth: str, options: tuple[Any, ...]
+) -> Preflight:
+    from tpu_estimator_compat.preflight.check import Options, check
+    from tpu_estimator_compat.preflight.report import Depth
+    from tpu_estimator_compat.preflight.result import Preflight
+
+    wanted = [topology] if isinstance(topology, str) else as_list(topology, "topology", "str")
+    if not wanted:
+        raise ValueError('topology must name one at least, such as "v5e:2x2"; got none.')
+    names = {d.name.lower(): d for d in Depth}
+    if depth not in names:
+        raise ValueError(f"depth must be one of {list(names)}, got {depth!r}.")
+    return Preflight(check(subject, wanted, Options(names[depth], *options)))

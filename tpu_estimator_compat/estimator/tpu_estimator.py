@@ -94,20 +94,14 @@ class TPUEstimator(Preflighting, Estimator):
             ExportSavedModelApiVersion.V1
         ),
     ):
-        if not isinstance(config, TPURunConfig):
-            raise ValueError(
-                "`config` must be provided with type `tpu_config.RunConfig`, that is "
-                f"tpu_estimator_compat.RunConfig. Got {type(config).__name__}."
-            )
+        config = _checked_config(config)
         _check_arguments(params, use_tpu, batch_axis)
         _warn_of_feed_hook(config.tpu_config)
         sizes = (train_batch_size, eval_batch_size, predict_batch_size)
         if use_tpu:
             _check_batch_sizes(*sizes)
             modes.check_config(config.tpu_config)
-        for mode, size in zip(("train", "eval", "predict"), sizes, strict=True):
-            if size is not None:
-                check_number(size, f"{mode}_batch_size")
+        _check_are_numbers(*sizes)
         if embedding_config_spec is not None:
             plug.check(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)
         _check_takes_params(check_model_fn(model_fn, params))
@@ -119,9 +113,7 @@ class TPUEstimator(Preflighting, Estimator):
             params={} if params is None else params,
             warm_start_from=warm_start_from,
         )
-        logging.info("_TPUContext: eval_on_tpu %s", eval_on_tpu)
-        if eval_on_tpu and not use_tpu:
-            logging.warning("eval_on_tpu ignored because use_tpu is False.")
+        _tell_of_evaluation(eval_on_tpu, use_tpu)
         self._eval_on_tpu = eval_on_tpu
         self._batch_axis = batch_axis
         self._host_stage = None
@@ -130,8 +122,7 @@ class TPUEstimator(Preflighting, Estimator):
         self._batch_sizes = dict(
             zip((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), sizes, strict=True)
         )
-        self._export_to_tpu = export_to_tpu
-        self._export_to_cpu = export_to_cpu
+        self._export_to_tpu, self._export_to_cpu = export_to_tpu, export_to_cpu
         self._export_saved_model_api_version = _api_version(export_saved_model_api_version)
 
     _config: TPURunConfig
@@ -252,6 +243,27 @@ def _check_arguments(params: Any, use_tpu: Any, batch_axis: Any) -> None:
         raise ValueError(
             f"{list(RESERVED_PARAMS_KEYS)} are reserved keys but existed in params {params}."
         )
+
+
+def _tell_of_evaluation(eval_on_tpu: bool, use_tpu: bool) -> None:
+    logging.info("_TPUContext: eval_on_tpu %s", eval_on_tpu)
+    if eval_on_tpu and not use_tpu:
+        logging.warning("eval_on_tpu ignored because use_tpu is False.")
+
+
+def _checked_config(config: Any) -> TPURunConfig:
+    if not isinstance(config, TPURunConfig):
+        raise ValueError(
+            "`config` must be provided with type `tpu_config.RunConfig`, that is "
+            f"tpu_estimator_compat.RunConfig. Got {type(config).__name__}."
+        )
+    return config
+
+
+def _check_are_numbers(*sizes: int | None) -> None:
+    for mode, size in zip(("train", "eval", "predict"), sizes, strict=True):
+        if size is not None:
+            check_number(size, f"{mode}_batch_size")
 
 
 def _check_batch_sizes(train: int | None, evaluate: int | None, predict: int | None) -> None:

@@ -14,7 +14,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.jax_runtime.dispatches import Chunk, Done, Tally
 from tpu_estimator_compat.jax_runtime.elements import Elements, staged
 from tpu_estimator_compat.jax_runtime.step import JaxStep, Wanted
-from tpu_estimator_compat.jax_runtime.steps import Steps
+from tpu_estimator_compat.jax_runtime.steps import Finishing, Steps
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.runtime import eager, workers
@@ -131,7 +131,7 @@ class JaxProcessesRunner:
         """See `Runner`."""
         own, step = self._steps, self._steps.main
         tally = Tally(stop_on_nan=self.plan.stop_on_nan)
-        waiting: Done | None = None
+        finishing = Finishing(own)
         with eager.eager_mode(), lost_if_broken():
             while tally.steps < steps and not tally.stopped:
                 if tally.steps and self._interrupted():
@@ -139,15 +139,11 @@ class JaxProcessesRunner:
                 wanted = min(own.most_for(steps), steps - tally.steps)
                 self._read_ahead(iterator, wanted)
                 done = self._agreed_dispatch(step, wanted)
-                own.finish(waiting)  # what the host does of a step, while the next one runs
-                waiting = done
+                finishing.add(done)
                 if done is None:
                     break
-                if not step.overlaps:
-                    own.finish(waiting)
-                    waiting = None
                 tally.add(done)
-            own.finish(waiting)
+            finishing.end()
             return tally.result(self.ended, None if self.ended else own.counter())
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
@@ -290,11 +286,7 @@ class JaxProcessesRunner:
         Raises:
           NotImplementedError: something is fed.
         """
-        for tensor, _ in feeds:
-            raise NotImplementedError(
-                f"A hook feeds {tensor.name!r} in a step of several machines, which is not "
-                "supported. Put the value in a variable, and assign it in before_run."
-            )
+        workers.check_nothing_fed(feeds)
         with eager.eager_mode(), lost_if_broken():
             step = self._steps.other(fetches, targets)
             self._read_ahead(iterator, 1)

@@ -12,7 +12,7 @@ from tpu_estimator_compat.graph.graph_ops import key
 from tpu_estimator_compat.jax_runtime.dispatches import NOTHING, Done, Tally
 from tpu_estimator_compat.jax_runtime.elements import Elements
 from tpu_estimator_compat.jax_runtime.step import JaxStep
-from tpu_estimator_compat.jax_runtime.steps import Steps
+from tpu_estimator_compat.jax_runtime.steps import Finishing, Steps
 from tpu_estimator_compat.jax_runtime.variables import DeviceStore
 from tpu_estimator_compat.loop.result import LoopResult
 from tpu_estimator_compat.runtime import eager
@@ -66,25 +66,21 @@ class JaxRunner:
         most = own.most_for(steps)
         chunk = self._elements.next(iterator, min(most, steps), step.stage)
         placed = own.placed(step, chunk, most)
-        waiting: Done | None = None  # for the host's share, which is done while the next ones run
+        finishing = Finishing(own)
         while chunk.steps and not tally.stopped:
             done = own.dispatch(step, chunk, most, placed)
-            own.finish(waiting)
-            waiting = done
-            if not step.overlaps:
-                own.finish(waiting)
-                waiting = None
+            finishing.add(done)
             left = steps - tally.steps - chunk.steps
             wanted = 0 if self._interrupted() else min(most, left)
             try:
                 chunk = self._elements.next(iterator, wanted, step.stage) if wanted else NOTHING
             except tf.errors.OpError:
-                own.finish(waiting)  # these steps are made
+                finishing.end()  # these steps are made
                 raise
             placed = own.placed(step, chunk, most)  # while the devices are at work
             tally.add(done)
             exhausted = chunk.steps < wanted
-        own.finish(waiting)
+        finishing.end()
         exhausted |= not tally.steps
         return tally.result(exhausted, None if exhausted else own.counter())
 

@@ -123,10 +123,8 @@ class Steps:
         """Counts the steps of a loop from 0: host calls run in every n-th step."""
         self._step_in_loop = 0
 
-    def finish(self, done: Done | None) -> None:
+    def finish(self, done: Done) -> None:
         """The host's share of the steps of a dispatch."""
-        if done is None:
-            return
         for index in range(done.made):
             due = self._call_is_due()
             if done.step.has_host_share:
@@ -155,6 +153,31 @@ class Steps:
         """The global step; None where there is none."""
         step = tf.compat.v1.train.get_global_step(self._plan.graph)
         return None if step is None else self._store.peek(step.op.name)
+
+
+class Finishing:
+    """The host's share of the dispatches of a run, done while the next one is at work.
+
+    Args:
+      steps: those that the dispatches make.
+    """
+
+    def __init__(self, steps: Steps):
+        self._steps = steps
+        self._waiting: Done | None = None
+
+    def add(self, done: Done | None) -> None:
+        """Finishes the dispatch before; `done`, too, where steps do not overlap."""
+        self.end()
+        self._waiting = done
+        if not self._steps.main.overlaps:
+            self.end()
+
+    def end(self) -> None:
+        """Finishes what is not."""
+        done, self._waiting = self._waiting, None
+        if done is not None:
+            self._steps.finish(done)
 
 
 def _key_of(seed: int | None) -> int:

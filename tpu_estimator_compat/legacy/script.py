@@ -58,10 +58,8 @@ def run(
       NoScriptError: there is no such script, or it is a notebook that cannot be run.
       SyntaxError: it is not Python 3; has a note if it is Python 2.
     """
-    asked = _BEHAVIORS[behavior]
-    name = os.fspath(name)
+    asked, chosen, name = _BEHAVIORS[behavior], Behavior(), os.fspath(name)
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
-    chosen = Behavior()
     imports = LegacyImports(
         [folder],
         legacy_packages,
@@ -76,8 +74,7 @@ def run(
         found, execute = _read(script.path, numpy_legacy)
         main = _main(script)
         imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
-        sys.argv = [script.path, *arguments]
-        sys.modules["__main__"] = main
+        sys.argv, sys.modules["__main__"] = [script.path, *arguments], main
         execute(main.__dict__)
 
 

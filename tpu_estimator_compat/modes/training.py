@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import Source, check_writable, global_step_in
-from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.config import IterationsPerLoopCounter, TaskType
 from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks, traits
 from tpu_estimator_compat.hooks.nan import LossNanHook
 from tpu_estimator_compat.hooks.preemption import Preemption
@@ -60,6 +60,16 @@ class TrainRequest:
     warm_start: WarmStartSettings | None
     loop: IterationsPerLoopCounter | None
     batch_size: int | None
+
+
+def check_task(config: Any) -> None:
+    """Raises ValueError where the cluster has this process evaluate, or hold variables."""
+    if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
+        raise ValueError(
+            "Train has been called wrong configuration. Please use "
+            "tf.estimator.train_and_evaluate which calls proper API according to given "
+            f"configuration. Current configuration: {config}."
+        )
 
 
 def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.generic | None:

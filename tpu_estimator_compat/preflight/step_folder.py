@@ -142,18 +142,7 @@ def write(
     for name, (module, most) in functions.items():
         made = exporting.exported(module, most, saved.loss, platforms)
         (path / name).write_bytes(made)
-    arrays: dict[str, Any] = {
-        f"variable{i}": _plain(value.saved)
-        for i, value in enumerate(saved.variables.values())
-        if value.saved is not None
-    }
-    arrays |= {f"feed{i}": _plain(feed) for i, feed in enumerate(saved.feeds)}
-    arrays |= {
-        f"after{i}": sampled(saved.after[name])
-        for i, name in enumerate(saved.variables)
-        if name in saved.after
-    }
-    np.savez(path / "values.npz", **arrays)
+    np.savez(path / "values.npz", **_arrays(saved))
     described = {
         "platforms": list(platforms),
         "loop": loop,
@@ -170,6 +159,22 @@ def write(
     script = path / _SCRIPT.name
     shutil.copyfile(_SCRIPT, script)
     return script
+
+
+def _arrays(saved: Saved) -> dict[str, Any]:
+    """The values of variables before and after, and of feeds."""
+    arrays = {
+        f"variable{i}": _plain(value.saved)
+        for i, value in enumerate(saved.variables.values())
+        if value.saved is not None
+    }
+    arrays |= {f"feed{i}": _plain(feed) for i, feed in enumerate(saved.feeds)}
+    arrays |= {
+        f"after{i}": sampled(saved.after[name])
+        for i, name in enumerate(saved.variables)
+        if name in saved.after
+    }
+    return arrays
 
 
 def _bytes_of_step(saved: Saved) -> int:

@@ -273,6 +273,15 @@ def check_even_data(states: np.ndarray) -> None:
 
 
 @functools.cache
+def check_nothing_fed(feeds: Sequence[tuple[tf.Tensor, np.ndarray]]) -> None:
+    """Raises NotImplementedError where a hook feeds a step that all machines make together."""
+    for tensor, _ in feeds:
+        raise NotImplementedError(
+            f"A hook feeds {tensor.name!r} in a step of several machines, which is not "
+            "supported. Put the value in a variable, and assign it in before_run."
+        )
+
+
 def _sending() -> Callable[..., Any]:
     """One function for all that is sent: it is traced once."""
 

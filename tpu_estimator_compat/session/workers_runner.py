@@ -161,11 +161,7 @@ class WorkersRunner:
         Raises:
           NotImplementedError: something is fed, or would be exchanged that no other worker has.
         """
-        for tensor, _ in feeds:
-            raise NotImplementedError(
-                f"A hook feeds {tensor.name!r} in a step of several machines, which is not "
-                "supported. Put the value in a variable, and assign it in before_run."
-            )
+        workers.check_nothing_fed(feeds)
         names = tuple(tuple(x.name for x in each) for each in (fetches, targets))
         with self._agreeing():
             if names not in self._single:

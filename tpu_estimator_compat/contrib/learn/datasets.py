@@ -175,18 +175,7 @@ def read_data_sets(
 
         return Datasets(fake(), fake(), fake())
 
-    def read(name: str, extract: Callable[[BinaryIO], np.ndarray]) -> np.ndarray:
-        path = maybe_download(name, train_dir, (source_url or DEFAULT_SOURCE_URL) + name)
-        with tf.io.gfile.GFile(path, "rb") as file:
-            return extract(file)
-
-    def labels_of(file: BinaryIO) -> np.ndarray:
-        return extract_labels(file, one_hot)
-
-    images = read("train-images-idx3-ubyte.gz", extract_images)
-    labels = read("train-labels-idx1-ubyte.gz", labels_of)
-    test_images = read("t10k-images-idx3-ubyte.gz", extract_images)
-    test_labels = read("t10k-labels-idx1-ubyte.gz", labels_of)
+    images, labels, test_images, test_labels = _arrays_of(train_dir, one_hot, source_url)
     size = validation_size
     if not 0 <= size <= len(images):
         raise ValueError(
@@ -198,6 +187,25 @@ def read_data_sets(
         (test_images, test_labels),
     )
     return Datasets(*(DataSet(*p, dtype=dtype, reshape=reshape, seed=seed) for p in parts))
+
+
+def _arrays_of(train_dir: str, one_hot: bool, source_url: str) -> list[np.ndarray]:
+    """Images and labels for training, then those for tests."""
+
+    def labels_of(file: BinaryIO) -> np.ndarray:
+        return extract_labels(file, one_hot)
+
+    def read(name: str, extract: Callable[[BinaryIO], np.ndarray]) -> np.ndarray:
+        path = maybe_download(name, train_dir, (source_url or DEFAULT_SOURCE_URL) + name)
+        with tf.io.gfile.GFile(path, "rb") as file:
+            return extract(file)
+
+    return [
+        read("train-images-idx3-ubyte.gz", extract_images),
+        read("train-labels-idx1-ubyte.gz", labels_of),
+        read("t10k-images-idx3-ubyte.gz", extract_images),
+        read("t10k-labels-idx1-ubyte.gz", labels_of),
+    ]
 
 
 def load_mnist(train_dir: str = "MNIST-data") -> Datasets:

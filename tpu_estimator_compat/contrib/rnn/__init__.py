@@ -183,26 +183,21 @@ def stack_bidirectional_dynamic_rnn(
       ValueError: cells or states are no lists of one per layer.
     """
     _check_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
-    states_fw, states_bw, layer = [], [], inputs
+    unset = [None] * len(cells_fw)
+    layers = zip(
+        cells_fw, cells_bw, initial_states_fw or unset, initial_states_bw or unset, strict=True
+    )
+    of_loop = (parallel_iterations, swap_memory, time_major)
+    states, layer = [], inputs
     with tf.variable_scope(scope or "stack_bidirectional_rnn"):
-        for i, (cell_fw, cell_bw) in enumerate(zip(cells_fw, cells_bw, strict=True)):
+        for i, (cell_fw, cell_bw, *initial) in enumerate(layers):
             with tf.variable_scope(f"cell_{i}"):
-                outputs, (state_fw, state_bw) = tf.nn.bidirectional_dynamic_rnn(
-                    cell_fw,
-                    cell_bw,
-                    layer,
-                    initial_state_fw=initial_states_fw[i] if initial_states_fw else None,
-                    initial_state_bw=initial_states_bw[i] if initial_states_bw else None,
-                    sequence_length=sequence_length,
-                    parallel_iterations=parallel_iterations,
-                    dtype=dtype,
-                    swap_memory=swap_memory,
-                    time_major=time_major,
+                outputs, final = tf.nn.bidirectional_dynamic_rnn(
+                    cell_fw, cell_bw, layer, sequence_length, *initial, dtype, *of_loop
                 )
                 layer = tf.concat(outputs, 2)
-            states_fw.append(state_fw)
-            states_bw.append(state_bw)
-    return layer, tuple(states_fw), tuple(states_bw)
+            states.append(final)
+    return layer, tuple(forward for forward, _ in states), tuple(back for _, back in states)
 
 
 class LayerNormBasicLSTMCell(RNNCell):

@@ -36,13 +36,7 @@ def sequence_loss(
     Returns:
       A scalar, [batch], [time] or [batch, time]: without the dimensions that were summed over.
     """
-    for tensor, rank, what in (
-        (logits, 3, "Logits must be a [batch_size x sequence_length x logits] tensor"),
-        (targets, 2, "Targets must be a [batch_size x sequence_length] tensor"),
-        (weights, 2, "Weights must be a [batch_size x sequence_length] tensor"),
-    ):
-        if len(tensor.shape) != rank:
-            raise ValueError(what)
+    _check_ranks(logits, targets, weights)
     for average, added, what in (
         (average_across_timesteps, sum_over_timesteps, "timesteps"),
         (average_across_batch, sum_over_batch, "batch"),
@@ -74,3 +68,13 @@ def _cross_entropy(
     function = function or tf.nn.sparse_softmax_cross_entropy_with_logits
     losses = function(labels=tf.reshape(targets, [-1]), logits=flat)
     return tf.reshape(losses, tf.shape(logits)[:2])
+
+
+def _check_ranks(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> None:
+    for tensor, rank, what in (
+        (logits, 3, "Logits must be a [batch_size x sequence_length x logits] tensor"),
+        (targets, 2, "Targets must be a [batch_size x sequence_length] tensor"),
+        (weights, 2, "Weights must be a [batch_size x sequence_length] tensor"),
+    ):
+        if len(tensor.shape) != rank:
+            raise ValueError(what)
