@@ -16,6 +16,7 @@ def test_run(tmp_path, clients):
     printed = walk("run.md", tmp_path, clients)
     assert "Saving dict for global step 200" in printed[0]
     assert "on 2 local replica(s)" in printed[1]
+    assert "1 passed" in printed[-1]
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-250")
 
 

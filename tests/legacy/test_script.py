@@ -111,3 +111,11 @@ def test_two_runs_and_two_threads_in_one_process(python, tmp_path):
     assert sorted(done.stdout.split()) == sorted(
         ["ran", "0", "ran", "1", "ran", "2", "ran", "last"]
     )
+
+
+def test_a_script_that_installs_legacy_imports_itself(run, tmp_path):
+    """As a notebook does that was written for this package."""
+    (tmp_path / "beside.py").write_text("import tensorflow as tf\nprint(tf.contrib.tpu.__name__)\n")
+    done = run("import tpu_estimator_compat\ntpu_estimator_compat.install()\nimport beside\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("tpu")

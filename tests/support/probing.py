@@ -8,7 +8,10 @@ import pathlib
 import subprocess
 from typing import Any
 
-ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+from support.forks import PLAIN_KERNELS
+
+# Both sides are given the same kernels: those of oneDNN differ by release, and by the processor.
+ENVIRONMENT = {**PLAIN_KERNELS, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def run(*command: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None) -> Any:

@@ -26,7 +26,7 @@ class LegacyGraph(tf.Graph):
         Args:
           from_version: asks for the nodes since then only.
           add_shapes: whether nodes have the shapes of their outputs, as `_output_shapes`.
-          **kwargs: those of later versions of TensorFlow.
+          **kwargs: arguments of later versions of TensorFlow.
         """
         if from_version is not None or not add_shapes or not self.finalized:
             return super().as_graph_def(from_version, add_shapes, **kwargs)

@@ -159,7 +159,7 @@ class Finishing:
     """The host's share of the dispatches of a run, done while the next one is at work.
 
     Args:
-      steps: those that the dispatches make.
+      steps: the maker of the dispatches.
     """
 
     def __init__(self, steps: Steps):

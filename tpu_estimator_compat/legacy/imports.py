@@ -84,17 +84,21 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         """The spec of a legacy module; None for all others."""
         if not self._may_be_legacy(fullname, path):
             return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
+        start = sys.meta_path.index(self) + 1 if self in sys.meta_path else 0
+        for finder in sys.meta_path[start:]:
+            find = getattr(finder, "find_spec", None)
+            spec = None if find is None else find(fullname, path, target)
             if spec is not None:
-                break
-        else:
-            return None
-        is_source = type(spec.loader) is importlib.machinery.SourceFileLoader
-        if is_source and self._is_legacy(spec):
-            spec.loader = _Loader(fullname, str(spec.origin), self)
+                return self._with_loader(spec) if self._is_legacy(spec) else spec
+        return None
+
+    def _with_loader(self, spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
+        if isinstance(spec.loader, (_Loader, _Prepared)):  # there is another of these finders
+            return spec
+        if spec.loader is not None and str(spec.origin).endswith(".py"):
+            own = _Loader(spec.name, str(spec.origin), self)
+            is_pythons = type(spec.loader) is importlib.machinery.SourceFileLoader
+            spec.loader = own if is_pythons else _Prepared(spec.loader, own)
         return spec
 
     def _may_be_legacy(self, fullname: str, path: Sequence[str] | None) -> bool:
@@ -235,17 +239,48 @@ class _Loader(importlib.machinery.SourceFileLoader):
         super().__init__(fullname, path)
         self._imports = imports
 
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Runs the module with the builtins of the API that it means."""
+    def prepared(self, module: types.ModuleType) -> types.CodeType:
+        """The code of the module, which is given the builtins of the API that it means."""
         assert module.__spec__ is not None  # it has just been made from that
         found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
         self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
         self._imports.loaded.add(module.__name__)
+        return found.code
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Runs the module with the builtins of the API that it means."""
+        code = self.prepared(module)
         copy = vendored.copy_of_original(self.get_data(self.path))
         if copy is None:
-            exec(found.code, module.__dict__)
+            exec(code, module.__dict__)
         else:
             vendored.stand_in(module, copy)
+
+
+class _Prepared(importlib.abc.Loader):
+    """Loads a legacy module as another tool does, such as pytest, which rewrites `assert`.
+
+    Args:
+      loader: of that tool.
+      own: gives the module its builtins.
+    """
+
+    def __init__(self, loader: Any, own: _Loader):
+        self._loader = loader
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        """The tool's module; None for a plain one."""
+        module: types.ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Runs the module, as the tool does, with the builtins of the API that it means."""
+        self._own.prepared(module)
+        self._loader.exec_module(module)
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:

@@ -23,6 +23,7 @@ from tpu_estimator_compat.legacy.old_packages import OldPackages
 from tpu_estimator_compat.legacy.python_path import PythonPath
 
 _one_at_a_time = threading.RLock()  # a script owns sys.argv, __main__ and the flags of its process
+_PYTEST_PLUGIN = "tpu_estimator_compat.legacy.pytest_plugin"
 _BEHAVIORS = {"auto": None, "v1": Dialect.V1, "v2": Dialect.V2}
 
 
@@ -69,7 +70,7 @@ def run(
         python_path=PythonPath(),
         judge=chosen.judge,
     )
-    with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once():
+    with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once(), _plugin(imports):
         script = locating.module(name) if module else locating.file(name)
         found, execute = _read(script.path, numpy_legacy)
         main = _main(script)
@@ -116,3 +117,17 @@ def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
         for name in set(flags.FLAGS) - known:
             delattr(flags.FLAGS, name)
         flags.FLAGS.unparse_flags()
+
+
+@contextlib.contextmanager
+def _plugin(imports: LegacyImports) -> Iterator[None]:
+    """Tells pytest, where that is what runs, and the processes that it starts, of our plugin."""
+    before = os.environ.get("PYTEST_PLUGINS")
+    if "pytest" in imports.own:
+        os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [before, _PYTEST_PLUGIN]))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTEST_PLUGINS", None)
+        if before is not None:
+            os.environ["PYTEST_PLUGINS"] = before
