@@ -4,7 +4,7 @@ import tensorflow as tf
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.inputs import feed, modes
-from tpu_estimator_compat.model_fn.context import TPUContext
+from tpu_estimator_compat.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.topology import Topology
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.capture.user_functions import declared_arguments
 from tpu_estimator_compat.estimator import EstimatorSpec, ModeKeys, export
-from tpu_estimator_compat.model_fn.calling import declared_arguments
 
 _STATE = "tpu_estimator_compat/towers"  # a collection
 Gradients = Sequence[tuple[Any, Any]]

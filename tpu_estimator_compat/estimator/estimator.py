@@ -18,6 +18,7 @@ from tpu_estimator_compat.arguments import (
     check_path,
     check_type,
 )
+from tpu_estimator_compat.capture.user_functions import call_model_fn, check_model_fn
 from tpu_estimator_compat.checkpoint import Source, check_available, latest
 from tpu_estimator_compat.config import RunConfig, default_session_config
 from tpu_estimator_compat.estimator import finishing, internals, overrides
@@ -25,7 +26,6 @@ from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.plain_rules import InputFn, ModelFn, PlainRules
 from tpu_estimator_compat.hooks import HOOK_TYPES
 from tpu_estimator_compat.keras_model.model import ModelFnModel
-from tpu_estimator_compat.model_fn.calling import call_model_fn, check_model_fn
 from tpu_estimator_compat.modes import evaluation, prediction, training
 from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.runtime import eager

@@ -14,10 +14,10 @@ from tpu_estimator_compat import inputs
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.arguments import check_steps
 from tpu_estimator_compat.capture.capture import Element, new_graph, placeholders
+from tpu_estimator_compat.capture.user_functions import call_model_fn, input_arguments
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation
-from tpu_estimator_compat.model_fn.calling import call_model_fn, input_arguments
 from tpu_estimator_compat.modes import runtimes
 from tpu_estimator_compat.modes.captured_mode import CapturedMode, prepare
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec

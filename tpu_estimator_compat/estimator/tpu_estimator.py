@@ -11,6 +11,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.arguments import check_number, check_params, check_type
+from tpu_estimator_compat.capture.user_functions import (
+    RESERVED_PARAMS_KEYS,
+    USE_TPU_KEY,
+    check_model_fn,
+    declared_arguments,
+)
 from tpu_estimator_compat.config import (
     TPUConfig,
     TPURunConfig,
@@ -25,12 +31,6 @@ from tpu_estimator_compat.estimator.tpu_rules import TPURules, as_estimator_spec
 from tpu_estimator_compat.export import tpu_graph
 from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.inputs import modes
-from tpu_estimator_compat.model_fn.calling import (
-    RESERVED_PARAMS_KEYS,
-    USE_TPU_KEY,
-    check_model_fn,
-    declared_arguments,
-)
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 
 

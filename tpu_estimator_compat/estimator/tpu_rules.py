@@ -10,6 +10,14 @@ import tensorflow as tf
 
 from tpu_estimator_compat import inputs
 from tpu_estimator_compat.capture.capture import Element
+from tpu_estimator_compat.capture.user_functions import (
+    BATCH_SIZE_KEY,
+    CONTEXT_KEY,
+    USE_TPU_KEY,
+    call_model_fn,
+    input_arguments,
+    set_param,
+)
 from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
     TPUConfig,
@@ -19,15 +27,7 @@ from tpu_estimator_compat.config import (
 from tpu_estimator_compat.estimator.plain_rules import InputFn, PlainRules
 from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.inputs.modes import InputMode, Invocation, TPUInputMode
-from tpu_estimator_compat.model_fn.calling import (
-    BATCH_SIZE_KEY,
-    CONTEXT_KEY,
-    USE_TPU_KEY,
-    call_model_fn,
-    input_arguments,
-    set_param,
-)
-from tpu_estimator_compat.model_fn.context import TPUContext
+from tpu_estimator_compat.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.modes.captured_mode import CapturedMode, model_arguments
 from tpu_estimator_compat.runtime import workers
 from tpu_estimator_compat.runtime.workers import Workers

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tpu_estimator_compat.capture.user_functions import declared_arguments
 from tpu_estimator_compat.export.outputs import (
     ClassificationOutput,
     ExportOutput,
     PredictOutput,
     RegressionOutput,
 )
-from tpu_estimator_compat.model_fn.calling import declared_arguments
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 # Defun, not tf.function: its body sees the graph's own variables, and makes new ones there.

@@ -166,6 +166,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             fromlist: Sequence[str] | None = (),
             level: int = 0,
         ) -> Any:
+            __tracebackhide__ = True  # pytest shows the frames of the tests alone
             return self.import_(name, globals, locals, fromlist, level, meaning, roots=roots)
 
         return {**vars(builtins), "__import__": legacy_import}
@@ -185,6 +186,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 
         `plain` imports all that is not below `roots`; None for Python's.
         """
+        __tracebackhide__ = True
         top = name.partition(".")[0]
         if not level and top in roots:
             return imported(name, fromlist, meaning)
@@ -249,6 +251,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Runs the module with the builtins of the API that it means."""
+        __tracebackhide__ = True
         code = self.prepared(module)
         copy = vendored.copy_of_original(self.get_data(self.path))
         if copy is None:
@@ -279,6 +282,7 @@ class _Prepared(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Runs the module, as the tool does, with the builtins of the API that it means."""
+        __tracebackhide__ = True
         self._own.prepared(module)
         self._loader.exec_module(module)
 

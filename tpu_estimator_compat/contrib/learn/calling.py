@@ -10,11 +10,11 @@ import tensorflow.compat.v1 as tf
 # The original read arguments likewise.
 from tensorflow.python.util import function_utils
 
+from tpu_estimator_compat.capture.user_functions import declared_arguments
 from tpu_estimator_compat.contrib.learn.keys import MetricKey
 from tpu_estimator_compat.contrib.learn.metric_spec import MetricSpec
 from tpu_estimator_compat.contrib.learn.model_fn_ops import ModelFnOps
 from tpu_estimator_compat.estimator import EstimatorSpec
-from tpu_estimator_compat.model_fn.calling import declared_arguments
 
 
 def check_model_fn(model_fn: Callable[..., Any], params: Any) -> None:

@@ -5,7 +5,7 @@ import pytest
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import topology as topology_lib
 from tpu_estimator_compat.inputs import modes
-from tpu_estimator_compat.model_fn.context import TPUContext
+from tpu_estimator_compat.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.topology import Topology
 
 

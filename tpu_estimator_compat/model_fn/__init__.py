@@ -1,1 +1,0 @@
-"""Calls a model_fn: its arguments, its context, what it returns."""
