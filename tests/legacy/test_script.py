@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import zipfile
 
 import pytest
 
@@ -119,3 +120,12 @@ def test_a_script_that_installs_legacy_imports_itself(run, tmp_path):
     done = run("import tpu_estimator_compat\ntpu_estimator_compat.install()\nimport beside\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("tpu")
+
+
+def test_what_lies_in_an_archive_is_loaded_as_it_is(run, tmp_path):
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("zipped.py", "VALUE = 3\n")
+    done = run(
+        "import sys\nsys.path.insert(0, 'archive.zip')\nimport zipped\nprint(zipped.VALUE)\n"
+    )
+    assert done.stdout == "3\n", done.stderr

@@ -95,7 +95,8 @@ class LegacyImports(importlib.abc.MetaPathFinder):
     def _with_loader(self, spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
         if isinstance(spec.loader, (_Loader, _Prepared)):  # there is another of these finders
             return spec
-        if spec.loader is not None and str(spec.origin).endswith(".py"):
+        # A file: what lies in an archive is loaded as it is.
+        if str(spec.origin).endswith(".py") and os.path.isfile(str(spec.origin)):
             own = _Loader(spec.name, str(spec.origin), self)
             is_pythons = type(spec.loader) is importlib.machinery.SourceFileLoader
             spec.loader = own if is_pythons else _Prepared(spec.loader, own)
