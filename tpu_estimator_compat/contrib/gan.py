@@ -63,6 +63,6 @@ def _load() -> None:
         raise ImportError(
             "tf.contrib.gan is in the package tensorflow-gan today, which is not installed, or"
             f" lacks what it needs: {error}. Install tensorflow-gan, tensorflow-probability and"
-            " tensorflow-hub.",
+            " tensorflow-hub. That one needs setuptools below 81, for `pkg_resources`.",
             name=error.name,
         ) from error
