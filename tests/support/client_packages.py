@@ -34,7 +34,7 @@ NEEDED = (
     "gin-config==0.5.0",  # by mesh-tensorflow
     "mock==5.2.0",  # by mesh-tensorflow's tests
     "sentencepiece==0.2.1",  # by albert-tensorflow and xlnet-tensorflow
-    "setuptools==80.10.2",  # the last with pkg_resources: by tensorflow-hub and mesh-tensorflow
+    "setuptools==80.10.2",  # has pkg_resources: by tensorflow-hub and mesh-tensorflow
     "tensorflow-hub==0.16.1",  # by tensorflow-gan
     "tensorflow-probability==0.25.0",  # by tensorflow-gan
     "tf-slim==1.1.0",  # by mesh-tensorflow
