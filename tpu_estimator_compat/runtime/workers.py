@@ -272,7 +272,6 @@ def check_even_data(states: np.ndarray) -> None:
     )
 
 
-@functools.cache
 def check_nothing_fed(feeds: Sequence[tuple[tf.Tensor, np.ndarray]]) -> None:
     """Raises NotImplementedError where a hook feeds a step that all machines make together."""
     for tensor, _ in feeds:
@@ -282,6 +281,7 @@ def check_nothing_fed(feeds: Sequence[tuple[tf.Tensor, np.ndarray]]) -> None:
         )
 
 
+@functools.cache
 def _sending() -> Callable[..., Any]:
     """One function for all that is sent: it is traced once."""
 
