@@ -103,6 +103,7 @@ class RunConfig(RunConfigProperties):
         runtime: str | None = None,
         save_input_state: bool = False,
     ) -> None:
+        # The arguments: there is no other local variable yet.
         given = {name: value for name, value in locals().items() if name != "self"}
         steps, secs = _save_interval(save_checkpoints_steps, save_checkpoints_secs)
         check_strategies(train_distribute, eval_distribute)

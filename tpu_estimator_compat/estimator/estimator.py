@@ -173,7 +173,7 @@ class Estimator(Exporting):
         training.check_task(self._config)
         rules = self._mode_rules
         rules.check_train_limits(steps, max_steps)
-        told, listeners = _checked_hooks(hooks), _checked_listeners(saving_listeners)
+        request_hooks, listeners = _checked_hooks(hooks), _checked_listeners(saving_listeners)
         input_mode = rules.resolve(ModeKeys.TRAIN)
         if max_steps is not None and max_steps <= training.steps_of_chief(
             self._model_dir, input_mode.topology
@@ -184,7 +184,7 @@ class Estimator(Exporting):
             run, feed = rules.prepare(input_fn, input_mode)
             self._train_spec = feed.element_spec
             request = training.TrainRequest(
-                hooks=told,
+                hooks=request_hooks,
                 saving_listeners=listeners,
                 steps=steps,
                 max_steps=max_steps,

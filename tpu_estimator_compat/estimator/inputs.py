@@ -167,9 +167,6 @@ def _shapes(arrays: Any) -> dict[str, tuple[int, ...]]:
     return {name: np.shape(array) for name, array in arrays.items()}
 
 
-__all__ = ["numpy_input_fn", "pandas_input_fn"]
-
-
 def _check_frames(x: Any, y: Any, target_column: Any) -> None:
     if not isinstance(target_column, str):
         raise TypeError("target_column must be a string type")
@@ -182,3 +179,6 @@ def _check_frames(x: Any, y: Any, target_column: Any) -> None:
         raise ValueError(
             f"Index for x and y are mismatched.\nIndex for x: {x.index}\nIndex for y: {y.index}\n"
         )
+
+
+__all__ = ["numpy_input_fn", "pandas_input_fn"]

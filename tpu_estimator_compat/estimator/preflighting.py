@@ -17,6 +17,7 @@ from tpu_estimator_compat.spec import ModeKeys
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.preflight.planned import PlannedTopology
+    from tpu_estimator_compat.preflight.report import Depth
     from tpu_estimator_compat.preflight.result import Preflight
 
 _MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
@@ -53,8 +54,7 @@ class Preflighting:
           mode: a `ModeKeys` value.
           depth: "scan" reads the graph; "lower" lowers it to StableHLO, too; "compile" also calls
             the devices' own compiler; the error that says that it is missing has the line of pip.
-          largest_batch: also search for the largest batch of one replica that fits. Every size that
-            is tried is compiled.
+          largest_batch: also search, by compiling, for the largest batch of one replica that fits.
           time_limit: seconds that one compilation may take.
           memory_share: the share of a GPU's memory that JAX takes, above 0 and at most 1; what
             XLA_PYTHON_CLIENT_MEM_FRACTION says there. A step fits with room below 85 % of it.
@@ -68,11 +68,14 @@ class Preflighting:
           ValueError: a topology, mode or depth that does not exist.
           TypeError: an argument of another type.
         """
-        check_input_fn(input_fn)
-        _check_preflight(time_limit, progress, mode)
-        subject = _Mode(self._mode_rules, input_fn, mode)  # type: ignore[attr-defined]
+        from tpu_estimator_compat.preflight.check import Options, check
+        from tpu_estimator_compat.preflight.result import Preflight
+
+        _check_preflight(input_fn, time_limit, progress, mode)
         told = progress or (lambda *_: None)
-        return _reports(subject, topology, depth, (largest_batch, time_limit, told, memory_share))
+        options = Options(_depth(depth), largest_batch, time_limit, told, memory_share)
+        subject = _Mode(self._mode_rules, input_fn, mode)  # type: ignore[attr-defined]
+        return Preflight(check(subject, _topologies(topology), options))
 
 
 class _Mode:
@@ -141,7 +144,8 @@ class _Mode:
         return rules, rules.input_mode(self.mode, topology)
 
 
-def _check_preflight(time_limit: Any, progress: Any, mode: Any) -> None:
+def _check_preflight(input_fn: Any, time_limit: Any, progress: Any, mode: Any) -> None:
+    check_input_fn(input_fn)
     check_number(time_limit, "time_limit", least=0)
     if progress is not None:
         check_callable(progress, "progress", "It is given a text and a number of seconds.")
@@ -149,17 +153,17 @@ def _check_preflight(time_limit: Any, progress: Any, mode: Any) -> None:
         raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
 
 
-def _reports(
-    subject: _Mode, topology: str | Sequence[str], depth: str, options: tuple[Any, ...]
-) -> Preflight:
-    from tpu_estimator_compat.preflight.check import Options, check
-    from tpu_estimator_compat.preflight.report import Depth
-    from tpu_estimator_compat.preflight.result import Preflight
-
-    wanted = [topology] if isinstance(topology, str) else as_list(topology, "topology", "str")
+def _topologies(given: str | Sequence[str]) -> Sequence[str]:
+    wanted = [given] if isinstance(given, str) else as_list(given, "topology", "str")
     if not wanted:
         raise ValueError('topology must name one at least, such as "v5e:2x2"; got none.')
+    return wanted
+
+
+def _depth(name: str) -> Depth:
+    from tpu_estimator_compat.preflight.report import Depth
+
     names = {d.name.lower(): d for d in Depth}
-    if depth not in names:
-        raise ValueError(f"depth must be one of {list(names)}, got {depth!r}.")
-    return Preflight(check(subject, wanted, Options(names[depth], *options)))
+    if name not in names:
+        raise ValueError(f"depth must be one of {list(names)}, got {name!r}.")
+    return names[name]

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.checkpoint import Source, check_writable, global_step_in
-from tpu_estimator_compat.config import IterationsPerLoopCounter, TaskType
+from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig, TaskType
 from tpu_estimator_compat.hooks import Pacer, cadence_for, split_hooks, traits
 from tpu_estimator_compat.hooks.nan import LossNanHook
 from tpu_estimator_compat.hooks.preemption import Preemption
@@ -62,7 +62,7 @@ class TrainRequest:
     batch_size: int | None
 
 
-def check_task(config: Any) -> None:
+def check_task(config: RunConfig) -> None:
     """Raises ValueError where the cluster has this process evaluate, or hold variables."""
     if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
         raise ValueError(
