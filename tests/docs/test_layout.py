@@ -23,7 +23,6 @@ OF_NO_ROOM = {
     "conformance",
     "docs",
     "examples",
-    "faults",
     "fuzz",
     "installing",
     "parity",
