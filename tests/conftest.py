@@ -123,8 +123,8 @@ def quick_disposal():
 @pytest.fixture
 def tuned(monkeypatch):
     """`tuned(first_piece=2)`: what is prepared from now on goes by these numbers of `Tuning`."""
+    from tpu_estimator_compat.engine.runtime.tuning import Tuning
     from tpu_estimator_compat.estimator import plain_rules
-    from tpu_estimator_compat.runtime.tuning import Tuning
 
     prepare = plain_rules.prepare
 

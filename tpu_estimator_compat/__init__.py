@@ -18,7 +18,7 @@ from tpu_estimator_compat import environment as _environment
 if TYPE_CHECKING:
     from tpu_estimator_compat import estimator, tpu
     from tpu_estimator_compat.estimator import ModeKeys, WarmStartSettings
-    from tpu_estimator_compat.legacy.notebook import install, uninstall
+    from tpu_estimator_compat.old_names.legacy.notebook import install, uninstall
     from tpu_estimator_compat.tpu import (
         BatchConfig,
         CrossShardOptimizer,
@@ -64,10 +64,10 @@ _MODULES = {"estimator", "tpu"}
 _HOMES = {
     "ModeKeys": "estimator",
     "WarmStartSettings": "estimator",
-    "install": "legacy.notebook",
-    "load_ipython_extension": "legacy.notebook",
-    "uninstall": "legacy.notebook",
-    "unload_ipython_extension": "legacy.notebook",
+    "install": "old_names.legacy.notebook",
+    "load_ipython_extension": "old_names.legacy.notebook",
+    "uninstall": "old_names.legacy.notebook",
+    "unload_ipython_extension": "old_names.legacy.notebook",
 }
 
 

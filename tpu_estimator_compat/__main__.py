@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tpu_estimator_compat import __version__, environment
-from tpu_estimator_compat.commands import COMMANDS
+from tpu_estimator_compat.tools.commands import COMMANDS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,8 +1,8 @@
 """TensorFlow's internals that the package uses: a line each, with the reason.
 
-No other module imports `tensorflow.python`, but `contrib/`, whose names are some of TensorFlow's,
-and what runs on the original's side of a comparison; a linter checks that. All lines were seen in
-TensorFlow 2.19, 2.20 and 2.21. `import tensorflow` has imported all of these modules.
+No other module imports `tensorflow.python`, but `old_names/contrib/`, whose names are some of
+TensorFlow's, and what runs on the original's side of a comparison; a linter checks that. All lines
+were seen in TensorFlow 2.19, 2.20 and 2.21. `import tensorflow` has imported all of these modules.
 """
 
 # Calling legacy code in a graph.

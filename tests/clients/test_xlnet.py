@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.legacy import vendored
+from tpu_estimator_compat.old_names.legacy import vendored
 
 from . import text
 from .results import record

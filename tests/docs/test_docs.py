@@ -113,7 +113,7 @@ assert tpu.TPUEstimator
 assert estimator.get_variable_value("global_step") == 300
 """,
     "schedules.md": """
-from tpu_estimator_compat.hooks.early_stopping import read_eval_metrics
+from tpu_estimator_compat.engine.hooks.early_stopping import read_eval_metrics
 assert notes.told == [(100, False), (200, False), (300, True)]
 assert exports[0].endswith("by_turns/export/notes")
 assert stopping.get_variable_value("global_step") < 5000

@@ -2,8 +2,8 @@
 
 import pathlib
 
-from tpu_estimator_compat.legacy import page, table
-from tpu_estimator_compat.legacy.table import DeadName, Status
+from tpu_estimator_compat.old_names.legacy import page, table
+from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
 
 NAMES = pathlib.Path(__file__).parents[2] / "migration_guide" / "names.md"
 

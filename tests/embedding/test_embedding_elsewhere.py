@@ -12,8 +12,9 @@ from support import columns_probe
 from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat import embedding, weight_map
+from tpu_estimator_compat import embedding
 from tpu_estimator_compat import estimator as estimators
+from tpu_estimator_compat.tools import weight_map
 
 BATCH, ROWS = 8, 6
 

@@ -22,7 +22,7 @@ def namespace(side: str) -> Any:
     """`tf` of TensorFlow 2, as far as it had estimators."""
     if side == "original":
         return tensorflow
-    from tpu_estimator_compat.legacy import namespaces
+    from tpu_estimator_compat.old_names.legacy import namespaces
 
     return namespaces.v2()
 

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
-from tpu_estimator_compat.hooks.early_stopping import (
+from tpu_estimator_compat.engine.hooks.early_stopping import (
     StopAtCheckpointStepHook,
     StopOnPredicateHook,
     StopWithChiefHook,

@@ -3,9 +3,9 @@
 import pytest
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.estimator.plain_rules import PlainRules
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.topology import Topology
 
 from .noting import told
 

@@ -7,9 +7,9 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.topology import Topology
 
 from .noting import told
 

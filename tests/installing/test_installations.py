@@ -41,7 +41,7 @@ between = time.process_time()
 tpu.TPUEstimator
 end = time.process_time()
 from importlib import metadata
-from tpu_estimator_compat.topology import tpu_system
+from tpu_estimator_compat.engine.topology import tpu_system
 print(json.dumps({
     "lazy": lazy, "seconds": [light - start, between - light, end - between],
     "tensorflow": tf.__version__, "tf-keras": metadata.version("tf-keras"),

@@ -15,8 +15,8 @@ import sys
 import pytest
 
 from support import TESTS, python_path
-from tpu_estimator_compat.compare.environment import lock
-from tpu_estimator_compat.runtime import cache_files
+from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.tools.compare.environment import lock
 
 REQUIREMENTS = (
     "adanet==0.9.0",

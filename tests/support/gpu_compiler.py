@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from tpu_estimator_compat.compare.environment import lock
-from tpu_estimator_compat.runtime import cache_files
+from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.tools.compare.environment import lock
 
 from .installations import requirements
 

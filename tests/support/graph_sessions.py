@@ -3,8 +3,8 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.session.graph_session import GraphSession
-from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.engine.session.graph_session import GraphSession
+from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ import tempfile
 
 import pytest
 
-from tpu_estimator_compat.compare.environment import Unavailable, lock
-from tpu_estimator_compat.runtime import cache_files
+from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.tools.compare.environment import Unavailable, lock
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "migration_guide" / "install.md"

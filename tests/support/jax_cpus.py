@@ -10,7 +10,7 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from tpu_estimator_compat.runtime import jax_installation
+from tpu_estimator_compat.engine.jax import installation as jax_installation
 
 jax.config.update("jax_num_cpu_devices", 8)
 # Else `jax.devices()` loads libtpu, with which JAX's profiler ends the process.

@@ -19,7 +19,7 @@ import pytest
 from support import probing
 from support.forks import PLAIN_KERNELS, Forks
 from support.sharing import shared
-from tpu_estimator_compat.compare import environment
+from tpu_estimator_compat.tools.compare import environment
 
 OVERRIDE = "TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON"
 

@@ -22,7 +22,7 @@ from typing import Any
 import tensorflow as tf
 from support.simulated_tpu import devices
 
-from tpu_estimator_compat.lowering import module_cache
+from tpu_estimator_compat.engine.jax.lowering import module_cache
 
 from . import servers
 from .configurations import CONFIGURATIONS, ON_JAX, Configuration

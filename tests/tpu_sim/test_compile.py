@@ -3,10 +3,10 @@
 import pytest
 from support.sides import running
 
-from tpu_estimator_compat.lowering import module_cache
-from tpu_estimator_compat.lowering.step_module import Dispatch
-from tpu_estimator_compat.preflight import compiler, targets
-from tpu_estimator_compat.preflight.compiled import Error
+from tpu_estimator_compat.engine.jax.lowering import module_cache
+from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
+from tpu_estimator_compat.tools.preflight import compiler, targets
+from tpu_estimator_compat.tools.preflight.compiled import Error
 
 from .configurations import CONFIGURATIONS
 
@@ -21,7 +21,7 @@ SCENARIOS = [
     pytest.param(name, marks=[] if name in OFTEN else [pytest.mark.full])
     for name in CONFIGURATIONS[NAME].scenarios
 ]
-"""The others compile in the full run; the families of `tests/preflight` do in every run."""
+"""The others compile in the full run; the families of `tests/tools/preflight` do in every run."""
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

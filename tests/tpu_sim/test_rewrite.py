@@ -6,7 +6,7 @@ import tensorflow as tf
 from support.simulated_tpu.rewrite import EXCHANGES
 from support.simulated_tpu.runtime import SimulatedTPU, simulated
 
-from tpu_estimator_compat.step import collectives
+from tpu_estimator_compat.engine.step import collectives
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import check_path
+from tpu_estimator_compat.config.arguments import check_path
 from tpu_estimator_compat.config.run_config_checks import check_properties, check_strategies
 from tpu_estimator_compat.config.run_config_properties import RunConfigProperties
 from tpu_estimator_compat.config.session_config import distributed_session_config

@@ -4,8 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import check_type
 from tpu_estimator_compat.config import run_config
+from tpu_estimator_compat.config.arguments import check_type
 from tpu_estimator_compat.config.task import TaskType
 from tpu_estimator_compat.config.tpu_config import TPUConfig
 

@@ -22,13 +22,13 @@ from tpu_estimator_compat.embedding.features import FeatureInput, UsedColumns, i
 from tpu_estimator_compat.embedding.interception import Interception
 from tpu_estimator_compat.embedding.lookup import Occurrences
 from tpu_estimator_compat.embedding.resolved_spec import Embedding, Table
-from tpu_estimator_compat.graph.graph_ops import Key, key
-from tpu_estimator_compat.runtime.workers import Workers
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.state import shards
+from tpu_estimator_compat.engine.state.shards import Shard
+from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.engine.step.host_stage import HostStage
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.state import shards
-from tpu_estimator_compat.state.shards import Shard
-from tpu_estimator_compat.step.host_placeholders import HostPlaceholders
-from tpu_estimator_compat.step.host_stage import HostStage
 from tpu_estimator_compat.tf_internals import tpu_columns, tpu_columns_v2
 
 _WHILE_MODEL_FN = "embedding_tables"

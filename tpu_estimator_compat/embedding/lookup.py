@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig
-from tpu_estimator_compat.state.shards import Shard
+from tpu_estimator_compat.engine.state.shards import Shard
 
 Ids = Any  # a tensor or a SparseTensor of integers
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")  # of operations

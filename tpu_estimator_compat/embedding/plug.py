@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tpu_estimator_compat.arguments import check_type
 from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
+from tpu_estimator_compat.config.arguments import check_type
 from tpu_estimator_compat.embedding import resolved_spec
 from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec
-from tpu_estimator_compat.runtime.workers import Workers
-from tpu_estimator_compat.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 
 
 def host_stage(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.state.shards import Shard
+from tpu_estimator_compat.engine.state.shards import Shard
 from tpu_estimator_compat.tf_internals import DEFAULT_GRAPH_SEED, _PartitionInfo, init_ops
 
 Initializer = Callable[..., Any]

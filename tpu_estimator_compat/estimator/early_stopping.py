@@ -10,15 +10,15 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.arguments import check_number, check_steps, check_type
-from tpu_estimator_compat.checkpoint import global_step_in
-from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.hooks.early_stopping import (
+from tpu_estimator_compat.config.arguments import check_number, check_steps, check_type
+from tpu_estimator_compat.engine.checkpoint import global_step_in
+from tpu_estimator_compat.engine.hooks.early_stopping import (
     StopAtCheckpointStepHook,
     StopOnPredicateHook,
     StopWithChiefHook,
     read_eval_metrics,
 )
+from tpu_estimator_compat.estimator.estimator import Estimator
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 Values = dict[int, float]

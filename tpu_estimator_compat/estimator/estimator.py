@@ -12,31 +12,31 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.arguments import (
+from tpu_estimator_compat.config import RunConfig, default_session_config
+from tpu_estimator_compat.config.arguments import (
     as_list,
     check_params,
     check_path,
     check_type,
 )
-from tpu_estimator_compat.capture.user_functions import call_model_fn, check_model_fn
-from tpu_estimator_compat.checkpoint import Source, check_available, latest
-from tpu_estimator_compat.config import RunConfig, default_session_config
+from tpu_estimator_compat.engine.capture.user_functions import call_model_fn, check_model_fn
+from tpu_estimator_compat.engine.checkpoint import Source, check_available, latest
+from tpu_estimator_compat.engine.hooks import HOOK_TYPES
+from tpu_estimator_compat.engine.modes import evaluation, prediction, training
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.topology import join_cluster
 from tpu_estimator_compat.estimator import finishing, internals, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.plain_rules import InputFn, ModelFn, PlainRules
-from tpu_estimator_compat.hooks import HOOK_TYPES
 from tpu_estimator_compat.keras_model.model import ModelFnModel
-from tpu_estimator_compat.modes import evaluation, prediction, training
-from tpu_estimator_compat.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
     WarmStartSettings,
     default_warm_start_settings,
 )
-from tpu_estimator_compat.state.variables import VariableStore
-from tpu_estimator_compat.topology import join_cluster
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 

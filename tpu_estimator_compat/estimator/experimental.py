@@ -1,5 +1,6 @@
 """`tf.estimator.experimental`, as far as it is provided: the same names in the same places."""
 
+from tpu_estimator_compat.engine.export.receivers import build_raw_supervised_input_receiver_fn
 from tpu_estimator_compat.estimator.early_stopping import (
     make_early_stopping_hook,
     make_stop_at_checkpoint_step_hook,
@@ -10,7 +11,6 @@ from tpu_estimator_compat.estimator.early_stopping import (
     stop_if_no_increase_hook,
 )
 from tpu_estimator_compat.estimator.in_memory_evaluator import InMemoryEvaluatorHook
-from tpu_estimator_compat.export.receivers import build_raw_supervised_input_receiver_fn
 
 __all__ = [
     "InMemoryEvaluatorHook",

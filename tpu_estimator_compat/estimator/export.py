@@ -1,6 +1,6 @@
 """`tf.estimator.export`: the same names; and those of its experimental and internal neighbours."""
 
-from tpu_estimator_compat.export.outputs import (
+from tpu_estimator_compat.engine.export.outputs import (
     ClassificationOutput,
     EvalOutput,
     ExportOutput,
@@ -8,7 +8,7 @@ from tpu_estimator_compat.export.outputs import (
     RegressionOutput,
     TrainOutput,
 )
-from tpu_estimator_compat.export.receivers import (
+from tpu_estimator_compat.engine.export.receivers import (
     ServingInputReceiver,
     SupervisedInputReceiver,
     TensorServingInputReceiver,

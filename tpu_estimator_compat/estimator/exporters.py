@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.arguments import check_callable, check_type
+from tpu_estimator_compat.config.arguments import check_callable, check_type
 from tpu_estimator_compat.tf_internals import function_utils
 
 InputReceiverFn = Callable[[], Any]

@@ -8,11 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config.arguments import check_callable, check_path, check_type
+from tpu_estimator_compat.engine.export import directories, receivers, saved_model
+from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.estimator.plain_rules import PlainRules
-from tpu_estimator_compat.export import directories, receivers, saved_model
-from tpu_estimator_compat.export.saved_model import GraphPlan
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.tf_internals import EXPORT_TAG_MAP, deprecation
 

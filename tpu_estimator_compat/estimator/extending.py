@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.export.outputs import PredictOutput
 from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.export.outputs import PredictOutput
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
 from tpu_estimator_compat.tf_internals import function_utils
 

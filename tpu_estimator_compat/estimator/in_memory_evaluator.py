@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import check_input_fn, check_type
-from tpu_estimator_compat.checkpoint import Source
+from tpu_estimator_compat.config.arguments import check_input_fn, check_type
+from tpu_estimator_compat.engine.checkpoint import Source
+from tpu_estimator_compat.engine.modes.evaluation import Evaluation
+from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.plain_rules import InputFn
-from tpu_estimator_compat.modes.evaluation import Evaluation
-from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook

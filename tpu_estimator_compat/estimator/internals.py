@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.hooks import evaluation_events
+from tpu_estimator_compat.engine.hooks import evaluation_events
 from tpu_estimator_compat.tf_internals import device_setter
 
 TF_CONFIG_ENV = "TF_CONFIG"

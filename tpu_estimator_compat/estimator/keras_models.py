@@ -14,8 +14,8 @@ import tensorflow as tf
 import tf_keras
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.capture.capture import new_graph
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.capture.capture import new_graph
 from tpu_estimator_compat.estimator import keras_model_fn
 from tpu_estimator_compat.estimator.estimator import Estimator, with_model_dir
 from tpu_estimator_compat.spec import ModeKeys

@@ -10,20 +10,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat import inputs
-from tpu_estimator_compat import topology as topology_lib
-from tpu_estimator_compat.arguments import check_steps
-from tpu_estimator_compat.capture.capture import Element, new_graph, placeholders
-from tpu_estimator_compat.capture.user_functions import call_model_fn, input_arguments
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
-from tpu_estimator_compat.inputs import modes
-from tpu_estimator_compat.inputs.modes import InputMode, Invocation
-from tpu_estimator_compat.modes import runtimes
-from tpu_estimator_compat.modes.captured_mode import CapturedMode, prepare
+from tpu_estimator_compat.config.arguments import check_steps
+from tpu_estimator_compat.engine import inputs
+from tpu_estimator_compat.engine import topology as topology_lib
+from tpu_estimator_compat.engine.capture.capture import Element, new_graph, placeholders
+from tpu_estimator_compat.engine.capture.user_functions import call_model_fn, input_arguments
+from tpu_estimator_compat.engine.inputs import modes
+from tpu_estimator_compat.engine.inputs.modes import InputMode, Invocation
+from tpu_estimator_compat.engine.modes import runtimes
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, prepare
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.engine.topology import Topology, TPUStrategy
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
-from tpu_estimator_compat.state.variables import VariableStore
-from tpu_estimator_compat.step.host_stage import HostStageBuilder
-from tpu_estimator_compat.topology import Topology, TPUStrategy
 
 ModelFn = Callable[..., Any]
 InputFn = Callable[..., Any]

@@ -6,19 +6,24 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpu_estimator_compat.arguments import as_list, check_callable, check_input_fn, check_number
+from tpu_estimator_compat.config.arguments import (
+    as_list,
+    check_callable,
+    check_input_fn,
+    check_number,
+)
 from tpu_estimator_compat.config.iterations import parse_iterations_per_loop
+from tpu_estimator_compat.engine.inputs.modes import InputMode
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.estimator.plain_rules import InputFn
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
-from tpu_estimator_compat.inputs.modes import InputMode
-from tpu_estimator_compat.lowering.findings import Finding, Kind, Severity
-from tpu_estimator_compat.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.spec import ModeKeys
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.preflight.planned import PlannedTopology
-    from tpu_estimator_compat.preflight.report import Depth
-    from tpu_estimator_compat.preflight.result import Preflight
+    from tpu_estimator_compat.tools.preflight.planned import PlannedTopology
+    from tpu_estimator_compat.tools.preflight.report import Depth
+    from tpu_estimator_compat.tools.preflight.result import Preflight
 
 _MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
 
@@ -68,8 +73,8 @@ class Preflighting:
           ValueError: a topology, mode or depth that does not exist.
           TypeError: an argument of another type.
         """
-        from tpu_estimator_compat.preflight.check import Options, check
-        from tpu_estimator_compat.preflight.result import Preflight
+        from tpu_estimator_compat.tools.preflight.check import Options, check
+        from tpu_estimator_compat.tools.preflight.result import Preflight
 
         _check_preflight(input_fn, time_limit, progress, mode)
         told = progress or (lambda *_: None)
@@ -161,7 +166,7 @@ def _topologies(given: str | Sequence[str]) -> Sequence[str]:
 
 
 def _depth(name: str) -> Depth:
-    from tpu_estimator_compat.preflight.report import Depth
+    from tpu_estimator_compat.tools.preflight.report import Depth
 
     names = {d.name.lower(): d for d in Depth}
     if name not in names:

@@ -11,9 +11,9 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.engine.topology import cluster
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
-from tpu_estimator_compat.topology import cluster
 
 Results = dict[str, Any]
 _TRAINERS = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import as_list, check_input_fn, check_number, check_steps
+from tpu_estimator_compat.config.arguments import as_list, check_input_fn, check_number, check_steps
+from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.estimator.exporters import Exporter
-from tpu_estimator_compat.hooks import HOOK_TYPES
 
 InputFn = Callable[..., Any]
 

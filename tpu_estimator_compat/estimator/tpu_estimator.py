@@ -10,27 +10,27 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.arguments import check_number, check_params, check_type
-from tpu_estimator_compat.capture.user_functions import (
-    RESERVED_PARAMS_KEYS,
-    USE_TPU_KEY,
-    check_model_fn,
-    declared_arguments,
-)
 from tpu_estimator_compat.config import (
     TPUConfig,
     TPURunConfig,
     check_positive_integer,
 )
+from tpu_estimator_compat.config.arguments import check_number, check_params, check_type
 from tpu_estimator_compat.embedding import EmbeddingConfigSpec, plug
+from tpu_estimator_compat.engine.capture.user_functions import (
+    RESERVED_PARAMS_KEYS,
+    USE_TPU_KEY,
+    check_model_fn,
+    declared_arguments,
+)
+from tpu_estimator_compat.engine.export import tpu_graph
+from tpu_estimator_compat.engine.export.saved_model import GraphPlan
+from tpu_estimator_compat.engine.inputs import modes
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
 from tpu_estimator_compat.estimator.plain_rules import ModelFn
 from tpu_estimator_compat.estimator.preflighting import Preflighting
 from tpu_estimator_compat.estimator.tpu_rules import TPURules, as_estimator_spec
-from tpu_estimator_compat.export import tpu_graph
-from tpu_estimator_compat.export.saved_model import GraphPlan
-from tpu_estimator_compat.inputs import modes
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 
 

@@ -8,9 +8,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat import inputs
-from tpu_estimator_compat.capture.capture import Element
-from tpu_estimator_compat.capture.user_functions import (
+from tpu_estimator_compat.config import (
+    IterationsPerLoopCounter,
+    TPUConfig,
+    check_positive_integer,
+    parse_iterations_per_loop,
+)
+from tpu_estimator_compat.engine import inputs
+from tpu_estimator_compat.engine.capture.capture import Element
+from tpu_estimator_compat.engine.capture.user_functions import (
     BATCH_SIZE_KEY,
     CONTEXT_KEY,
     USE_TPU_KEY,
@@ -18,23 +24,17 @@ from tpu_estimator_compat.capture.user_functions import (
     input_arguments,
     set_param,
 )
-from tpu_estimator_compat.config import (
-    IterationsPerLoopCounter,
-    TPUConfig,
-    check_positive_integer,
-    parse_iterations_per_loop,
-)
+from tpu_estimator_compat.engine.inputs import modes
+from tpu_estimator_compat.engine.inputs.modes import InputMode, Invocation, TPUInputMode
+from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, model_arguments
+from tpu_estimator_compat.engine.runtime import workers
+from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.estimator.plain_rules import InputFn, PlainRules
-from tpu_estimator_compat.inputs import modes
-from tpu_estimator_compat.inputs.modes import InputMode, Invocation, TPUInputMode
-from tpu_estimator_compat.inputs.tpu_context import TPUContext
-from tpu_estimator_compat.modes.captured_mode import CapturedMode, model_arguments
-from tpu_estimator_compat.runtime import workers
-from tpu_estimator_compat.runtime.workers import Workers
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
-from tpu_estimator_compat.state.variables import VariableStore
-from tpu_estimator_compat.step.host_stage import HostStageBuilder
-from tpu_estimator_compat.topology import Topology
 
 
 @dataclasses.dataclass(frozen=True)

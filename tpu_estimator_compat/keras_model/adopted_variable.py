@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tpu_estimator_compat.state.variables import VariableStore
+from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
 class AdoptedVariable(keras.Variable):

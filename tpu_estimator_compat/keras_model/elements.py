@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.capture.capture import plain_element
+from tpu_estimator_compat.engine.capture.capture import plain_element
 
 
 def as_iterator(iterator: Any) -> Any:

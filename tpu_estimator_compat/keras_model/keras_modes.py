@@ -16,26 +16,26 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.capture.capture import plain_element
-from tpu_estimator_compat.checkpoint import Source, diagnosis, latest, read_variables
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.graph.sources import with_lines
-from tpu_estimator_compat.inputs import feature_keys
-from tpu_estimator_compat.keras_model import elements
-from tpu_estimator_compat.modes import first_values, runtimes
-from tpu_estimator_compat.modes.captured_mode import CapturedMode, split_element
-from tpu_estimator_compat.modes.plans import ModelStep, model_step
-from tpu_estimator_compat.modes.training import (
+from tpu_estimator_compat.engine.capture.capture import plain_element
+from tpu_estimator_compat.engine.checkpoint import Source, diagnosis, latest, read_variables
+from tpu_estimator_compat.engine.graph.sources import with_lines
+from tpu_estimator_compat.engine.inputs import feature_keys
+from tpu_estimator_compat.engine.modes import first_values, runtimes
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, split_element
+from tpu_estimator_compat.engine.modes.plans import ModelStep, model_step
+from tpu_estimator_compat.engine.modes.training import (
     add_default_saver,
     with_metrics_initialized,
 )
-from tpu_estimator_compat.session.graph_session import GraphSession
-from tpu_estimator_compat.session.runner import Runner
-from tpu_estimator_compat.session.session_creator import SessionCreator
+from tpu_estimator_compat.engine.session.graph_session import GraphSession
+from tpu_estimator_compat.engine.session.runner import Runner
+from tpu_estimator_compat.engine.session.session_creator import SessionCreator
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.keras_model import elements
 from tpu_estimator_compat.spec import HostCallHook, ModeKeys, WarmStartSettings
-from tpu_estimator_compat.state.variables import VariableStore
-from tpu_estimator_compat.step.plan import StepPlan
-from tpu_estimator_compat.topology import Topology
 
 
 class ElementRunner(Runner, Protocol):

@@ -15,22 +15,22 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.arguments import as_list
-from tpu_estimator_compat.checkpoint import check_writable
 from tpu_estimator_compat.config import RunConfig, check_positive_integer
-from tpu_estimator_compat.graph.sources import with_lines
-from tpu_estimator_compat.hooks.preemption import Preemption, PreemptionCallback
+from tpu_estimator_compat.config.arguments import as_list
+from tpu_estimator_compat.engine.checkpoint import check_writable
+from tpu_estimator_compat.engine.graph.sources import with_lines
+from tpu_estimator_compat.engine.hooks.preemption import Preemption, PreemptionCallback
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.session.replica_runner import ReplicaRunner
+from tpu_estimator_compat.engine.step.program import StepProgram
+from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.keras_model import elements, keras_modes, optimizer_view
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
 from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps, StepBar
 from tpu_estimator_compat.keras_model.saving import Export, SavedVariables
-from tpu_estimator_compat.runtime import eager
-from tpu_estimator_compat.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
-from tpu_estimator_compat.step.program import StepProgram
-from tpu_estimator_compat.topology import Topology
 
 
 class ModelFnModel(SavedVariables):

@@ -9,10 +9,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.step import learning_rate
 from tpu_estimator_compat.keras_model.keras_modes import KerasModes
-from tpu_estimator_compat.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.step import learning_rate
 
 
 class UnknownRate:

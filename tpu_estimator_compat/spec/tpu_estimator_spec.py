@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import check_callable
+from tpu_estimator_compat.config.arguments import check_callable
 from tpu_estimator_compat.spec import validation
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
 from tpu_estimator_compat.spec.host_call_hook import HostCallHook

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import as_list
+from tpu_estimator_compat.config.arguments import as_list
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
 from tpu_estimator_compat.spec.mode_keys import ModeKeys
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tpu_estimator_compat.arguments import check_path, check_type
+from tpu_estimator_compat.config.arguments import check_path, check_type
 
 VocabInfo: Any = tf.compat.v1.train.VocabInfo
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.proofs import PROOFS, Proof
-from tpu_estimator_compat.legacy import namespaces, overlay
+from tpu_estimator_compat.old_names.legacy import namespaces, overlay
 
 _MISSING = object()
 

@@ -21,11 +21,11 @@ from support.simulated_tpu.rewrite import (
     definition,
     groups_of,
 )
+from tpu_estimator_compat.engine.graph import graph_def
+from tpu_estimator_compat.engine.jax.lowering import xla_collectives
+from tpu_estimator_compat.engine.jax.lowering.step_module import Array, StepModule
+from tpu_estimator_compat.engine.runtime.functions import register_functions
 from tpu_estimator_compat.environment import has_xla_for_cpu
-from tpu_estimator_compat.graph import graph_def
-from tpu_estimator_compat.lowering import xla_collectives
-from tpu_estimator_compat.lowering.step_module import Array, StepModule
-from tpu_estimator_compat.runtime.functions import register_functions
 
 _HERE = "/job:localhost/replica:0/task:0/device:CPU:0"
 

@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph, function_def_to_graph, ops, smart_cond
 
 from support.simulated_tpu.devices import host_of
-from tpu_estimator_compat.lowering.step_module import StepModule
+from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 
 EXCHANGES = frozenset({"CrossReplicaSum", "AllToAll", "CollectivePermute"})
 OF_THE_REWRITE = frozenset({"TPUReplicateMetadata", "NoOp"})

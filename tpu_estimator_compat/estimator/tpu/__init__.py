@@ -4,18 +4,18 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
 from tpu_estimator_compat.config import TPURunConfig as RunConfig
+from tpu_estimator_compat.engine.export.tpu_graph import (
+    BatchConfig,
+    inference_on_tpu,
+    model_fn_inference_on_tpu,
+)
+from tpu_estimator_compat.engine.topology import TPUStrategy
 from tpu_estimator_compat.estimator.tpu_estimator import (
     ExportSavedModelApiVersion,
     TPUEstimator,
     export_estimator_savedmodel,
 )
-from tpu_estimator_compat.export.tpu_graph import (
-    BatchConfig,
-    inference_on_tpu,
-    model_fn_inference_on_tpu,
-)
 from tpu_estimator_compat.spec import TPUEstimatorSpec
-from tpu_estimator_compat.topology import TPUStrategy
 
 CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
 

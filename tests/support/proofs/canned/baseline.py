@@ -2,7 +2,7 @@
 
 from support.proofs import proves
 from support.proofs.canned.models import config, deep, input_fn, trained
-from tpu_estimator_compat.canned.contrib_heads import regression_head
+from tpu_estimator_compat.old_names.canned.contrib_heads import regression_head
 
 CONTRIB = "tf.contrib.estimator"
 

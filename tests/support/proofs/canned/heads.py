@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from support.proofs import evaluate, proves
-from tpu_estimator_compat.canned import contrib_heads as contrib
+from tpu_estimator_compat.old_names.canned import contrib_heads as contrib
 from tpu_estimator_compat.v1 import estimator as heads
 
 X = np.array([[1.0], [-2.0]], np.float32)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import tensorflow as tf2
-from tpu_estimator_compat.canned.wheel.canned import linear
+from tpu_estimator_compat.old_names.canned.wheel.canned import linear
 
 from support.proofs import proves
 from support.proofs.canned.models import COLUMN, config, deep, trained
-from tpu_estimator_compat.canned.contrib_heads import regression_head
+from tpu_estimator_compat.old_names.canned.contrib_heads import regression_head
 
 FEATURES = {"x": np.array([1.0, 2.0], np.float32), "id": np.array(["a", "b"])}
 LABELS = np.array([[1.0], [3.0]], np.float32)

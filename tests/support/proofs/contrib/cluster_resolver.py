@@ -6,7 +6,7 @@ import tensorflow as tf2
 import tpu_estimator_compat as tpu
 from support.proofs import below, proves
 from support.proofs.names.tpu_estimator import input_fn, model_fn
-from tpu_estimator_compat import topology
+from tpu_estimator_compat.engine import topology
 
 RESOLVERS = "tf.contrib.cluster_resolver"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from support.proofs import below, proves
-from tpu_estimator_compat import topology
+from tpu_estimator_compat.engine import topology
 
 STRATEGIES = "tf.contrib.distribute"
 

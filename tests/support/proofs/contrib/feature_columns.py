@@ -18,7 +18,7 @@ def dense_of(layers, columns, features):
 
 def with_layers(name):
     """Rows of single columns get the function; the others come from the module."""
-    from tpu_estimator_compat.contrib import layers
+    from tpu_estimator_compat.old_names.contrib import layers
 
     return getattr(layers, name)
 

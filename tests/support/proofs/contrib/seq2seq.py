@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from support.proofs import below, graph, proves
-from tpu_estimator_compat.contrib import rnn
+from tpu_estimator_compat.old_names.contrib import rnn
 
 DECODERS = (
     ". python.ops.attention_wrapper python.ops.basic_decoder python.ops.beam_search_decoder "

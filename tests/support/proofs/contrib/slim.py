@@ -25,7 +25,7 @@ def has_slim(slim):
 
 @proves(*below(SLIM, "nets python.slim.nets"))
 def has_nets(nets):
-    from tpu_estimator_compat.contrib import slim
+    from tpu_estimator_compat.old_names.contrib import slim
 
     with graph():
         with slim.arg_scope(nets.resnet_v1.resnet_arg_scope()):

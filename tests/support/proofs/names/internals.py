@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from support.proofs import graph, proves
 from support.proofs.names.estimator import input_fn, model_fn, trained
 from tpu_estimator_compat import estimator as estimators
-from tpu_estimator_compat.canned import of_v2
+from tpu_estimator_compat.old_names.canned import of_v2
 
 ESTIMATOR = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
 TPU = (*(f"{root}.tpu" for root in ESTIMATOR), "tf.contrib.tpu.python.tpu", "tf.python.tpu")

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from support.proofs import below, proves
-from tpu_estimator_compat.contrib import learn
+from tpu_estimator_compat.old_names.contrib import learn
 
 LEARN = "tf.contrib.learn"
 INSIDE = f"{LEARN}.python.learn"

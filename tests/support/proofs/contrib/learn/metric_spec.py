@@ -1,7 +1,7 @@
 """Proofs of `tf.contrib.learn.MetricSpec`."""
 
 from support.proofs import proves
-from tpu_estimator_compat.contrib import learn
+from tpu_estimator_compat.old_names.contrib import learn
 
 LEARN = "tf.contrib.learn"
 INSIDE = f"{LEARN}.python.learn"

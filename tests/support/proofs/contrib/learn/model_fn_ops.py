@@ -5,7 +5,7 @@ import tensorflow.compat.v1 as tf
 
 from support.proofs import graph, proves
 from tpu_estimator_compat import estimator as estimators
-from tpu_estimator_compat.contrib import learn
+from tpu_estimator_compat.old_names.contrib import learn
 
 LEARN = "tf.contrib.learn"
 INSIDE = f"{LEARN}.python.learn"

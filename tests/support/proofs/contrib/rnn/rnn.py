@@ -1,4 +1,4 @@
-"""Proofs of `tf.contrib.rnn`; what cells compute is tested in `tests/contrib`."""
+"""Proofs of `tf.contrib.rnn`; what cells compute is tested in `tests/old_names/contrib`."""
 
 import pytest
 import tensorflow.compat.v1 as tf

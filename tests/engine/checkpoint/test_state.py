@@ -1,0 +1,142 @@
+"""Which checkpoint is the newest, and what is read where it is damaged."""
+
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from support.legacy_models import (
+    examples,
+    finite_input_fn,
+    make_estimator,
+    make_model_fn,
+    train_input_fn,
+)
+
+from tpu_estimator_compat.engine.checkpoint import latest, state
+
+from .damages import KINDS, damage
+
+
+@pytest.fixture(scope="module")
+def two_checkpoints(tmp_path_factory):
+    """A model_dir with checkpoints of the steps 0, 4 and 8."""
+    model_dir = tmp_path_factory.mktemp("model")
+    make_estimator(model_dir, save_checkpoints_steps=4).train(train_input_fn, steps=8)
+    return model_dir
+
+
+@pytest.fixture
+def damaged(tmp_path, two_checkpoints):
+    """`damaged(kind)` is an estimator whose newest checkpoint, that of step 8, is damaged so."""
+
+    def of(kind):
+        shutil.copytree(two_checkpoints, tmp_path, dirs_exist_ok=True)
+        damage(tmp_path, 8, kind)
+        return make_estimator(tmp_path, save_checkpoints_steps=4)
+
+    return of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_checkpoints_fall_back_to_the_one_before(damaged, caplog, kind):
+    estimator = damaged(kind)
+    assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == 4
+    assert len(list(estimator.predict(finite_input_fn(20)))) == 20
+    if kind != "no index":
+        assert "model.ckpt-8 cannot be read" in caplog.text
+        assert "Falling back to checkpoint" in caplog.text
+    estimator.train(train_input_fn, steps=2)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-6")
+    assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == 6
+
+
+def test_a_checkpoint_whose_global_step_is_cut_off_is_passed_over(tmp_path):
+    def model_fn(features, labels, mode, params):
+        tf.get_variable("a_long_one", [1000])  # before the step, by name
+        return make_model_fn()(features, labels, mode, params)
+
+    estimator = make_estimator(tmp_path, model_fn, save_checkpoints_steps=4)
+    estimator.train(train_input_fn, steps=8)
+    damage(tmp_path, 8, "cut")
+    estimator.train(train_input_fn, steps=2)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-6")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_under_keras_damaged_checkpoints_fall_back_too(damaged, caplog, kind):
+    estimator = damaged(kind)
+    x, y = examples(16)
+    expected = [p["class"] for p in estimator.predict(finite_input_fn(16))]  # from step 4
+    model = estimator.keras_model(train_input_fn)
+    np.testing.assert_array_equal(model.predict(x, verbose=0)["class"], expected)
+    model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-6")
+    if kind != "no index":
+        assert "model.ckpt-8 cannot be read" in caplog.text
+        assert "Falling back to checkpoint" in caplog.text
+
+
+def test_a_live_model_takes_over_no_damaged_checkpoint(tmp_path):
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=4)
+    model = estimator.keras_model(train_input_fn)
+    x, y = examples(16)
+    model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+    step = 2
+    for kind in KINDS:
+        own = model.get_weights()
+        estimator.train(train_input_fn, max_steps=step + 2)
+        damage(tmp_path, step + 2, kind)
+        model.evaluate(x, y, batch_size=16, verbose=0)
+        for found, expected in zip(model.get_weights(), own, strict=True):
+            np.testing.assert_array_equal(found, expected, kind)
+        estimator.train(train_input_fn, max_steps=step + 6)
+        model.evaluate(x, y, batch_size=16, verbose=0)
+        step += 6
+        assert int(model_step(model)) == step, kind
+
+
+def model_step(model):
+    return next(v.numpy() for v in model.variables if v.path == "global_step")
+
+
+def test_a_checkpoint_that_does_not_fit_the_model_is_no_reason_to_fall_back(tmp_path):
+    make_estimator(tmp_path, save_checkpoints_steps=4).train(train_input_fn, steps=8)
+
+    def more(features, labels, mode, params):
+        spec = make_model_fn()(features, labels, mode, params)
+        tf.get_variable("extra", [])
+        return spec
+
+    with pytest.raises(tf.errors.NotFoundError, match="Variable 'extra' is not in the checkpoint"):
+        make_estimator(tmp_path, more).train(train_input_fn, steps=1)
+
+
+def test_looking_for_checkpoints_warns_of_nothing(tmp_path, caplog):
+    tf.io.gfile.makedirs(str(tmp_path))
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert latest(str(tmp_path)) is None
+        (tmp_path / "model.ckpt-3.index").write_text("")
+        assert latest(str(tmp_path)) == str(tmp_path / "model.ckpt-3")
+    assert "deprecated" not in caplog.text
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    state.check_writable(str(tmp_path / "new" / "deep"))
+    state.check_writable("gs://bucket/anything")
+    with pytest.raises(tf.errors.FailedPreconditionError, match="/file is not a directory"):
+        state.check_writable(str(tmp_path / "file" / "model"))
+    with pytest.raises(tf.errors.FailedPreconditionError, match="cannot write to model_dir="):
+        make_estimator(tmp_path / "file" / "model").train(train_input_fn, steps=1)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="cannot write to model_dir="):
+        make_estimator(tmp_path / "file" / "model").keras_model().fit(examples(), verbose=0)
+
+
+def test_a_directory_without_permission_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # who runs tests may write anywhere
+    with pytest.raises(tf.errors.PermissionDeniedError, match="cannot write to model_dir="):
+        state.check_writable(str(tmp_path))

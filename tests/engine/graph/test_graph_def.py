@@ -1,0 +1,72 @@
+"""The GraphDef of a part of a graph: what is in it, once or apart, and what is detached."""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.engine.graph import graph_def, graph_ops
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
+
+
+def test_large_variables_that_are_filled_alike_have_buffers_of_their_own(graph, session):
+    """The first update of one that shared its buffer would copy it."""
+    shape = [1024, 2600]  # TensorFlow folds up to 10 MiB into constants, of which there is one
+    for i in range(3):
+        tf.get_variable(f"zeros_{i}", shape, initializer=tf.zeros_initializer())
+    for i in range(2):
+        tf.get_variable(f"ones_{i}", shape, initializer=tf.ones_initializer())
+    variables = tf.global_variables()
+    session.run(tf.global_variables_initializer())
+    with eager.eager_mode():
+        handles = [session.store[v.op.name].handle for v in variables]
+        values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=tf.float32) for h in handles]
+        arrays = [np.asarray(memoryview(value)) for value in values]
+    assert [array.min() for array in arrays] == [0, 0, 0, 1, 1]
+    assert [array.max() for array in arrays] == [0, 0, 0, 1, 1]
+    assert len({array.ctypes.data for array in arrays}) == len(variables)
+
+
+def test_control_inputs_on_fed_placeholders_do_not_import_them(graph, session):
+    x = tf.placeholder(tf.float32, [])
+    with tf.control_dependencies([x]):
+        after = tf.constant(2.0) * x
+    assert session.run(after, {x: 3.0}) == 6.0
+
+
+def test_functions_are_copied_only_where_they_are_called(graph):
+    with_loop = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])
+    plain = tf.constant(1) + 1
+    assert graph_def.subgraph_def(graph, graph_ops.ancestors([with_loop.op], ())).library.function
+    assert not graph_def.subgraph_def(graph, graph_ops.ancestors([plain.op], ())).library.function
+
+
+def test_small_constants_are_made_once():
+    graph = tf.Graph()
+    with graph.as_default(), tf.control_dependencies(None):
+        x = tf.placeholder(tf.float32, [])
+        two, again = tf.constant(2.0, name="two"), tf.constant(2.0, name="again")
+        other, whole = tf.constant(3.0, name="other"), tf.constant(2, name="whole")
+        large = [tf.constant(np.zeros(1000, np.float32), name=f"large_{i}") for i in range(2)]
+        with tf.control_dependencies([x]):
+            waiting = tf.constant(2.0, name="waiting")
+        marked = tf.constant(2.0, name="marked")
+        marked.op._set_attr("_mark", tf.AttrValue(b=True))
+        kept = tf.constant(2.0, name="kept")
+    constants = [two, again, other, whole, *large, waiting, marked, kept]
+    ops = [x.op, *(t.op for t in constants)]
+    assert graph_def.repeated_constants(graph, ops, {"kept"}) == {"again": "two"}
+    assert graph_def.repeated_constants(graph, ops[2:], {"kept"}) == {}
+
+
+def test_a_program_with_repeated_constants_gives_the_same():
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.placeholder(tf.float32, [2, 3])
+        ys = [tf.reduce_sum(x * tf.constant(2.0), tf.constant(axis)) for axis in (0, 1, 0)]
+        ends = [tf.constant(2.0), tf.constant(2.0)]
+    program = ReplicaProgram(graph, [x], [*ys, *ends])
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = tf.function(lambda v: program([v], None), autograph=False)(values)
+    for value, wanted in zip(found, [2 * values.sum(axis) for axis in (0, 1, 0)], strict=False):
+        np.testing.assert_array_equal(value, wanted)
+    assert [float(end) for end in found[3:]] == [2.0, 2.0]

@@ -1,0 +1,89 @@
+"""How long runs between two turns of the hooks are: what hooks ask for, and what time allows."""
+
+import pytest
+from tensorflow.python.training import basic_session_run_hooks as hooks_lib
+
+from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.engine.hooks import Pacer, cadence_for
+from tpu_estimator_compat.engine.runtime.tuning import Tuning
+from tpu_estimator_compat.engine.session.cadence import Cadence
+
+
+class Wants:
+    """A hook that wants control after so many steps; None for never."""
+
+    def __init__(self, steps):
+        self._steps = steps
+
+    def steps_until_control(self, global_step):
+        return self._steps
+
+
+def plans(*hooks, loop=None, seconds_per_step=0.01, increment=1, runs=5, **numbers):
+    """The lengths of the first runs, whose steps take so long by the pacer's clock."""
+    now = 100.0
+    cadence = Cadence()
+    pacer = Pacer(hooks, loop, cadence, Tuning(clock=lambda: now, **numbers))
+    lengths, global_step = [], 0
+    for _ in range(runs):
+        pacer.before_run(global_step)
+        lengths.append(cadence.steps)
+        now += seconds_per_step * cadence.steps
+        global_step += increment * cadence.steps
+        pacer.after_run(cadence.steps, global_step)
+        now += 5.0  # between runs: nobody's time
+    return lengths
+
+
+@pytest.mark.parametrize("hooks", [[], [Wants(None)], [Wants(1000), Wants(None)]])
+def test_a_run_takes_as_long_as_tuning_says(hooks):
+    assert plans(*hooks) == [1, 2, 100, 100, 100]
+    assert plans(*hooks, piece=0.5) == [1, 2, 50, 50, 50]
+
+
+def test_the_most_impatient_hook_counts():
+    assert plans(Wants(40), Wants(30), Wants(None)) == [1, 2, 30, 30, 30]
+    assert plans(object()) == [1] * 5  # it does not say
+
+
+def test_who_wants_every_step_is_asked_first_and_others_when_it_no_longer_does():
+    asked = []
+
+    class Asked(Wants):
+        def steps_until_control(self, global_step):
+            asked.append(self)
+            return 1 if self is every and global_step < 4 else self._steps
+
+    never, every, often = Asked(None), Asked(20), Asked(10)
+    assert plans(never, every, often, runs=7) == [1, 1, 1, 1, 10, 10, 10]
+    assert asked == [never, *[every] * 4, *[every, never, often] * 3]
+
+
+def test_a_slow_step_is_a_run():
+    assert plans(seconds_per_step=3.0) == [1, 2, 1, 1, 1]
+
+
+def test_hooks_count_global_steps():
+    assert plans(Wants(30), increment=3) == [1, 2, 10, 10, 10]
+
+
+def test_with_tpu_semantics_the_loop_counts():
+    assert plans(Wants(3), loop=IterationsPerLoopCounter(7, "count")) == [7] * 5
+    in_seconds = IterationsPerLoopCounter(2, "seconds")
+    assert plans(Wants(3), loop=in_seconds) == [1, 2, 200, 200, 200]
+
+
+def test_a_run_that_made_no_steps_says_nothing():
+    cadence = Cadence()
+    pacer = Pacer([], None, cadence, Tuning(clock=lambda: 0.0))
+    for _ in range(3):
+        pacer.before_run(0)
+        pacer.after_run(0, 0)
+        assert cadence.steps == 1
+
+
+def test_a_cadence_goes_by_who_listens():
+    off_tpu = cadence_for([hooks_lib.StopAtStepHook(num_steps=1)], None)
+    assert (off_tpu.reads_before_last_step, off_tpu.host_calls_may_lag) == (True, True)
+    on_tpu = cadence_for([object()], IterationsPerLoopCounter(7, "count"))
+    assert (on_tpu.reads_before_last_step, on_tpu.host_calls_may_lag) == (False, False)

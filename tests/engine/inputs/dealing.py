@@ -1,0 +1,55 @@
+"""Who calls input_fn and with which batch size, and what each replica is fed."""
+
+import tensorflow as tf
+
+import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.inputs import feed, modes
+from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.spec import ModeKeys
+
+from .fakes import FakeStrategy, ReadyInput
+
+
+def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, size=None, **config):
+    """What each replica gets in each step: a list of steps of lists of replicas."""
+    topology = Topology(strategy(replicas), tpu_semantics=True)
+    input_mode = modes.resolve(mode, tpu.TPUConfig(**config), topology, size, batch_axis)
+    found = feed([*map(ReadyInput, datasets)], input_mode)
+    steps = []
+    iterator = iter(found)
+    while True:
+        try:
+            element = found.next(iterator)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            return steps
+        local = topology.strategy.experimental_local_results
+        flat = [local(part) for part in tf.nest.flatten(element, expand_composites=False)]
+        steps.append([[p.numpy().tolist() for p in parts] for parts in zip(*flat, strict=True)])
+
+
+def batches(size, count=16):
+    """The numbers from 0 in batches."""
+    return tf.data.Dataset.range(count).batch(size, drop_remainder=True)
+
+
+GLOBAL_BATCH = 32
+
+
+def resolved(mode, size, replicas, hosts=1, this_host=None, tpu_semantics=True, **tpu_config):
+    """The input mode for a global batch on so many replicas."""
+    topology = Topology(FakeStrategy(replicas), tpu_semantics, hosts, this_host)
+    return modes.resolve(mode, tpu.TPUConfig(**tpu_config), topology, size)
+
+
+def calls_of(mode, replicas, hosts, this_host=None, **tpu_config):
+    """(host, index, calls in all, replicas fed, batch size) of each call of input_fn."""
+    input_mode = resolved(mode, GLOBAL_BATCH, replicas, hosts, this_host, **tpu_config)
+    calls = []
+    for call in input_mode.invocations():
+        context = TPUContext(input_mode, call)
+        device, index, total, fed = context.current_input_fn_deployment()
+        assert device == f"/replica:0/task:{context.current_host}/device:CPU:0"
+        assert (context.num_hosts, context.num_replicas) == (hosts, replicas)
+        calls.append((context.current_host, index, total, fed, input_mode.input_batch_size))
+    return calls

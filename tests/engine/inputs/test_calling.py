@@ -1,0 +1,176 @@
+"""input_fns of every kind become datasets."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.engine.inputs import check_apart
+
+from .calls import called, elements
+
+
+def test_datasets():
+    found = elements(lambda: tf.data.Dataset.range(6).map(lambda i: ({"x": i}, i)).batch(4))
+    assert [f[0]["x"].tolist() for f in found] == [[0, 1, 2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_specs_are_kept(batched):
+    def call():
+        dataset = tf.data.Dataset.range(8)
+        return dataset.batch(4, drop_remainder=True) if batched else dataset
+
+    spec = called(call).element_spec
+    assert spec.shape == ([4] if batched else [])
+
+
+def test_one_shot_iterators():
+    def call():
+        dataset = tf.data.Dataset.range(10).batch(4, drop_remainder=True)
+        value = tf.data.make_one_shot_iterator(dataset).get_next()
+        return {"x": value * 2}, value
+
+    found = elements(call)
+    assert [f[1].tolist() for f in found] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert found[1][0]["x"].tolist() == [8, 10, 12, 14]
+
+
+def test_initializable_iterators():
+    def call():
+        iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(3))
+        tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+        return iterator.get_next()
+
+    assert [int(f) for f in elements(call)] == [0, 1, 2]
+
+
+def test_bare_tensors_are_fresh_in_every_element():
+    def call():
+        return tf.random.normal([3]), tf.zeros([3], tf.int32)
+
+    found = elements(call, count=3, seed=5)
+    assert not np.allclose(found[0][0], found[1][0])
+    again = elements(call, count=3, seed=5)
+    np.testing.assert_array_equal(found[0][0], again[0][0])
+
+
+def test_lists_none_labels_and_numpy():
+    assert len(elements(lambda: [tf.constant(1.0), tf.constant(2)], count=1)[0]) == 2
+    assert elements(lambda: (tf.constant([1.0]), None), count=1)[0][0].tolist() == [1.0]
+    assert elements(lambda: (np.ones(2), np.zeros(2)), count=1)[0][0].tolist() == [1.0, 1.0]
+
+
+def test_hash_tables_inside():
+    def call():
+        table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(["a", "b"], [10, 20]), default_value=-1
+        )
+        words = tf.data.Dataset.from_tensor_slices(["b", "a", "z"])
+        return words.map(table.lookup)
+
+    assert [int(f) for f in elements(call)] == [20, 10, -1]
+
+
+def test_generators_sparse_and_ragged():
+    def numbers():
+        yield from ([1], [2, 3])
+
+    def generated():
+        return tf.data.Dataset.from_generator(numbers, tf.int32, [None])
+
+    assert [f.tolist() for f in elements(generated)] == [[1], [2, 3]]
+
+    def sparse():
+        matrix = tf.sparse.from_dense([[0, 1], [2, 0]])
+        return {"s": matrix}, tf.constant([0, 1])
+
+    features, _ = next(iter(called(sparse).dataset()))
+    assert isinstance(features["s"], tf.sparse.SparseTensor)
+    assert features["s"].values.numpy().tolist() == [1, 2]
+
+    def ragged():
+        import tensorflow as tf2
+
+        return tf.data.Dataset.from_tensor_slices(tf2.ragged.constant([[1], [2, 3]]))
+
+    assert [f.tolist() for f in elements(ragged)] == [[1], [2, 3]]
+
+
+def test_shuffling_follows_the_seed():
+    def call():
+        return tf.data.Dataset.range(50).shuffle(50)
+
+    def order(seed):
+        return [int(f) for f in elements(call, seed=seed)]
+
+    assert order(3) == order(3)
+    assert order(3) != order(4)
+    assert sorted(order(3)) == list(range(50))
+
+
+def test_names_of_tensors():
+    """An iterator's are those of the original, which took elements in the same graph."""
+
+    def pairs():
+        return tf.data.Dataset.range(4).map(lambda i: ({"b": i, "a": i}, i))
+
+    def tensors():
+        with tf.name_scope("data"):
+            features, labels = tf.data.make_one_shot_iterator(pairs()).get_next()
+        return {"a": features["a"], "n": tf.negative(features["b"], name="minus")}, labels
+
+    names = []
+    for call in (pairs, tensors):
+        found = called(call)
+        with found.graph.as_default():
+            names.append([tensor.name for tensor in tf.nest.flatten(found.element())])
+    assert names == [
+        ["IteratorGetNext:0", "IteratorGetNext:1", "IteratorGetNext:2"],
+        ["data/IteratorGetNext:0", "minus:0", "data/IteratorGetNext:2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "python", "state", "end"),
+    [
+        (lambda: tf.data.Dataset.range(3), False, False, True),
+        (lambda: tf.random.normal([3]), False, False, False),
+        (lambda: tf.train.get_global_step(), False, True, False),
+        (lambda: tf.py_func(lambda: 1, [], tf.int64), True, False, False),
+        (lambda: tf.data.Dataset.range(3).map(_counted), False, True, True),
+        (lambda: tf.data.Dataset.from_generator(lambda: iter([1]), tf.int64), True, False, True),
+        (lambda: tf.train.input_producer(tf.constant([1])).dequeue(), True, False, True),
+    ],
+)
+def test_what_elements_are_made_of(call, python, state, end):
+    found = called(call)
+    assert (found.runs_python, found.has_state, found.has_end) == (python, state, end)
+
+
+def _position():
+    position = tf.get_variable("position", [], initializer=tf.zeros_initializer(), trainable=False)
+    return tf.assign_add(position, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "on_tpu", "name"),
+    [
+        (lambda: tf.cast(tf.train.get_global_step(), tf.float32), False, "global_step"),
+        (lambda: tf.get_variable("weight", [2]) + 1.0, False, "weight"),
+        (_position, True, "position"),
+        (_position, False, None),
+        (lambda: tf.random.normal([3]), True, None),
+    ],
+)
+def test_what_only_devices_have_is_refused(call, on_tpu, name):
+    """A position of the input's own is the host's, but on TensorFlow's TPUs."""
+    found = called(call)
+    if name is None:
+        check_apart(found, on_tpu=on_tpu)
+        return
+    with pytest.raises(NotImplementedError, match=f"input_fn reads {name}, which the devices"):
+        check_apart(found, on_tpu=on_tpu)
+
+
+def _counted(i):
+    return i + tf.train.get_global_step(tf.get_default_graph().outer_graph)

@@ -1,0 +1,86 @@
+"""Sessions on captured graphs: fetches, feeds, variables, savers."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.engine.runtime import functions, traces
+
+
+def test_uninitialized_variables_say_so(graph, session):
+    variable = tf.get_variable("variable", [2])
+    report = tf.report_uninitialized_variables()
+    assert session.run(report).tolist() == [b"variable"]
+    with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value variable"):
+        session.run(variable)
+    session.run(variable.initializer)
+    assert session.run(report).tolist() == []
+
+
+def test_initial_values_that_depend_on_each_other(graph, session):
+    first = tf.get_variable("first", initializer=tf.constant([1.0, 2.0]))
+    second = tf.get_variable("second", initializer=first * 2)
+    session.run(tf.global_variables_initializer())
+    np.testing.assert_array_equal(session.run(second), [2.0, 4.0])
+
+
+def test_fetch_structures_names_and_feeds(graph, session):
+    x = tf.placeholder(tf.float32, [None], name="x")
+    doubled = tf.multiply(x, 2.0, name="doubled")
+    found = session.run({"a": [doubled, "x:0"], "op": doubled.op}, {x: [1.0, 2.0]})
+    assert found["a"][0].tolist() == [2.0, 4.0]
+    assert found["a"][1].tolist() == [1.0, 2.0]
+    assert found["op"] is None
+    assert session.run("doubled:0", {"x:0": [3]}).tolist() == [6.0]
+    assert session.run(doubled + 1, {doubled: [5.0]}).tolist() == [6.0]
+
+
+def test_sparse_values_and_strings(graph, session):
+    matrix = tf.sparse_placeholder(tf.float32)
+    total = tf.sparse.reduce_sum(matrix)
+    value = tf.SparseTensorValue([[0, 0], [1, 2]], [1.0, 2.0], [2, 3])
+    assert session.run(total, {matrix: value}) == 3.0
+    assert session.run(matrix, {matrix: value}).values.tolist() == [1.0, 2.0]
+    assert session.run(tf.strings.join(["a", "b"])) == b"ab"
+
+
+def test_bad_feeds_and_closed_sessions(graph, session):
+    x = tf.placeholder(tf.float32, [2], name="x")
+    with pytest.raises(ValueError, match="Cannot feed value of shape"):
+        session.run(x, {x: [1.0]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="You must feed a value for place"):
+        session.run(x + 1)
+    session.close()
+    with pytest.raises(RuntimeError, match="closed Session"):
+        session.run(tf.constant(1))
+
+
+def test_saver_writes_and_reads_tf1_checkpoints(graph, session, tmp_path):
+    variable = tf.get_variable("scope/variable", [3], initializer=tf.ones_initializer())
+    saver = tf.train.Saver(sharded=True)
+    session.run(tf.global_variables_initializer())
+    path = saver.save(session, str(tmp_path / "model.ckpt"), global_step=3)
+    assert tf.train.load_checkpoint(path).get_tensor("scope/variable").tolist() == [1.0] * 3
+    session.run(tf.assign(variable, [5.0] * 3))
+    saver.restore(session, path)
+    assert session.run(variable).tolist() == [1.0] * 3
+
+
+def test_tensor_eval_in_a_default_session(graph, session):
+    with session.as_default():
+        assert tf.get_default_session() is session
+        assert tf.constant(4).eval() == 4
+
+
+def test_what_gives_first_values_is_not_kept(graph, session, monkeypatch):
+    """TensorFlow has made constants of the values, which would stay."""
+    kept = traces.Traces()
+    monkeypatch.setattr(functions, "TRACES", kept)
+    with graph.as_default():
+        weight = tf.get_variable("weight", [3], initializer=tf.zeros_initializer())
+        double = weight * 2.0
+        initialize = tf.global_variables_initializer()
+    session.run(initialize)
+    assert not len(kept)
+    assert session.run(double).tolist() == [0.0, 0.0, 0.0]
+    assert len(kept) == 1

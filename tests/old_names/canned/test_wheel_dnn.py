@@ -1,0 +1,19 @@
+"""Deep models: served names, and moving averages."""
+
+import numpy as np
+import pytest
+from support.proofs.canned import dnn as proofs
+from support.proofs.proving import each_proof_of
+from tpu_estimator_compat.old_names.canned.wheel.canned import dnn
+
+from .small_data import COLUMN, X, input_fn
+
+test_served_names = each_proof_of(proofs)
+
+
+@pytest.mark.parametrize("model", [dnn.DNNRegressor, dnn.DNNRegressorV2])
+def test_moving_averages_move(model, tmp_path):
+    estimator = model([3], [COLUMN], str(tmp_path), batch_norm=True)
+    estimator.train(lambda: input_fn(X), steps=3)
+    mean = estimator.get_variable_value("dnn/hiddenlayer_0/batchnorm_0/moving_mean")
+    assert np.abs(mean).max() > 0

@@ -1,0 +1,131 @@
+"""`run`: scripts unchanged, as `__main__`."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import zipfile
+
+import pytest
+
+
+def test_it_is_main(run, tmp_path):
+    done = run(
+        """
+        import json, os, sys
+        import __main__
+        print(json.dumps({
+            "argv": sys.argv,
+            "path": sys.path[0],
+            "name": __name__,
+            "file": __file__,
+            "main": __main__.__dict__ is globals(),
+            "doc": __doc__,
+        }))
+        """,
+        "--first=1",
+        "-h",
+        "--",
+        "x y",
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["argv"] == ["script.py", "--first=1", "-h", "--", "x y"]
+    assert (found["name"], found["file"], found["main"]) == ("__main__", "script.py", True)
+    assert pathlib.Path(found["path"]) == tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('no')", 1), ("raise KeyError(3)", 1)],
+)
+def test_exit_status(run, ending, status):
+    assert run(f"import sys\n{ending}\n").returncode == status
+
+
+@pytest.mark.slow
+def test_flags_and_argparse(run):
+    source = """
+        import tensorflow as tf
+        flags = tf.flags
+        flags.DEFINE_integer("steps", 1, "how many")
+        def main(argv):
+            print("steps", flags.FLAGS.steps, argv)
+            return 3
+        if __name__ == "__main__":
+            tf.app.run()
+        """
+    done = run(source, "--steps=5", "rest")
+    assert "steps 5 ['script.py', 'rest']" in done.stdout
+    assert done.returncode == 3
+    assert "--steps: how many" in run(source, "--help").stdout
+
+
+@pytest.mark.slow
+def test_a_module_by_name(python, tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("import tensorflow as tf\nassert tf.contrib.tpu\n")
+    (package / "part.py").write_text("import tensorflow as tf\nNAME = tf.contrib.tpu.TPUConfig\n")
+    (package / "script.py").write_text(
+        "from package import part\nfrom . import part as same\n"
+        "assert part is same\nprint(__name__, part.NAME.__name__, __package__)\n"
+    )
+    words = ["-m", "tpu_estimator_compat", "run", "-m", "package.script"]
+    done = python(*words)
+    assert done.stdout.splitlines()[-1:] == ["__main__ TPUConfig package"], done.stderr
+    done = python(*words[:-1], "package.missing")
+    assert done.returncode == 2
+    assert "'package.missing'" in done.stderr
+
+
+def test_two_runs_and_two_threads_in_one_process(python, tmp_path):
+    """Each finds its own arguments, flags and modules, and leaves nothing behind."""
+    (tmp_path / "beside.py").write_text("import tensorflow as tf\ncount = []\n")
+    (tmp_path / "script.py").write_text(
+        "import sys, tensorflow as tf, beside\n"
+        "tf.flags.DEFINE_string('name', '', '')\n"
+        "tf.flags.FLAGS(sys.argv)\n"
+        "beside.count.append(1)\n"
+        "assert len(beside.count) == 1\n"
+        "tf.placeholder(tf.float32)\n"
+        "print('ran', tf.flags.FLAGS.name)\n"
+    )
+    (tmp_path / "driver.py").write_text(
+        "import sys, threading\n"
+        "import tensorflow as tf\n"
+        "from tpu_estimator_compat.old_names.legacy.script import run\n"
+        "before = sys.argv[:], sys.path[:], sys.modules['__main__'], set(dir(tf))\n"
+        "threads = [threading.Thread(target=run, args=('script.py', [f'--name={i}']))"
+        " for i in range(3)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "run('script.py', ['--name=last'])\n"
+        "assert tf.executing_eagerly()\n"
+        "assert 'beside' not in sys.modules\n"
+        "after = sys.argv, sys.path, sys.modules['__main__'], set(dir(tf))\n"
+        "assert after == before\n"
+        "assert [f for f in sys.meta_path if 'Legacy' in repr(f)] == []\n"
+    )
+    done = python("driver.py")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == sorted(
+        ["ran", "0", "ran", "1", "ran", "2", "ran", "last"]
+    )
+
+
+def test_a_script_that_installs_legacy_imports_itself(run, tmp_path):
+    """As a notebook does that was written for this package."""
+    (tmp_path / "beside.py").write_text("import tensorflow as tf\nprint(tf.contrib.tpu.__name__)\n")
+    done = run("import tpu_estimator_compat\ntpu_estimator_compat.install()\nimport beside\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("tpu")
+
+
+def test_what_lies_in_an_archive_is_loaded_as_it_is(run, tmp_path):
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("zipped.py", "VALUE = 3\n")
+    done = run(
+        "import sys\nsys.path.insert(0, 'archive.zip')\nimport zipped\nprint(zipped.VALUE)\n"
+    )
+    assert done.stdout == "3\n", done.stderr

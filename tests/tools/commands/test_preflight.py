@@ -1,0 +1,231 @@
+"""`python -m tpu_estimator_compat preflight SCRIPT`."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+import pytest
+
+from tpu_estimator_compat.__main__ import main
+from tpu_estimator_compat.tools.preflight.targets.tpu_compiler import TpuCompiler
+
+SCRIPT = """
+    import numpy as np
+    import tensorflow as tf
+
+    flags = tf.flags
+    flags.DEFINE_integer("batch", 32, "")
+    flags.DEFINE_bool("print_loss", False, "")
+    FLAGS = flags.FLAGS
+
+
+    def input_fn(params):
+        x = np.zeros([64, 8], np.float32)
+        data = tf.data.Dataset.from_tensor_slices((x, np.zeros([64], np.int32))).repeat()
+        return data.batch(params["batch_size"], drop_remainder=True)
+
+
+    def model_fn(features, labels, mode, params):
+        logits = tf.layers.dense(features, 4)
+        if mode == "infer":
+            return tf.contrib.tpu.TPUEstimatorSpec(mode, predictions={"logits": logits})
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        if FLAGS.print_loss:
+            loss = tf.Print(loss, [loss])
+        optimizer = tf.contrib.tpu.CrossShardOptimizer(tf.train.AdamOptimizer())
+        train_op = optimizer.minimize(loss, tf.train.get_global_step())
+        return tf.contrib.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+    def main(_):
+        print("here we go")
+        config = tf.contrib.tpu.RunConfig(model_dir="model")
+        estimator = tf.contrib.tpu.TPUEstimator(
+            model_fn, config=config, train_batch_size=FLAGS.batch, eval_batch_size=FLAGS.batch,
+            predict_batch_size=FLAGS.batch, use_tpu=False)
+        estimator.train(input_fn, max_steps=100)
+        print("trained")
+        estimator.evaluate(input_fn, steps=1)
+        list(estimator.predict(input_fn))
+
+
+    if __name__ == "__main__":
+        tf.app.run()
+"""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A cache for tests that may find there what others have compiled."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """The path of the script; its folder is the working directory, the cache is empty."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
+    return tmp_path / "script.py"
+
+
+def preflight(*arguments):
+    return main(["preflight", *map(str, arguments)])
+
+
+def test_a_step_that_compiles_and_fits(script, capsys, kept, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
+    assert preflight("--topology", "v5e:1x1,v5e:2x2", "--html", "page.html", script) == 0
+    printed = capsys.readouterr().out
+    assert "compiles and fits on v5e:1x1, v5e:2x2" in printed
+    assert "trained" not in printed
+    page = (script.parent / "page.html").read_text()
+    assert "compiles and fits" in page
+    assert not (script.parent / "model").exists()
+
+
+def test_json_holds_nothing_else(script, capsys, kept, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
+    assert preflight("--json", "--topology", "v5e:2x2", script) == 0
+    result = json.loads(capsys.readouterr().out)
+    [report] = result["reports"]
+    assert report["verdict"] == "compiles and fits"
+    assert report["batch_size"] == 8
+    assert report["memory"]["arguments"] > 0
+    assert report["collectives"]["all_reduces"] == 2
+    assert sum(report["collectives"]["compiled"].values()) >= 1
+
+
+def test_the_arguments_of_the_script_count(script, capsys):
+    assert preflight("--depth", "scan", script, "--print_loss", "--batch=64") == 1
+    printed = capsys.readouterr().out
+    assert "Print does not run on a TPU" in printed
+    assert "script.py:23 in model_fn" in printed
+    assert "loss = tf.Print(loss, [loss])" in printed
+    [line] = [line for line in printed.splitlines() if line.startswith("global batch")]
+    assert line.split()[-1] == "64"
+
+
+@pytest.mark.parametrize("mode", ["eval", "predict"])
+def test_other_modes(script, mode, capsys):
+    if mode == "predict":
+        text = script.read_text()
+        script.write_text(text.replace("estimator.evaluate(input_fn, steps=1)", ""))
+    assert preflight("--mode", mode, "--depth", "lower", script) == 2  # not compiled
+    printed = capsys.readouterr().out
+    assert "depth reached" in printed
+    assert "trained" in printed  # the script went on behind train()
+
+
+def test_a_topology_that_does_not_exist(script, capsys):
+    assert preflight("--topology", "v5litepod-4", script) == 2
+    assert "v5e:2x2" in capsys.readouterr().err
+
+
+def test_a_script_that_fails_before_it_trains(script, capsys):
+    script.write_text("raise OSError('no data')")
+    assert preflight(script) == 2
+    errors = capsys.readouterr().err
+    assert "OSError: no data" in errors
+    assert "did not come to train()" in errors
+
+
+def test_a_script_that_does_not_train(script, capsys):
+    script.write_text("print('nothing to do')")
+    assert preflight(script) == 2
+    assert "did not come to train()" in capsys.readouterr().err
+
+
+def test_a_script_that_leaves(script, capsys):
+    script.write_text("import sys; sys.exit(3)")
+    assert preflight(script) == 2
+    assert "status 3" in capsys.readouterr().err
+
+
+def test_an_estimator_that_knows_no_tpu(script, capsys):
+    script.write_text(
+        "import tensorflow as tf\n"
+        "tf.estimator.Estimator(lambda features: None, 'model').train(lambda: None, steps=1)\n"
+    )
+    assert preflight(script) == 2
+    assert "TPUEstimator" in capsys.readouterr().err
+
+
+def test_results_that_nobody_computed_are_not_invented(script, capsys):
+    text = script.read_text().replace("estimator.train(input_fn, max_steps=100)", "")
+    script.write_text(text)
+    assert preflight(script) == 2
+    assert "--mode eval" in capsys.readouterr().err
+
+
+def test_estimators_train_again_afterwards(script):
+    from tpu_estimator_compat.estimator.estimator import Estimator
+
+    before = Estimator.train
+    assert preflight("--depth", "scan", script) == 2
+    assert Estimator.train is before
+
+
+def test_without_the_compiler_the_report_says_how_to_get_it(script, capsys, monkeypatch):
+    monkeypatch.setitem(TpuCompiler.packages, "libtpu", "99.0")
+    assert preflight(script) == 2
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "pip install 'jax>=0.10.2,<0.13' 'jaxlib>=0.10.2,<0.13' 'libtpu==0.0.51'" in printed
+    assert "could not tell" in printed
+
+
+def test_a_gpu_needs_a_compiler_of_its_own(script, capsys):
+    """Which no environment of the tests has: what else there is to say of the step is said."""
+    assert preflight("--topology", "h100:8", script) == 2
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Compiling for a GPU needs jax==0.10.2, jaxlib==0.10.2, jax-cuda12-pjrt" in printed
+    assert "no jax-cuda12-pjrt, no jax-cuda12-plugin, no nvidia-cuda-nvcc-cu12" in printed
+    assert "'nvidia-cuda-nvcc-cu12==12.9.86'`. No GPU is needed." in printed
+    assert "replicas 8" in printed
+    assert "memory of a device 59.33 GiB (75%)" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--topology", "h100:9"], "'h100:9' has no valid number of GPUs"),
+        (["--topology", "rtx:1"], "GPUs are named such as h100:8: t4, v100"),
+        (["--topology", "t4:1", "--memory-share", "75"], "at most 1, got 75.0"),
+    ],
+)
+def test_gpus_that_do_not_exist(script, capsys, arguments, words):
+    assert preflight(*arguments, script) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_compiler_that_takes_too_long(script, capsys):
+    assert preflight("--time-limit", "0.5", script) == 2
+    assert "did not end within 0.5 s" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_second_time_comes_from_the_cache(script, capsys):
+    for cached in ("no", "yes"):
+        assert preflight("--topology", "v5e:1x1", script) == 0
+        lines = capsys.readouterr().out.splitlines()
+        [line] = [line for line in lines if line.startswith("from the cache")]
+        assert line.split()[-1] == cached
+
+
+def test_a_saved_step_lies_in_the_folder_and_nothing_was_trained(script, capsys):
+    assert preflight("--depth", "scan", "--save-step", "step", script) == 2
+    assert "run: python run_step.py" in capsys.readouterr().err
+    assert {path.name for path in (script.parent / "step").iterdir()} == {
+        "step.json", "values.npz", "run_step.py", "one.highest", "one.default", "loop.default"
+    }  # fmt: skip
+    assert not list(script.parent.glob("model/model.ckpt*"))
+
+
+@pytest.mark.parametrize("arguments", [("--mode", "eval"), ()])
+def test_what_cannot_be_saved_is_refused_before_the_script_runs(script, arguments, capsys):
+    (script.parent / "step").mkdir()
+    (script.parent / "step" / "mine").touch()
+    assert preflight("--save-step", "step", *arguments, script) == 2
+    printed = capsys.readouterr()
+    assert "here we go" not in printed.out
+    assert ("--mode eval" if arguments else "Name a new folder") in printed.err

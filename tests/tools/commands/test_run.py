@@ -1,0 +1,98 @@
+"""The command `run`: its arguments, and how a script fails."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from support import python_path
+
+ROOT = pathlib.Path(__file__).parents[3]
+RUN = ("-m", "tpu_estimator_compat", "run")
+
+
+@pytest.fixture
+def run(tmp_path, forks):
+    """`run(script)` runs a script of the test's folder; gives the finished process."""
+
+    def of(script: str = "script.py") -> subprocess.CompletedProcess[str]:
+        return forks.run(*RUN, script, cwd=tmp_path, env=environment())
+
+    return of
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": python_path.joined(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_a_traceback_is_the_scripts_own(tmp_path):
+    (tmp_path / "beside.py").write_text("def fail():\n    raise ValueError('here')\n")
+    (tmp_path / "script.py").write_text(
+        "# a comment\n\nimport tensorflow as tf\nimport beside\n\nbeside.fail()\n"
+    )
+    # A process: users run scripts this way, and nothing has imported TensorFlow before.
+    done = subprocess.run(
+        [sys.executable, *RUN, "script.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    trace = done.stderr[done.stderr.index("Traceback") :]
+    assert 'File "script.py", line 6, in <module>' in trace
+    assert 'beside.py", line 2, in fail' in trace
+    assert "tpu_estimator_compat" not in trace
+
+
+def test_an_import_that_fails_shows_no_frames_of_ours(run, tmp_path):
+    (tmp_path / "script.py").write_text("import tensorflow as tf\nimport no_such_module\n")
+    done = run()
+    trace = done.stderr[done.stderr.index("Traceback") :]
+    assert "ModuleNotFoundError: No module named 'no_such_module'" in trace
+    assert "tpu_estimator_compat" not in trace
+    assert trace.count("File ") == 1
+
+
+@pytest.mark.parametrize("script", ["missing.py", "."])
+def test_no_script(run, script):
+    done = run(script)
+    assert done.returncode == 2
+    assert repr(script) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+COLLECTOR = """
+import gc
+print("collects", gc.isenabled())
+print("looks past the modules", gc.get_freeze_count() > 100_000)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--logical-cpus", "2")])
+def test_the_collector_looks_past_what_the_imports_made(tmp_path, options):
+    (tmp_path / "script.py").write_text(COLLECTOR)
+    done = subprocess.run(
+        [sys.executable, *RUN, *options, "script.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == ["collects True", "looks past the modules True"], done.stderr
+
+
+def test_the_collector_is_left_alone_where_tensorflow_was_imported_before(forks, tmp_path):
+    (tmp_path / "plain.py").write_text("import gc; print(gc.isenabled(), gc.get_freeze_count())")
+    (tmp_path / "script.py").write_text(
+        "import gc, tensorflow\n"
+        "from tpu_estimator_compat import __main__\n"
+        "gc.unfreeze()\n"
+        "__main__.main(['run', 'plain.py'])\n"
+    )
+    done = forks.run("script.py", cwd=tmp_path, env=environment())
+    assert done.stdout.split() == ["True", "0"], done.stderr

@@ -1,0 +1,220 @@
+"""The page shows the report's figures, all of them, and needs nothing but itself."""
+
+import dataclasses
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.tools.compare.page import page
+from tpu_estimator_compat.tools.compare.report import (
+    Agreement,
+    Array,
+    ArrayComparison,
+    Curve,
+    CurveComparison,
+    Failure,
+    FirstDifference,
+    NamesComparison,
+    OpComparison,
+    Report,
+    Side,
+    Speed,
+    Stage,
+    Tolerance,
+    Verdict,
+)
+from tpu_estimator_compat.tools.compare.terminal import table
+
+STEPS = (1, 2, 3)
+
+
+def curve(name, *values, first_step=None):
+    """That of a run whose first one is 1, 2, 3."""
+    difference = tuple(abs(v - s) / s for v, s in zip(values, STEPS, strict=True))
+    old = Curve(STEPS, tuple(float(s) for s in STEPS))
+    agreement = Agreement.DIFFERENT if first_step else Agreement.ROUNDING
+    limits = (1e-6, 2e-6, 4e-6)
+    return CurveComparison(
+        name, agreement, old, Curve(STEPS, values), STEPS, difference, limits, first_step
+    )
+
+
+def array(name, largest, agreement=Agreement.ROUNDING, **fields):
+    held = Array((3, 2), "float32", 0.5)
+    return ArrayComparison(name, agreement, held, held, largest, largest / 2, 1e-6, **fields)
+
+
+def made(**fields):
+    scalar = [Array((), "float32", value, value) for value in (0.8125, 0.75)]
+    accuracy = ArrayComparison("1/accuracy", Agreement.DIFFERENT, *scalar, 0.0625 / 0.8125)
+    given = {
+        "verdict": Verdict.DIVERGES,
+        "summary": "diverges <from> step 3 & on",
+        "old": Side("TensorFlow 2.15.1", "/old", {"keras": "2.15.0"}, Speed(12.5, 5.0, 6.0, 2**31)),
+        "new": Side("ours", "/new", {"keras": "3.15.0"}, Speed(30.0, 4.0, 5.0, 2**30)),
+        "command": ("train.py", "--flag=<b>"),
+        "steps": 3,
+        "tolerance": Tolerance("by two runs", 10.0, 1e-6, True),
+        "first_difference": FirstDifference(
+            Stage.UPDATE, "w differs", 1, ("w",), Source("train.py", 3, code="x = a < b")
+        ),
+        "loss": curve("loss", 1.0, 2.000001, 3.5, first_step=3),
+        "scalars": (curve("learning_rate", 1.0, 2.0, 3.0),),
+        "variables": (array("small", 3e-8), array("w", 0.25, Agreement.DIFFERENT, note="stands")),
+        "evaluations": (accuracy,),
+        "names": (NamesComparison("tags", ("loss",), ("gone",)),),
+        "first_step": (OpComparison("w/MatMul", "MatMul", False, array("w/MatMul", 0.125)),),
+        "notes": ("a remark",),
+    }
+    return Report(**given | fields)
+
+
+class Parsed(HTMLParser):
+    """What a reader gets: texts, exact figures, attributes that would load something."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.texts, self.figures, self.loaded, self.tags = [], [], [], []
+        self.feed(text)
+        self.text = " ".join(self.texts)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        attributes = dict(attrs)
+        self.loaded += [attributes[name] for name in ("src", "href") if name in attributes]
+        if tag == "data":
+            self.figures.append(attributes["value"])
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def numbers(value):
+    """All numbers in a tree of JSON."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for item in value for number in numbers(item)]
+    return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
+
+
+def test_figures_are_those_of_the_json():
+    report = made()
+    shown = {float(figure) for figure in Parsed(page(report)).figures}
+    known = {float(number) for number in numbers(json.loads(report.to_json()))}
+    # Only ratios of speeds are the page's own.
+    assert shown - known <= {30.0 / 12.5, 4.0 / 5.0, 5.0 / 6.0, 0.5}
+    compared = (*report.variables, *report.evaluations, report.first_step[0].values)
+    wanted = {c.largest for c in compared}
+    assert wanted | {0.8125, 0.75, 10.0, 1e-6, 0.5 / 3} <= shown
+
+
+def test_the_text_says_the_same_numbers():
+    report = made()
+    texts = Parsed(page(report)).texts
+    words = table(report, 100).split()
+    compared = [*report.variables, *report.evaluations, report.loss]
+    for number in (f"{c.largest:.1e}" for c in compared):
+        assert number in words
+        assert number in texts
+    for speed in ("12.5", "30.0", "5.0 s", "6.0 s", "4.0 s", "2.00 GiB", "1.00 GiB"):
+        assert set(speed.split()) <= {*words}
+        assert speed in texts
+    assert "(step 1)" in " ".join(words)
+    assert "w differs (step 1)" in texts
+
+
+def test_both_scripts_are_named_and_no_deleted_folder():
+    report = made()
+    old, new = (
+        dataclasses.replace(side, script=(name, "--flag=1"))
+        for side, name in ((report.old, "old.py"), (report.new, "moved.py"))
+    )
+    report = dataclasses.replace(report, old=old, new=new)
+    texts = Parsed(page(report)).texts
+    assert {"old.py --flag=1", "moved.py --flag=1", "/old", "/new"} <= {*texts}
+    assert ["script", "old.py", "moved.py"] in [line.split() for line in table(report).split("\n")]
+    report = report.without_folders()
+    assert not {"/old", "/new"} & {*Parsed(page(report)).texts}
+    assert Report.from_json(report.to_json()) == report
+
+
+def test_curves_can_be_read_at_each_step():
+    text = page(made())
+    lines = re.findall(r'data-lines="([^"]*)"', text)
+    first = json.loads(lines[0].replace("&quot;", '"'))
+    assert first == [["TensorFlow 2.15.1", ["1", "2", "3"]], ["ours", ["1", "2", "3.5"]]]
+
+
+def test_it_needs_nothing_else():
+    found = Parsed(page(made()))
+    assert not found.loaded
+    assert not {"link", "img", "iframe"} & set(found.tags)
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org)", page(made()))
+
+
+def test_texts_are_texts():
+    text = page(made())
+    assert "--flag=&lt;b&gt;" in text
+    assert "diverges <from> step 3 & on" in Parsed(text).text
+    assert "x = a < b" in Parsed(text).text
+
+
+def test_stages_before_the_difference_have_passed():
+    states = re.findall(r'<li(?: class="(\w+)")?>([a-z ]+)</li>', page(made()))
+    before = [("passed", "input"), ("passed", "forward"), ("passed", "gradient")]
+    after = [("", stage.value) for stage in list(Stage)[4:]]
+    assert states == [*before, ("failed", "update"), *after]
+
+
+def test_the_worst_comes_first():
+    only = ArrayComparison("gone", Agreement.ONLY_OLD, Array((), "int64"), None)
+    variables = (array("a", 1e-8), only, array("b", 0.1, Agreement.DIFFERENT), array("c", 1e-7))
+    text = page(made(variables=variables, first_step=None, evaluations=()))
+    assert re.findall(r'<td class="name">([abc]|gone)<', text) == ["gone", "b", "c", "a"]
+
+
+def test_long_tables_are_folded_and_whole():
+    variables = tuple(array(f"v{n}", 1e-9 * n) for n in range(100))
+    text = page(made(variables=variables))
+    assert "60 more" in Parsed(text).text
+    assert all(f">v{n}<" in text for n in range(100))
+
+
+def test_equal_runs():
+    report = made(
+        verdict=Verdict.SAME, first_difference=None, loss=curve("loss", 1.0, 2.0, 3.0), scalars=()
+    )
+    text = Parsed(page(report)).text
+    assert "The two are equal at each of 3 steps." in text
+    assert "What differs first" not in text
+
+
+def test_failures_stand_side_by_side():
+    sides = [
+        Side(name, "/x", failure=Failure("script", f"{name} raised", f"Traceback of {name}"))
+        for name in ("one", "two")
+    ]
+    report = Report(Verdict.UNKNOWN, "no verdict", *sides, unknown="Neither run came to its end.")
+    text = Parsed(page(report)).text
+    for part in ("Traceback of one", "Traceback of two", "Neither run came to its end."):
+        assert part in text
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_losses_that_are_not_finite(bad):
+    loss = dataclasses.replace(curve("loss", 1.0, bad, 3.0), agreement=Agreement.DIFFERENT)
+    text = page(made(loss=loss))
+    [_, path] = re.findall(r'<path d="([^"]*)" class="line (?:old|new)"', text)[:2]
+    assert path.count("M") == 2  # a gap between two points
+    assert f"&quot;{bad:.6g}&quot;" in text
+
+
+def test_nothing_finite():
+    nan = Curve(STEPS, (math.nan,) * 3)
+    loss = CurveComparison("loss", Agreement.EQUAL, nan, nan, STEPS, (0.0,) * 3, (1e-6,) * 3)
+    assert "loss: no finite values." in Parsed(page(made(loss=loss))).text

@@ -1,0 +1,90 @@
+"""All checks together: which are made, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.answers import all_well, give
+from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.tools.doctor import devices, sums, training, versions
+from tpu_estimator_compat.tools.doctor.examination import Examination
+from tpu_estimator_compat.tools.doctor.findings import Status
+from tpu_estimator_compat.tools.doctor.probing import Outcome
+
+DEAD = Outcome(None, "was ended by SIGSEGV. It wrote nothing.", "Look.")
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setattr(versions, "check", lambda chips: [])
+    monkeypatch.setattr(jax_installation, "is_installed", lambda: True)
+
+
+def examine(monkeypatch, answers):
+    calls = give(monkeypatch, answers)
+    return list(Examination(None, 60.0, lambda what: None).findings()), calls
+
+
+def test_all_is_well(monkeypatch):
+    found, calls = examine(monkeypatch, all_well())
+    statuses = [f.status for f in found]
+    assert statuses.count(Status.NOT_MADE) == 1  # no TF_CONFIG
+    assert {*statuses} == {Status.OK, Status.FIGURE, Status.NOT_MADE}
+    assert len(calls) == 9
+    assert all(variables["TF_CONFIG"] is None for _, _, variables in calls)
+
+
+@pytest.mark.parametrize(
+    "function", all_well(), ids=lambda f: f"{f.__module__.split('.')[-1]}.{f.__name__}"
+)
+def test_each_probe_that_dies_is_a_failure(monkeypatch, function):
+    found, _ = examine(monkeypatch, {**all_well(), function: DEAD})
+    failures = [f for f in found if f.status is Status.FAILURE]
+    assert failures
+    assert all("was ended by SIGSEGV" in f.text and f.advice for f in failures)
+
+
+def test_what_cannot_be_compared_says_so(monkeypatch):
+    found, calls = examine(monkeypatch, {**all_well(), training.observe: DEAD})
+    said = [f.text for f in found if f.check == training.CHECK]
+    assert said[1:] == ["There is nothing to compare with"]
+    found, calls = examine(monkeypatch, {**all_well(), devices.observe: DEAD})
+    assert len(calls) == 2
+    assert "No step on JAX: its devices failed, see above" in [f.text for f in found]
+
+
+def test_without_jax(monkeypatch):
+    monkeypatch.setattr(jax_installation, "is_installed", lambda: False)
+    found, calls = examine(monkeypatch, all_well())
+    assert {arguments.get("runtime", "tensorflow") for _, arguments, _ in calls} == {"tensorflow"}
+    [said] = [f for f in found if "JAX, which is not installed" in f.text]
+    assert said.status is Status.NOT_MADE
+    assert said.advice == "pip install 'jax>=0.10.2,<=0.12.0.1'"
+
+
+def test_an_accelerator_is_compared_with_jax_on_the_cpu_too(monkeypatch):
+    answers = all_well()
+    answers[devices.observe] = {**answers[devices.observe], "platform": "tpu"}
+    _, calls = examine(monkeypatch, answers)
+    asked = [(a["runtime"], v.get("JAX_PLATFORMS")) for f, a, v in calls if f is training.observe]
+    assert asked == [("tensorflow", None), ("tensorflow", None), ("jax", None), ("jax", "cpu")]
+
+
+def test_processes_of_a_cluster_are_asked_too(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}')
+    found, calls = examine(monkeypatch, all_well())
+    asked = [(a["runtime"], "TF_CONFIG" in v) for f, a, v in calls if f is sums.observe]
+    assert asked == [("tensorflow", True), ("jax", True), ("tensorflow", False), ("jax", False)]
+    assert Status.NOT_MADE not in {f.status for f in found}
+
+
+def test_one_host_of_several_makes_no_steps_alone(monkeypatch):
+    answers = all_well()
+    answers[devices.observe] = {**answers[devices.observe], "platform": "tpu", "hosts": 4}
+    found, calls = examine(monkeypatch, answers)
+    assert [v.get("JAX_PLATFORMS") for f, _, v in calls if f is training.observe] == [None, "cpu"]
+    assert "JAX on tpu: 4 hosts have it together, and one replica cannot be had" in [
+        f.text for f in found if f.status is Status.NOT_MADE
+    ]

@@ -1,0 +1,103 @@
+"""Judgement of first steps: wrong losses, lost gradients, NaN, dropout that drops nothing."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from doctor.answers import trained
+from tpu_estimator_compat.tools.doctor import training
+from tpu_estimator_compat.tools.doctor.findings import Status
+
+
+def failures(answer, reference=None):
+    found = training.judge("JAX on cpu", answer, reference or trained())
+    return [f.text for f in found if f.status is Status.FAILURE]
+
+
+def test_the_same():
+    assert failures(trained()) == []
+    assert {f.status for f in training.judge_reference(trained())} == {Status.OK}
+
+
+def test_figures_have_no_verdict():
+    found = training.judge("JAX on cpu", trained(), trained())
+    assert [f.status for f in found if f.check == "figures"] == [Status.FIGURE] * 2
+
+
+@pytest.mark.parametrize("key", ["losses", "updates"])
+def test_a_difference(key):
+    answer = trained()
+    values = answer["networks"]["mlp"][key]
+    if key == "updates":
+        values = values["mlp/kernel"]
+    values[0] += 3e-4
+    [text] = failures(answer)
+    assert text.startswith("mlp, JAX on cpu: differs from the CPU by ")
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda u: u.pop(), lambda u: u.append(0.0), lambda u: u.clear()]
+)
+def test_another_shape(damage):
+    answer = trained()
+    damage(answer["networks"]["convnet"]["updates"]["convnet/kernel"])
+    assert len(failures(answer)) == 1
+
+
+def test_a_variable_that_is_missing_and_one_that_stands_still():
+    answer = trained()
+    del answer["networks"]["mlp"]["updates"]["mlp/bias"]
+    answer["networks"]["encoder"]["updates"]["encoder/bias"] = [0.0, 0.0]
+    assert [text.partition(",")[0] for text in failures(answer)] == ["mlp", "encoder"]
+
+
+def test_nan_fails_on_both_sides():
+    answer = trained()
+    answer["networks"]["mlp"]["updates"]["mlp/bias"][0] = float("nan")
+    assert len(failures(answer)) == 1
+    assert len(failures(trained(), answer)) == 1
+    answer["networks"]["mlp"]["losses"][-1] = float("nan")
+    assert training.judge_reference(answer)[0].status is Status.FAILURE
+
+
+def test_bounds_go_by_the_platform():
+    """A TPU multiplies bfloat16, and may differ by more; not by as much as a lost factor."""
+    reference = trained()
+    for platform, difference, fails in (
+        ("gpu", 5e-3, False),
+        ("gpu", 5e-2, True),
+        ("tpu", 5e-2, False),
+        ("tpu", 0.2, True),
+        ("a new one", 5e-2, True),
+    ):
+        answer = copy.deepcopy(reference)
+        answer["platform"] = platform
+        answer["networks"]["mlp"]["updates"]["mlp/kernel"][1] *= 1 + difference
+        assert bool(failures(answer)) == fails, (platform, difference)
+    told = training.judge("JAX on tpu", {**reference, "platform": "tpu"}, reference)
+    assert "TPUs multiply float32 matrices as bfloat16" in told[0].text
+
+
+def test_a_reference_that_is_wrong():
+    answer = trained()
+    answer["networks"]["encoder"]["losses"][-1] *= 1.001
+    assert [f.status for f in training.judge_reference(answer)].count(Status.FAILURE) == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "key", "values", "said"),
+    [
+        (0, "zeros", [0.0, 0.0, 0.0], "the share of zeros"),
+        (0, "zeros", [300.0, 300.0, 300.0], "the share of zeros"),
+        (1, "places", [10.0, 20.0, 31.0], "the same seed draws others"),
+        (2, "places", [10.0, 20.0, 30.0], "another seed draws the same"),
+        (0, "places", [10.0, 10.0, 30.0], "steps draw the same"),
+    ],
+)
+def test_dropout(run, key, values, said):
+    answer = trained()
+    answer["dropout"]["drawn"][run][key] = values
+    [text] = failures(answer)
+    assert said in text

@@ -1,0 +1,186 @@
+"""The table of topologies: what it says, which names it refuses, and whether libtpu agrees."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tpu_estimator_compat.tools.preflight.targets import tpu
+
+NAMES = [
+    "v2:1x1",
+    "v2:2x2",
+    "v3:2x2",
+    "v3:4x4",
+    "v4:1x1x1",
+    "v4:2x2x1",
+    "v4:2x2x2",
+    "v5e:1x1",
+    "v5e:1x2",
+    "v5e:1x4",
+    "v5e:2x2",
+    "v5e:2x4",
+    "v5e:4x4",
+    "v5p:1x1x3",
+    "v5p:2x2x1",
+    "v6e:2x2",
+    "v6e:2x4",
+    "v6e:16x16",
+    "tpu7x:2x2x1",
+    "tpu7x:2x2x2",
+]
+NOT_DIVISIBLE = ["v5e:3x3", "v5e:2x3", "v5e:1x3", "v5p:3x2x1"]
+
+# Of each name: devices, hosts, and whether programs just below and at the memory compile.
+ASK_LIBTPU = r"""
+import json, os, re, sys
+os.environ.update(
+    JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1", TPU_WORKER_HOSTNAMES="localhost",
+    TPU_ACCELERATOR_TYPE="v5litepod-4", ALLOW_MULTIPLE_LIBTPU_LOAD="1",
+)
+import numpy as np
+from jax.experimental import topologies
+from jax.extend import backend
+from jax.extend.mlir import ir
+from jax.interpreters import mlir
+from jaxlib import xla_client
+
+IN_PLACE = '''module @jit_f {{ func.func public @main(
+  %a: tensor<{rows}x1024xf32> {{tf.aliasing_output = 0 : i32}}) -> tensor<{rows}x1024xf32> {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %ones = stablehlo.constant dense<1.0> : tensor<8x128xf32>
+  %r = stablehlo.dynamic_update_slice %a, %ones, %zero, %zero : (
+    tensor<{rows}x1024xf32>, tensor<8x128xf32>, tensor<i32>, tensor<i32>) -> tensor<{rows}x1024xf32>
+  return %r : tensor<{rows}x1024xf32> }}}}'''
+
+def compiles(device, size):
+    with mlir.make_ir_context():
+        module = ir.Module.parse(IN_PLACE.format(rows=size // 4096))
+        options = backend.get_compile_options(
+            num_replicas=1, num_partitions=1, device_assignment=np.array([[device.id]]))
+        try:
+            device.client.compile(
+                module, executable_devices=xla_client.DeviceList((device,)),
+                compile_options=options)
+        except RuntimeError as error:
+            assert "RESOURCE_EXHAUSTED" in str(error), error
+            return False
+        return True
+
+answer = {}
+for name, (chip_config, hbm) in json.loads(sys.argv[1]).items():
+    options = {"chip_config_name": chip_config} if chip_config else {}
+    try:
+        devices = topologies.get_topology_desc(
+            platform="tpu", topology_name=name, **options).devices
+    except RuntimeError as error:
+        answer[name] = str(error)
+        continue
+    answer[name] = [len(devices), len({d.process_index for d in devices})]
+    if hbm:
+        answer[name] += [compiles(devices[0], hbm - 2**20), compiles(devices[0], hbm)]
+print(json.dumps(answer))
+"""
+
+
+def ask_libtpu(names):
+    """`{name: [chip_config, hbm]}` -> `{name: [devices, hosts, below fits, at hbm fits]}`."""
+    result = subprocess.run(
+        [sys.executable, "-c", ASK_LIBTPU, json.dumps(names)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def test_libtpu_agrees_about_devices_and_hosts():
+    known = {name: tpu.parse(name) for name in NAMES}
+    asked = {name: [topology.chip_config, 0] for name, topology in known.items()}
+    said = ask_libtpu(asked | {name: ["", 0] for name in NOT_DIVISIBLE})
+
+    for name in NOT_DIVISIBLE:
+        assert "is not divisible by" in said.pop(name)
+    assert said == {name: [t.devices, t.hosts] for name, t in known.items()}
+
+
+@pytest.mark.slow  # it compiles for each generation
+def test_libtpu_agrees_about_the_memory():
+    names = ["v2:1x1", "v3:1x1", "v4:1x1x1", "v5e:1x1", "v5p:1x1x1", "v6e:1x1", "tpu7x:1x1x1"]
+    known = {name: tpu.parse(name) for name in names}
+    said = ask_libtpu({name: [t.chip_config, t.hbm] for name, t in known.items()})
+
+    # One MiB less than `hbm` leaves room for the code; `hbm` itself does not.
+    assert said == {name: [t.devices, t.hosts, True, False] for name, t in known.items()}
+
+
+@pytest.mark.parametrize("name", NOT_DIVISIBLE)
+def test_what_cannot_be_made_of_whole_hosts_is_refused(name):
+    with pytest.raises(ValueError, match=f"'{name}' cannot be made of whole hosts.*divisible by 2"):
+        tpu.parse(name)
+
+
+def test_a_topology_says_what_there_is():
+    v3 = tpu.parse("v3:4x4")
+
+    assert (v3.name, v3.generation, v3.shape, v3.chips) == ("v3:4x4", "v3", (4, 4), 16)
+    assert (v3.devices, v3.hosts, v3.chip_config) == (32, 4, "")
+    assert f"{v3.hbm / 2**30:.2f}" == "15.48"
+    assert tpu.parse("v4:2x2x1").chip_config == "megacore"
+    assert tpu.parse(" V5E:2x2 ") == tpu.parse("v5e:2x2")
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("v2-8", "v2:2x2"),
+        ("v3-8", "v3:2x2"),
+        ("v3-32", "v3:4x4"),
+        ("v4-8", "v4:2x2x1"),
+        ("v5p-8", "v5p:2x2x1"),
+        ("v5litepod-1", "v5e:1x1"),
+        ("v5litepod-4", "v5e:2x2"),
+        ("v5e-8", "v5e:2x4"),
+        ("v6e-8", "v6e:2x4"),
+        ("tpu7x-8", "tpu7x:2x2x1"),
+    ],
+)
+def test_an_accelerator_type_is_refused_with_the_right_spelling(name, right):
+    with pytest.raises(ValueError, match=rf"'{name}' is an accelerator type.*Write '{right}'"):
+        tpu.parse(name)
+    tpu.parse(right)
+
+
+def test_the_number_in_a_name_may_count_tensorcores():
+    with pytest.raises(ValueError, match="its 8 counts TensorCores, two on a chip"):
+        tpu.parse("v4-8")
+    with pytest.raises(ValueError, match="its 8 counts chips"):
+        tpu.parse("v6e-8")
+
+
+@pytest.mark.parametrize("name", ["v4-512", "v3-7", "v5p-1536"])
+def test_an_accelerator_type_with_several_or_no_arrangements_gets_no_guess(name):
+    with pytest.raises(ValueError, match="Write how the chips are arranged, such as v2:2x2"):
+        tpu.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("v9:2x2", r"Unknown TPU generation in topology 'v9:2x2'\. Expected one of v2, v3"),
+        ("", "Unknown TPU generation in topology ''"),
+        ("v5litepod:2x2", "it is called 'v5e' here"),
+        ("v7x:2x2x1", "it is called 'tpu7x' here"),
+        ("v5e:2x2x1", r"'v5e:2x2x1' has 3 dimension\(s\).* arranged in 2.*'v5e:2x2'"),
+        ("v4:2x2", r"'v4:2x2' has 2 dimension\(s\).* arranged in 3.*'v4:2x2x1'"),
+        ("v5e:4", r"has 1 dimension\(s\)"),
+        ("v5e", "does not say how the chips are arranged"),
+        ("v5e:0x2", "does not say how the chips are arranged"),
+        ("v5e:2x", "does not say how the chips are arranged"),
+        ("v5e:-2x2", "does not say how the chips are arranged"),
+    ],
+)
+def test_a_wrong_name_is_refused(name, message):
+    with pytest.raises(ValueError, match=message):
+        tpu.parse(name)

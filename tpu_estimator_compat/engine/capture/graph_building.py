@@ -1,0 +1,123 @@
+"""The contexts in which legacy functions build graphs, whatever a script has switched off."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import random
+from collections.abc import Iterator
+
+from keras.src.backend.common import global_state
+
+from tpu_estimator_compat.engine.capture import (
+    branch_names,
+    branch_reads,
+    dimensions,
+    variable_refs,
+)
+from tpu_estimator_compat.engine.capture.keras_layers import one_scope_per_call
+from tpu_estimator_compat.tf_internals import (
+    control_flow_util,
+    pywrap_tfe,
+    resource_variables_toggle,
+)
+
+_FOREIGN = "Attempting to capture an EagerTensor without building a function"
+_NAMES = "object_name_uids"
+
+
+@contextlib.contextmanager
+def capture_semantics() -> Iterator[None]:
+    """The context in which legacy functions are called: v2 control flow, resource variables, tapes.
+
+    `disable_v2_behavior()` in a script would otherwise give frames (Enter, Exit) and ref variables,
+    which cannot be imported into a function.
+    """
+    control_flow = control_flow_util.ENABLE_CONTROL_FLOW_V2
+    named = contextlib.nullcontext() if control_flow else branch_names.of_one_graph()
+    resource = resource_variables_toggle._DEFAULT_USE_RESOURCE
+    control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
+    resource_variables_toggle._DEFAULT_USE_RESOURCE = True
+    try:
+        with contextlib.ExitStack() as stack:
+            for context in (
+                dimensions.with_values(),
+                variable_refs.with_refs(),
+                _recording(),
+                named,
+                branch_reads.awaited(),
+            ):
+                stack.enter_context(context)
+            yield
+    finally:
+        control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
+        resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
+
+
+@contextlib.contextmanager
+def _recording() -> Iterator[None]:
+    """Within, a `tf.GradientTape` records, also where `eager_mode` keeps tapes from recording."""
+    stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
+    if stopped:
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+    try:
+        yield
+    finally:
+        if stopped:
+            pywrap_tfe.TFE_Py_TapeSetStopOnThread()
+
+
+@contextlib.contextmanager
+def foreign_tensors_explained(function: str) -> Iterator[None]:
+    """Says where a tensor or variable comes from that a graph cannot take in.
+
+    Args:
+      function: the function that builds the graph, `model_fn` or `input_fn`.
+
+    Raises:
+      RuntimeError: TensorFlow's, with what to do.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if _FOREIGN not in str(error):
+            raise
+        raise RuntimeError(
+            f"{error}\n{function} uses a variable, tensor or layer that was made outside of it. "
+            "Its graph is built anew for every call, so make them within: variables with "
+            "tf.compat.v1.get_variable(...), layers and constants in the function itself. NumPy "
+            "arrays may come from outside."
+        ) from error
+
+
+@contextlib.contextmanager
+def seeded_initializers(seed: int | None) -> Iterator[None]:
+    """Lets a graph-level seed reach Keras initializers, which draw theirs from Python's random.
+
+    The state of Python's generator is put back afterwards.
+    """
+    if seed is None:
+        yield
+        return
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+@contextlib.contextmanager
+def fresh_keras_names() -> Iterator[None]:
+    """Keras 3 names layers from one count per process; a model_fn's start anew in each graph.
+
+    Otherwise the second graph of an estimator would look for `dense_1` where the first one's
+    checkpoint has `dense`. Keras 2 counted per graph.
+    """
+    names = global_state.get_global_attribute(_NAMES)
+    global_state.set_global_attribute(_NAMES, collections.defaultdict(int))
+    try:
+        with one_scope_per_call():
+            yield
+    finally:
+        global_state.set_global_attribute(_NAMES, names)

@@ -1,0 +1,170 @@
+"""Says which variables of a graph a checkpoint does not fit, with both shapes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.checkpoint.state import candidates
+from tpu_estimator_compat.engine.runtime import op_errors
+
+_SHOWN = 10
+# What files that are missing, cut short or overwritten end in. Others, such as a file system that
+# does not answer, may pass: to read an older checkpoint then would lose what is there.
+_UNREADABLE = (
+    tf.errors.DataLossError,
+    tf.errors.NotFoundError,
+    tf.errors.OutOfRangeError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.FailedPreconditionError,
+)
+
+
+@contextlib.contextmanager
+def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
+    """Adds what does not fit to the errors of a restore, and refuses shapes that differ.
+
+    Args:
+      graph: the graph that is restored.
+      saver: restores it.
+      path: the checkpoint.
+
+    Raises:
+      ValueError: a variable has another shape in the checkpoint, or there is no such checkpoint.
+      tf.errors.DataLossError: the checkpoint cannot be read.
+      tf.errors.OpError: it lacks variables, which the message names; or something else failed.
+    """
+    problems = mismatches(graph, saver, path)
+    if any(problem.wrong_shape for problem in problems):
+        raise ValueError(
+            f"Restoring from checkpoint failed: {path} does not fit the model.\n"
+            + _listed(problems)
+        )
+    try:
+        yield
+    except ValueError as error:  # TF's Saver does not find it
+        if tf.compat.v1.train.checkpoint_exists(path):
+            raise
+        raise ValueError(f"{error}\n{_what_happened(path)}") from None
+    except tf.errors.OpError as error:
+        if problems:
+            message = f"{error.message}\n\n{_listed(problems)}"
+            raise type(error)(error.node_def, error.op, message) from None
+        if not isinstance(error, _UNREADABLE):
+            raise
+        raise _unreadable(error, path) from None
+
+
+@contextlib.contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Gives the errors of a checkpoint reader on `path` the types that `explained` gives those of a
+    saver.
+
+    Raises:
+      ValueError: there is no such checkpoint.
+      tf.errors.DataLossError: the checkpoint cannot be read.
+      tf.errors.OpError: something else failed.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        # A reader tells of damaged data by the base class of all errors.
+        if not isinstance(error, _UNREADABLE) and type(error) is not tf.errors.OpError:
+            raise
+        raise _unreadable(error, path) from None
+
+
+def _unreadable(error: tf.errors.OpError, path: str) -> tf.errors.DataLossError:
+    return tf.errors.DataLossError(
+        error.node_def,
+        error.op,
+        f"Could not read checkpoint {path}: {op_errors.words(error)}.\n{_what_happened(path)}",
+    )
+
+
+def _what_happened(path: str) -> str:
+    if not tf.io.gfile.isdir(path) and not tf.compat.v1.train.checkpoint_exists(path):
+        return (
+            "It is not there, or was removed while it was being read. If the training that wrote "
+            "it removed it, let that keep more with RunConfig(keep_checkpoint_max=...)."
+        )
+    if tf.io.gfile.isdir(path):
+        return (
+            "It is a directory. Pass the checkpoint in it, which tf.train.latest_checkpoint(...) "
+            "names."
+        )
+    if len(candidates(os.path.dirname(path))) < 2:
+        return (
+            "It may be damaged or half written, and there is no older one beside it. Put a copy of "
+            "it there, or take another model_dir to begin anew."
+        )
+    return (
+        "It may be damaged or half written. Name an older one in the file `checkpoint` beside it, "
+        "or pass checkpoint_path."
+    )
+
+
+class Mismatch:
+    """One variable that a checkpoint does not fit.
+
+    Attributes:
+      text: a sentence for people.
+      wrong_shape: whether it is there, with another shape.
+    """
+
+    def __init__(self, text: str, wrong_shape: bool):
+        self.text = text
+        self.wrong_shape = wrong_shape
+
+
+def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> list[Mismatch]:
+    """Variables that `saver` restores and that the checkpoint lacks or has in another shape."""
+    try:
+        reader = tf.train.load_checkpoint(path)
+    except (tf.errors.OpError, ValueError):
+        return []
+    shapes = reader.get_variable_to_shape_map()
+    found = []
+    for name, variable in _restored(graph, saver):
+        if name not in shapes:
+            found.append(Mismatch(f"Variable {name!r} is not in the checkpoint.", False))
+        elif not variable.shape.is_compatible_with(shapes[name]):
+            shape = tuple(variable.shape.as_list())
+            found.append(
+                Mismatch(
+                    f"Variable {name!r} has shape {shape} in the model and "
+                    f"{tuple(shapes[name])} in the checkpoint.",
+                    True,
+                )
+            )
+    return found
+
+
+def _restored(graph: tf.Graph, saver) -> list[tuple[str, tf.Variable]]:
+    """(name in the checkpoint, variable) for whole variables that `saver` handles."""
+    variables = saver._var_list
+    if variables is None:
+        variables = graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+    if isinstance(variables, dict):
+        pairs = list(variables.items())
+    else:
+        pairs = [(v.op.name, v) for v in variables if hasattr(v, "op")]
+    return [
+        (name, v)
+        for name, v in pairs
+        if isinstance(v, tf.Variable) and not getattr(v, "_save_slice_info", None)
+    ]
+
+
+def _listed(problems: list[Mismatch]) -> str:
+    lines = [problem.text for problem in problems[:_SHOWN]]
+    if len(problems) > _SHOWN:
+        lines.append(f"... and {len(problems) - _SHOWN} more.")
+    lines.append(
+        "Point model_dir at an empty directory to start anew, or use warm_start_from or "
+        "init_from_checkpoint to take over only the variables that fit."
+    )
+    return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""Which kernels of a GraphDef keep a state from one call to the next."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from tensorflow.core.framework import types_pb2
+
+from tpu_estimator_compat.engine.graph.graph_def import GraphDef, NodeDef
+from tpu_estimator_compat.tf_internals import op_def_registry
+
+_WITHOUT_STATE = frozenset(
+    {"Assert", "Print", "PrintV2", "Timestamp"}
+    | {"Case", "If", "StatefulPartitionedCall", "While"}  # the nodes in their functions are asked
+    | {"Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints"}
+    | {"MatchingFiles", "ReadFile", "WriteFile"}
+)
+"""Types of ops with effects, or with values that change, but no state of their own."""
+
+
+def keeps_state(graph_def: GraphDef, but: Callable[[NodeDef], bool] = lambda node: False) -> bool:
+    """Whether a kernel of `graph_def` may have a state in itself, and not in a resource.
+
+    Random ops without seeds do not count: their streams may begin anywhere.
+
+    Args:
+      graph_def: the graph, with its library.
+      but: of its own nodes, those that do not count.
+    """
+    nodes = [node for node in graph_def.node if not but(node)]
+    nodes += [node for function in graph_def.library.function for node in function.node_def]
+    return any(map(_keeps_state, nodes))
+
+
+def _keeps_state(node: NodeDef) -> bool:
+    if "token" in node.attr:  # a function of Python, known to the graph that it was made in
+        return True
+    if not _is_stateful(node.op) or node.op in _WITHOUT_STATE:
+        return False
+    if "seed2" in node.attr:
+        return bool(node.attr["seed"].i or node.attr["seed2"].i)
+    return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_stateful(kind: str) -> bool:
+    """Whether ops of a type have a state, and are not given the resource that has it."""
+    definition = op_def_registry.get(kind)
+    if definition is None:  # a call of a function: its nodes are asked
+        return False
+    given = any(argument.type == types_pb2.DT_RESOURCE for argument in definition.input_arg)
+    return definition.is_stateful and not given

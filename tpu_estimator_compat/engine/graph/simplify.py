@@ -1,0 +1,149 @@
+"""Simplification of a pruned graph: needless waits, repeated reads, detours.
+
+TF1 made both freely. Grappler finds some of them, but not in a loop's body, which the
+single-threaded executor runs as it is; and where it drops an op it leaves the wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops, keras_code
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+
+_READ = "ReadVariableOp"
+_READS_OF_STATE = frozenset({_READ, "QueueSizeV2"})
+_MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet there for their effect
+
+
+def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
+    """Gates among `ops` whose waiting orders no effects.
+
+    `tf.gradients` holds an op's gradients back until all of them are there, by one NoOp that each
+    of them waits for: so TF1 computed the gradient by the model's input, which nobody wants. The
+    order of effects is the same without that NoOp where all effects that come before it also come
+    before each of the tensors that it holds back.
+
+    Args:
+      ops: operations of a graph; with each operation all that it depends on, feeds apart.
+
+    Returns:
+      The NoOps that nothing has to wait for.
+    """
+    effects: dict[tf.Operation, int] = {}  # a bit for each op with an effect before an op
+    bits = 0
+    gates: dict[tf.Operation, bool] = {}
+    for op in graph_ops.in_creation_order(ops):
+        before = [*(t.op for t in op.inputs), *op.control_inputs]
+        seen = 0
+        for each in before:
+            seen |= effects.get(each, 0)
+        is_later = any(c in ops and c not in effects for c in op.control_inputs)  # made after `op`
+        if is_later or _has_effect(op):
+            seen |= 1 << bits
+            bits += 1
+        effects[op] = seen
+        for gate in op.control_inputs:
+            if gate.type == "NoOp" and gate in ops:
+                held = _is_held(op, gate) and not is_later
+                own = effects.get(op.inputs[0].op, 0) if held else 0
+                idle = held and not effects[gate] & ~own
+                gates[gate] = gates.get(gate, True) and idle
+    return {gate for gate, idle in gates.items() if idle}
+
+
+def _is_held(op: tf.Operation, gate: tf.Operation) -> bool:
+    """Whether `op` is a tensor of a `tf.tuple`: a copy that waits until `gate` has all of them."""
+    return op.type == "Identity" and op.inputs[0].op in gate.control_inputs
+
+
+def _has_effect(op: tf.Operation) -> bool:
+    return op.op_def.is_stateful or graph_ops.calls_functions(op) or op.type in _MAY_FAIL
+
+
+def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:
+    """Reads of a variable that give what an earlier read gave, by name, with the earlier one's.
+
+    Args:
+      ops: operations in the order in which they are created, and so take effect.
+      kept: names of operations that have to stay.
+
+    Returns:
+      Names of reads, and of the read to take instead.
+    """
+    first: dict[Key, dict[tuple[tf.DType, frozenset[str]], str]] = {}
+    repeated: dict[str, str] = {}
+    aliased: set[Key] = set()
+    for op in ops:
+        if op.type == _READ:
+            variable = key(op.inputs[0])
+            waits = frozenset(c.name for c in op.control_inputs)
+            earlier = first.setdefault(variable, {}).setdefault(
+                (op.outputs[0].dtype, waits), op.name
+            )
+            if earlier != op.name and op.name not in kept and variable not in aliased:
+                repeated[op.name] = earlier
+            continue
+        handles = {key(t) for t in op.inputs if t.dtype == tf.resource}
+        for variable in handles:  # the op may write to it
+            first.pop(variable, None)
+        if any(t.dtype in (tf.resource, tf.variant) for t in op.outputs):
+            aliased |= handles  # a later write may name it otherwise
+    return repeated
+
+
+def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
+    """Puts reads of variables that wait for nothing before the writes, as TF1's executor did.
+
+    `tf.train.get_global_step()`, used after `minimize`, was the step before its increment: a read
+    without dependencies is ready when the step begins, an update only when there are gradients.
+    Keras's code counts on the order in which it is written; its reads stay where they are.
+
+    Args:
+      order: operations in the order in which they were created.
+
+    Returns:
+      The same operations, in an order that is topological too.
+    """
+    written: set[Key] = set()
+    early = set()
+    for op in order:
+        if op.type not in _READS_OF_STATE:
+            written.update(key(t) for t in op.inputs if t.dtype == tf.resource)
+        elif key(op.inputs[0]) not in written or op.control_inputs:
+            continue
+        elif not keras_code.is_by(op, keras_code.READING):
+            early.add(op)
+    return [*(op for op in order if op in early), *(op for op in order if op not in early)]
+
+
+def sole_elements(
+    sent: Iterable[tuple[tf.Tensor, tf.Tensor]],
+) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    """Scalars that went to the host as vectors of one, where one replica sends them.
+
+    A TPU sends no scalars: `tf.reshape(x, [1])` is how one got to the host, and `x[0]` what the
+    host made of it.
+
+    Args:
+      sent: placeholders on the host, and the tensors that they stand for.
+
+    Yields:
+      A scalar that the host takes out of a placeholder, and the scalar that the replica put in.
+    """
+    for placeholder, tensor in sent:
+        scalar = tensor.op.inputs[0] if tensor.op.type in ("Reshape", "ExpandDims") else None
+        if scalar is not None and scalar.shape.rank == 0 and tensor.shape == [1]:
+            yield from ((op.outputs[0], scalar) for op in placeholder.consumers() if _picks(op))
+
+
+def _picks(op: tf.Operation) -> bool:
+    """Whether `op` is `x[0]`."""
+    if op.type != "StridedSlice" or op.get_attr("shrink_axis_mask") != 1:
+        return False
+    if any(op.get_attr(f"{mask}_mask") for mask in ("begin", "ellipsis", "new_axis")):
+        return False
+    begin = tf.get_static_value(op.inputs[1])
+    return begin is not None and begin.tolist() == [0]

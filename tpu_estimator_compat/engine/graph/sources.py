@@ -1,0 +1,226 @@
+"""From an operation of a captured graph to the user's line that made it.
+
+A step is a function that TensorFlow imported from a definition, and knows no lines of. The captured
+graph does: it has an operation of the same name, with the stack of the call that made it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+import os
+import pathlib
+import re
+import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_def, graph_ops
+from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.tf_internals import error_interpolation
+
+_LIBRARIES = (
+    "tensorflow",
+    "tensorflow_estimator",
+    "keras",
+    "tf_keras",
+    "tf_slim",
+    "numpy",
+    "tpu_estimator_compat",
+)
+"""Packages whose lines are no user's; others below site-packages may be legacy code."""
+
+
+# TensorFlow has looked for the lines in the step, in vain.
+_IN_VAIN = re.compile(r"^Detected at node .*\n<stack traces unavailable>\n", re.MULTILINE)
+_OF_INPUT = "IteratorGetNext"
+
+_THIS_PACKAGE = str(pathlib.Path(__file__).absolute().parents[2]) + os.sep
+
+
+def _folders() -> tuple[str, ...]:
+    packages = {os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__))))}
+    packages |= {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    found = [os.path.join(p, name) + os.sep for p in packages for name in _LIBRARIES]
+    return (*found, _THIS_PACKAGE)
+
+
+_NOT_THE_USERS = _folders()
+_STANDARD_LIBRARY = os.path.dirname(os.path.abspath(traceback.__file__)) + os.sep
+
+
+def is_users(filename: str) -> bool:
+    """Whether a file holds the user's code, and not a library's."""
+    if filename.startswith("<") or filename.startswith(_NOT_THE_USERS):
+        return False
+    in_packages = os.sep + "site-packages" + os.sep in filename
+    return in_packages or not filename.startswith(_STANDARD_LIBRARY)
+
+
+def of_frames(frames: Iterable[Any]) -> Source | None:
+    """The innermost line of the user's among `frames`, outermost first."""
+    of_user = _users(frames)
+    if not of_user:
+        return None
+    frame = of_user[-1]
+    code = linecache.getline(frame.filename, frame.lineno).strip()
+    return Source(frame.filename, frame.lineno, frame.name, code)
+
+
+def of_error(error: BaseException) -> Source | None:
+    """The innermost line of the user's that an error passed."""
+    return of_frames(traceback.extract_tb(error.__traceback__))
+
+
+def of_operation(op: tf.Operation) -> Source | None:
+    """The user's line that made `op`; for a gradient, the line whose gradient it is."""
+    return of_frames(_stack(op))
+
+
+def stack_text(op: tf.Operation) -> str:
+    """The user's lines among those that made `op`, as in a traceback, outermost first.
+
+    Lines above the first of this package are left out: tracebacks of errors have those.
+    """
+    frames = list(_stack(op))
+    ours = [i for i, frame in enumerate(frames) if frame.filename.startswith(_THIS_PACKAGE)]
+    users = _users(frames[ours[0] if ours else 0 :])
+    lines = dict.fromkeys((f.filename, f.lineno, f.name) for f in users)
+    return "".join(traceback.format_list([traceback.FrameSummary(*line) for line in lines]))
+
+
+def _users(frames: Iterable[Any]) -> list[Any]:
+    return [frame for frame in frames if is_users(frame.filename)]
+
+
+def _stack(op: tf.Operation) -> Any:
+    while op._original_op is not None:
+        op = op._original_op
+    return op.traceback
+
+
+def function_graph(graph: tf.Graph, name: str) -> tf.Graph | None:
+    """The graph of a function that `graph` knows; None where only its definition is known."""
+    while graph is not None:
+        if graph._is_function(name):
+            return getattr(graph._get_function(name), "graph", None)
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+def with_functions(ops: Iterable[tf.Operation]) -> Iterator[tf.Operation]:
+    """`ops`, and those of the functions that they call at any depth, each function once."""
+    seen: set[str] = set()
+    left = list(ops)
+    while left:
+        op = left.pop()
+        yield op
+        for name in graph_def.called_functions(op) if graph_ops.calls_functions(op) else ():
+            inner = function_graph(op.graph, name)
+            if inner is not None and name not in seen:
+                seen.add(name)
+                left += inner.get_operations()
+
+
+def is_function(op: tf.Operation) -> bool:
+    """Whether the type of `op` is the name of a function."""
+    return bool(op.graph._is_function(op.type))
+
+
+def _graphs(graph: tf.Graph) -> Iterator[tf.Graph]:
+    """`graph`, and the graphs of all functions that it knows, at any depth."""
+    seen, left = {id(graph)}, [graph]
+    while left:
+        current = left.pop()
+        yield current
+        for name in list(current._functions):
+            inner = function_graph(current, name)
+            if inner is not None and id(inner) not in seen:
+                seen.add(id(inner))
+                left.append(inner)
+
+
+class Sources:
+    """Finds operations by the names that compilers give them.
+
+    Args:
+      graph: the captured graph.
+    """
+
+    def __init__(self, graph: tf.Graph):
+        self._graph = graph
+
+    @functools.cached_property
+    def _graphs(self) -> list[tf.Graph]:
+        """The graph and those of its functions; most steps have nothing that asks for them."""
+        return list(_graphs(self._graph))
+
+    def find(self, name: str) -> tf.Operation | None:
+        """The operation that a compiler means by `name`, or None.
+
+        Compilers put the names of calls, branches and loops before those of the operations within.
+        """
+        parts = name.split("/")
+        for graph in self._graphs:
+            for first in range(len(parts)):
+                try:
+                    return graph.get_operation_by_name("/".join(parts[first:]))
+                except (KeyError, ValueError):
+                    continue
+        return None
+
+    def __getitem__(self, name: str) -> Source | None:
+        """The user's line behind the operation `name`; None where it is not known."""
+        op = self.find(name)
+        return None if op is None else of_operation(op)
+
+
+@contextlib.contextmanager
+def with_lines(graph: tf.Graph) -> Iterator[None]:
+    """Adds to an error of an operation the user's lines that made the operation.
+
+    Args:
+      graph: the captured graph.
+    """
+    try:
+        yield
+    except tf.errors.OutOfRangeError:  # the end of the data, at which nobody reads lines
+        raise
+    except tf.errors.OpError as error:
+        _add_lines(error, graph)
+        raise
+
+
+def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
+    message = _IN_VAIN.sub("", error.message)
+    _, _, tags = error_interpolation.parse_message(message)
+    for tag in tags:
+        ops = _called(graph, tag.name, of_input=_OF_INPUT in message)
+        stacks = [stack for stack in dict.fromkeys(map(stack_text, ops)) if stack]
+        if stacks:
+            # `OpError.__str__` has these words too, with all of TensorFlow's own lines below the
+            # user's.
+            titled = [f"Original stack trace for {tag.name!r}:\n{stack}" for stack in stacks]
+            error._message = "\n\n".join([message, *titled]).rstrip()
+            return
+
+
+def _called(graph: tf.Graph, name: str, *, of_input: bool) -> list[tf.Operation]:
+    """The operations that a message calls `name`, of the input or of the step.
+
+    A message says the name of an operation within a function, but not of which function: there may
+    be several. Names of calls, branches and loops may stand before the name.
+    """
+    dataset = {op for op in graph.get_operations() if "Dataset" in op.type}
+    roots = dataset if of_input else set(graph.get_operations()) - dataset
+    ops = list(with_functions(roots))
+    parts = name.split("/")
+    for first in range(len(parts)):
+        suffix = "/".join(parts[first:])
+        if found := [op for op in ops if op.name == suffix]:
+            return found
+    return []

@@ -1,0 +1,123 @@
+"""Decides how many steps the inner loop runs before the hooks get control again."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+
+from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.engine.hooks import traits
+from tpu_estimator_compat.engine.runtime.tuners import RunTuner
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.session.cadence import Cadence
+
+
+def cadence_for(
+    hooks: Sequence[traits.Hook],
+    loop: IterationsPerLoopCounter | None,
+    *,
+    reads_after_step: bool = False,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Cadence:
+    """The cadence of a loop before its first run.
+
+    Args:
+      hooks: everyone who listens.
+      loop: see `Pacer`.
+      reads_after_step: see `Cadence`.
+      interrupted: asked within long runs whether to end them early.
+    """
+    return Cadence(
+        reads_before_last_step=loop is None,
+        reads_after_step=reads_after_step,
+        host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
+        interrupted=interrupted,
+    )
+
+
+class Pacer:
+    """Says before each run how many steps it makes, and keeps time of the steps.
+
+    Args:
+      hooks: everyone who listens.
+      loop: with TPU semantics, the length of a loop (`iterations_per_loop`) in steps or seconds, or
+        None to run as long as the hooks allow.
+      cadence: the limits of the sessions' next run.
+      tuning: the numbers that decide how long a run is.
+    """
+
+    def __init__(
+        self,
+        hooks: Sequence[traits.Hook],
+        loop: IterationsPerLoopCounter | None,
+        cadence: Cadence,
+        tuning: Tuning = DEFAULTS,
+    ):
+        self._hooks = list(hooks)
+        self._asked = self._hooks
+        self._loop = loop
+        self._cadence = cadence
+        self._tuning = tuning
+        self._tuner = RunTuner()
+        self._step_increment = 1
+        self._started = 0.0
+        self._first_step = 0
+
+    def before_run(self, global_step: int) -> None:
+        """Plans the next run."""
+        self._first_step = global_step
+        self._cadence.steps = self._plan(global_step)
+        self._started = self._tuning.clock()
+
+    def after_run(self, steps: int, global_step: int) -> None:
+        """Learns from the run of `steps` steps that just ended."""
+        if not steps:
+            return
+        self._tuner.record(steps, self._tuning.clock() - self._started)
+        self._step_increment = max(1, (global_step - self._first_step) // steps)
+        if self._loop is None and steps > 1:
+            for hook in self._hooks:
+                traits.skipped(hook, steps - 1)
+
+    def _plan(self, global_step: int) -> int:
+        if self._loop is not None:
+            return self._within_loop(self._loop, global_step)
+        steps = []
+        seconds = [self._tuning.piece]
+        for hook in self._asked:
+            demand = traits.demand(hook, global_step)
+            if demand.seconds is not None:
+                seconds.append(demand.seconds)
+            if demand.steps is not None:
+                steps.append(self._in_steps(demand.steps))
+                if steps[-1] <= 1:
+                    self._ask_first(hook)
+                    return 1
+        return max(1, min([*steps, self._tuner.steps_within(min(seconds))]))
+
+    def _ask_first(self, hook: traits.Hook) -> None:
+        """From now on asks `hook` first: who has control around every step saves asking others."""
+        if self._asked[0] is not hook:
+            self._asked = [hook, *(other for other in self._asked if other is not hook)]
+
+    def _within_loop(self, loop: IterationsPerLoopCounter, global_step: int) -> int:
+        limits = [
+            self._in_steps(steps)
+            for hook in self._hooks
+            if traits.of(hook).bounds_training
+            and (steps := traits.demand(hook, global_step).steps) is not None
+        ]
+        return max(1, min([self._steps_of(loop), *limits]))
+
+    def _steps_of(self, loop: IterationsPerLoopCounter) -> int:
+        return loop.value if loop.unit == "count" else self._tuner.steps_within(loop.value)
+
+    def _in_steps(self, global_steps: float) -> int:
+        """Steps of the loop that raise the global step by no more than `global_steps`.
+
+        A limit with a fraction is reached by the first step beyond the limit.
+        """
+        if math.isinf(global_steps):
+            return sys.maxsize
+        return math.ceil(global_steps) // self._step_increment

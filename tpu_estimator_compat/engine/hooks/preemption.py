@@ -1,0 +1,156 @@
+"""SIGTERM and Ctrl-C end training as a hook would: after the step at hand, with a checkpoint.
+
+A machine that is taken away sends SIGTERM some seconds before the end. The previous
+handler of the signal is called when the checkpoint is written.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.runtime import aside
+
+EXIT_CODE = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
+
+
+class Preemption(tf.compat.v1.train.SessionRunHook):
+    """Requests a stop once a signal has come; a context that listens for SIGTERM and Ctrl-C.
+
+    It does not listen outside the main thread, nor for a signal that is ignored or has a handler
+    that was not set by Python, nor for Ctrl-C where a script has a handler of its own. A handler
+    that a hook sets within the context wins. Ctrl-C is a KeyboardInterrupt at once, as everywhere
+    in Python, before there is anything to save, and where a signal has come already.
+
+    Args:
+      listen: False for a context that does nothing.
+
+    Attributes:
+      signalled: whether a signal has come.
+
+    Example:
+
+        with Preemption() as preemption:
+            with MonitoredSession(..., hooks=[..., preemption]) as session:
+                ...  # ends early on a signal
+        # on SIGTERM, does not come here: SystemExit(143), or the handler of before was called
+        # on Ctrl-C: KeyboardInterrupt
+    """
+
+    def __init__(self, *, listen: bool = True) -> None:
+        self._listen = listen
+        self._before: dict[int, Any] = {}
+        self._came: int | None = None
+        self._begun = self._announced = False
+
+    @property
+    def signalled(self) -> bool:
+        return self._came is not None
+
+    def __enter__(self) -> Preemption:
+        if self._listen and threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                before = signal.getsignal(number)
+                if _is_free(number, before):
+                    self._before[number] = before
+                    signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        for number, before in self._before.items():
+            if signal.getsignal(number) == self._note:
+                signal.signal(number, before)
+        if self._came is None:
+            return
+        if kind is None:
+            self._hand_on(self._came)
+        elif kind is KeyboardInterrupt:
+            logging.warning(
+                "Ctrl-C a second time: training ended at once. The steps since the last checkpoint "
+                "are lost."
+            )
+
+    def begin_steps(self) -> None:
+        """Says that steps follow, which a signal need not lose."""
+        self._begun = True
+
+    def interrupted(self) -> bool:
+        """Whether a signal has come; says in the log, once, what Ctrl-C does.
+
+        The handler itself may have interrupted a line of the log.
+        """
+        if self._came == signal.SIGINT and not self._announced:
+            self._announced = True
+            logging.warning(
+                "Ctrl-C: training ends after the step at hand, and saves as it does at its end. "
+                "Ctrl-C again ends it at once, without saving."
+            )
+        return self.signalled
+
+    def _note(self, signum: int, frame: Any) -> None:
+        if signum == signal.SIGINT and (self.signalled or not self._begun):
+            self._before[signum](signum, frame)
+        self._came = signum
+
+    def _hand_on(self, number: int) -> None:
+        handler = self._before[number]
+        name = signal.Signals(number).name
+        if callable(handler):
+            logging.info("Training stopped on %s; calling the signal's handler.", name)
+            handler(number, None)
+            return
+        logging.info("Training stopped on %s; exiting with code %d.", name, EXIT_CODE)
+        aside.set_exit_code(EXIT_CODE)
+        raise SystemExit(EXIT_CODE)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Notes that steps follow."""
+        del session, coord
+        self.begin_steps()
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Ends training."""
+        del run_values
+        if self.interrupted():
+            run_context.request_stop()
+
+
+def _is_free(number: int, handler: Any) -> bool:
+    """Whether a signal may be listened for: a handler for Ctrl-C does what its script wants."""
+    if number == signal.SIGINT:
+        return handler is signal.default_int_handler
+    return handler is not None and handler != signal.SIG_IGN
+
+
+class PreemptionCallback(keras.callbacks.Callback):
+    """Ends `fit` once a signal has come: its epoch, and an evaluation within.
+
+    Args:
+      preemption: listens for signals.
+    """
+
+    def __init__(self, preemption: Preemption) -> None:
+        super().__init__()
+        self._preemption = preemption
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Notes that steps follow."""
+        del logs
+        self._preemption.begin_steps()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Ends the training."""
+        del batch, logs
+        if self._preemption.interrupted():
+            self.model.stop_training = True
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Ends the evaluation, and the training that it is a part of."""
+        del batch, logs
+        if self._preemption.interrupted():
+            self.model.stop_evaluating = self.model.stop_training = True

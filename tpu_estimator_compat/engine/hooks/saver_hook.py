@@ -1,0 +1,183 @@
+"""TF's CheckpointSaverHook, writing while training goes on.
+
+What is to be saved is held on to, and a thread writes it. There is one write at a time: the next
+save waits for it, and so does the end of training. Listeners are told of a file that is there, so
+with listeners the hook waits before it calls them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+from tensorflow.core.util.event_pb2 import SessionLog
+
+from tpu_estimator_compat.engine.checkpoint import input_state
+from tpu_estimator_compat.engine.checkpoint.available_memory import available_memory
+from tpu_estimator_compat.engine.checkpoint.input_state import InputState
+from tpu_estimator_compat.engine.graph.graph_text import write_text
+from tpu_estimator_compat.engine.session.snapshot import SaveFunctions, Snapshot
+from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.engine.state.saved_files import remove_unfinished
+
+_SHARE = 0.5  # of the available memory: what a checkpoint that is being written may hold
+
+
+class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
+    """Saves every N steps or seconds, in the background.
+
+    The checkpoints at the start and at the end of training are written at once, and so is one that
+    does not fit in half of the memory that is free.
+
+    Args:
+      checkpoint_dir: the directory of the checkpoints.
+      save_input_state: whether the input's position is saved beside them.
+      save_graph_def: whether the graph is, as graph.pbtxt and in each checkpoint's .meta.
+      **kwargs: as for `tf.compat.v1.train.CheckpointSaverHook`.
+    """
+
+    def __init__(
+        self,
+        checkpoint_dir: str,
+        *,
+        save_input_state: bool = False,
+        save_graph_def: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(checkpoint_dir, save_graph_def=False, **kwargs)
+        self._writes_graph = save_graph_def
+        self._save_input_state = save_input_state
+        self._functions: SaveFunctions | None = None
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._in_steps = False
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Saves what there is at the start."""
+        remove_unfinished(self._checkpoint_dir)
+        input_state.remove_orphans(self._checkpoint_dir)
+        self._functions = None
+        self._in_steps = False
+        if self._writes_graph:
+            path = os.path.join(self._checkpoint_dir, "graph.pbtxt")
+            write_text(tf.compat.v1.get_default_graph().as_graph_def(add_shapes=True), path)
+        super().after_create_session(session, coord)
+        self._in_steps = True
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Saves, if it is time; raises what went wrong with the last write."""
+        if self._thread is not None and not self._thread.is_alive():
+            self.wait()
+        super().after_run(run_context, run_values)
+
+    def end(self, session: Any) -> None:
+        """Saves the last step."""
+        self.wait()
+        self._in_steps = False
+        super().end(session)
+
+    def wait(self) -> None:
+        """Waits until what was begun is written.
+
+        Raises:
+          tf.errors.OpError, ValueError: what went wrong with it.
+        """
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _save(self, session: StepSession, step: int) -> bool:
+        self.wait()
+        session.finish_host_calls()  # a restart does not make the steps before it again
+        logging.info("Calling checkpoint listeners before saving checkpoint %d...", step)
+        for listener in self._listeners:
+            listener.before_save(session, step)
+        logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
+        background = self._in_steps and not self._listeners and self._fits(session)
+        source = self._functions.snapshot() if background and self._functions else session
+        write = self._writer(source, step, self._state_of_input(session, step))
+        if background:
+            self._start(write)
+        else:
+            write()
+        # These are in TF's place, among events and in the log, also while the thread is writing.
+        log = SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
+        self._summary_writer.add_session_log(log, step)
+        logging.info("Calling checkpoint listeners after saving checkpoint %d...", step)
+        return self._told_to_stop(session, step)
+
+    def _told_to_stop(self, session: StepSession, step: int) -> bool:
+        stop = False
+        for listener in self._listeners:
+            if listener.after_save(session, step):
+                logging.info(
+                    "A CheckpointSaverListener requested that training be stopped. listener: %s",
+                    listener,
+                )
+                stop = True
+        return stop
+
+    def _start(self, write: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                write()
+            except BaseException as error:  # raised again where training can see it
+                self._error = error
+
+        self._thread = threading.Thread(target=run, name="checkpoint")
+        self._thread.start()
+
+    def _fits(self, session: StepSession) -> bool:
+        """Whether this checkpoint can be held in memory while training goes on."""
+        if session.runner.plan.host_stage:
+            return False  # the next step changes some rows of a variable, and would copy all of it
+        saver = self._get_saver()
+        if type(saver) is not tf.compat.v1.train.Saver or saver._is_empty:
+            return False  # nobody knows what another class does with the session
+        if saver.saver_def.version != tf.compat.v1.train.SaverDef.V2:
+            return False
+        if self._functions is None:
+            self._functions = SaveFunctions(session, saver.saver_def)
+        return self._functions.bytes <= _SHARE * available_memory()
+
+    def _state_of_input(self, session: StepSession, step: int) -> InputState | None:
+        if not self._save_input_state:
+            return None
+        if not self._in_steps:
+            input_state.warn_of_stateful_ops(session.iterator())
+        if session.input_stands_at == self._path(step):
+            return None  # it was read from there, and nothing was taken since
+        return InputState(session.iterator())
+
+    def _path(self, step: int) -> str:
+        """The path of the checkpoint of `step`."""
+        padded = getattr(self._get_saver(), "_pad_step_number", False)
+        return f"{self._save_path}-{step:08d}" if padded else f"{self._save_path}-{step}"
+
+    def _writer(
+        self, source: StepSession | Snapshot, step: int, state: InputState | None
+    ) -> Callable[[], None]:
+        """The function that writes a checkpoint; it may be called later, from another thread."""
+        graph = tf.compat.v1.get_default_graph()
+
+        def write() -> None:
+            if state is not None:
+                state.write(self._path(step))  # first: a checkpoint that is there is whole
+            with graph.as_default():
+                self._get_saver().save(
+                    source,
+                    self._save_path,
+                    global_step=step,
+                    write_meta_graph=self._writes_graph,
+                )
+            if self._save_input_state:
+                input_state.remove_orphans(self._checkpoint_dir)
+
+        return write

@@ -1,0 +1,24 @@
+"""From a legacy input_fn to the elements that replicas are fed."""
+
+from tpu_estimator_compat.engine.inputs.calling import (
+    CalledInput,
+    call_input_fn,
+    check_apart,
+    warn_if_endless,
+)
+from tpu_estimator_compat.engine.inputs.deployment import DeployedInput, context, feed
+from tpu_estimator_compat.engine.inputs.disposal import Disposal
+from tpu_estimator_compat.engine.inputs.partitioning import log_fallback, partition_dims
+
+__all__ = [
+    "CalledInput",
+    "DeployedInput",
+    "Disposal",
+    "call_input_fn",
+    "check_apart",
+    "context",
+    "feed",
+    "log_fallback",
+    "partition_dims",
+    "warn_if_endless",
+]

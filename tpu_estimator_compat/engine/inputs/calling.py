@@ -1,0 +1,305 @@
+"""Calls an input_fn in the graph that model_fn goes on with, and says what its elements are.
+
+An input_fn may return a Dataset, tensors of an iterator, or bare tensors; it may make variables,
+hash tables, queues and random ops. The original made all of it a part of one graph. So do we: what
+is upstream of the element's tensors is the input's, all else is the step's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.capture import graph_building
+from tpu_estimator_compat.engine.graph import graph_def, graph_ops
+from tpu_estimator_compat.engine.inputs import feature_keys
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_function import HostFunction
+from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
+from tpu_estimator_compat.tf_internals import dataset_ops, iterator_ops
+
+_PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+_QUEUES = frozenset(
+    {"FIFOQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2", "RandomShuffleQueueV2"}
+)
+_STATE = frozenset(
+    {
+        "VarHandleOp",
+        "MutableHashTableV2",
+        "MutableHashTableOfTensorsV2",
+        "MutableDenseHashTableV2",
+    }
+)
+
+
+class CalledInput:
+    """The result of a call of input_fn.
+
+    Args:
+      result: the result.
+      graph: the graph in which input_fn was called.
+      store: the live variables and resources of that graph.
+
+    Attributes:
+      result, graph, store: the same.
+    """
+
+    def __init__(self, result: Any, graph: tf.Graph, store: VariableStore):
+        self.result, self.graph, self.store = result, graph, store
+        self._iterator: tf.Operation | None = None
+        self._structure = None if self.is_dataset else _of_tensors(result, graph)
+
+    @property
+    def is_dataset(self) -> bool:
+        """Whether input_fn returned a Dataset."""
+        return isinstance(self.result, tf.data.Dataset)
+
+    @functools.cached_property
+    def element_spec(self) -> Any:
+        """The structure of `tf.TypeSpec`s of an element of `dataset`."""
+        if self.is_dataset:
+            return self.result.element_spec
+        return tf.nest.map_structure(tf.type_spec_from_value, self._structure)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in its elements: model_fn makes its own."""
+        return not self.is_dataset and not self._tensors
+
+    @property
+    def runs_python(self) -> bool:
+        """Whether Python code, such as a generator or a queue runner, makes elements."""
+        return self._has(_PYTHON_OPS) or (not self.is_dataset and self._has(_QUEUES))
+
+    @property
+    def has_state(self) -> bool:
+        """Whether elements are made of variables, or of tables that can be written to."""
+        return self._has(_STATE)
+
+    @property
+    def variables(self) -> set[str]:
+        """Names of the variables that elements are made of."""
+        return {op.name for op in self._ops if graph_ops.is_variable_handle(op)}
+
+    @property
+    def has_end(self) -> bool:
+        """Whether its data may end: they come from a Dataset or from a queue."""
+        if self.is_dataset or self.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
+            return True
+        return any(t.op.type == "IteratorGetNext" for t in self._tensors)
+
+    def _has(self, types: frozenset[str]) -> bool:
+        return graph_def.has_types(self.graph, self._ops, types)
+
+    @functools.cached_property
+    def _ops(self) -> set[tf.Operation]:
+        """The operations that elements depend on, those in functions apart."""
+        return graph_ops.ancestors([t.op for t in self._tensors], ())
+
+    @functools.cached_property
+    def _tensors(self) -> list[tf.Tensor]:
+        """The tensors by which elements are made: flat ones, or a Dataset's variant."""
+        if self.is_dataset:
+            with self.graph.as_default():
+                return [self.result._variant_tensor]
+        return tf.nest.flatten(self._structure, expand_composites=True)
+
+    def element(self) -> Any:
+        """The element in the default graph: features, or (features, labels).
+
+        Of a Dataset, an iterator's that is made here, as the original made it.
+        """
+        if self.is_dataset:
+            iterator = tf.compat.v1.data.make_initializable_iterator(self.result)
+            self._iterator = iterator._iterator_resource.op
+            return iterator.get_next()
+        return self._structure
+
+    def dataset(self) -> tf.data.Dataset:
+        """The elements. Call it where the variables of the graph have values."""
+        if self.is_dataset:
+            return self._of_variant()
+        return self._again_and_again()
+
+    def iterator(self, dataset: tf.data.Dataset) -> Iterator:
+        """An iterator of a dataset: that of the graph, if `element` has made one.
+
+        So code that saves or initializes the graph's iterator has the one that steps read.
+        """
+        if self._iterator is None:
+            return iter(dataset)
+        self.store.prepare([self._iterator])
+        handle = self.store.read(self._iterator.name, dataset)
+        return iterator_ops.OwnedIterator(components=[handle], element_spec=dataset.element_spec)
+
+    def _of_variant(self) -> tf.data.Dataset:
+        [value] = HostFunction(self.graph, self.store, self._tensors, [], [])([])
+        with eager.eager_mode():
+            # The dataset's options are part of the variant.
+            dataset = dataset_ops._VariantDataset(value, self.element_spec)
+        dataset._store = self.store  # tables that its functions look into live as long as it does
+        return self._not_ahead(dataset)
+
+    def _again_and_again(self) -> tf.data.Dataset:
+        """A dataset of what the tensors of an element are, each time that they are run."""
+        program = ReplicaProgram(self.graph, [], self._tensors)
+        self.store.prepare(program.handles, replicated=False)
+
+        @tf.autograph.experimental.do_not_convert
+        def again(_: tf.Tensor) -> Any:
+            values = program([], self.store.host_handle)
+            return tf.nest.pack_sequence_as(self._structure, values, expand_composites=True)
+
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            endless = tf.data.Dataset.from_tensors(0).repeat()
+            # A map whose function reaches the end of its own data ends, instead of failing.
+            return self._not_ahead(dataset_ops.DatasetV1Adapter(endless).map(again))
+
+    def _not_ahead(self, elements: tf.data.Dataset) -> tf.data.Dataset:
+        """Keeps tf.data from reading ahead by itself where elements are made of variables."""
+        if not self.has_state:
+            return elements
+        options = tf.data.Options()
+        options.experimental_optimization.inject_prefetch = False
+        with eager.eager_mode():
+            return elements.with_options(options)
+
+
+def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:
+    """Calls an input_fn in the default graph, on the CPU.
+
+    Args:
+      call: calls the user's input_fn with its arguments.
+      store: gets the variables and resources of the graph.
+
+    Raises:
+      ValueError: input_fn returned a tuple of another length than two, or a Dataset that was made
+        outside of it.
+      TypeError: it returned a text, a function, an iterator or other things that are no tensors.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    with tf.device("/cpu:0"):
+        with graph_building.foreign_tensors_explained("input_fn"):
+            result = call()
+        _check(result, graph)
+        return CalledInput(result, graph, store)
+
+
+def check_is_dataset(called: CalledInput, demand: str) -> None:
+    """Refuses tensors where TPU execution wants a Dataset.
+
+    Args:
+      called: the result of `call_input_fn`.
+      demand: the advice in the error.
+
+    Raises:
+      TypeError: input_fn returned tensors.
+    """
+    if not called.is_dataset:
+        raise TypeError(f"{demand} Got {called.result}.")
+
+
+def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
+    """Refuses input made of variables that devices have, where the host makes the input.
+
+    Args:
+      called: the result of `call_input_fn`; model_fn has been called since.
+      on_tpu: whether TensorFlow's TPUs have all variables, or JAX's devices those of steps.
+
+    Raises:
+      NotImplementedError: it reads such a variable: the global step, or a trainable one.
+    """
+    graph, names = called.graph, called.variables
+    if not on_tpu:
+        changed = graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+        changed = [tf.compat.v1.train.get_global_step(graph), *changed]
+        names &= {variable.op.name for variable in changed if variable is not None}
+    if names:
+        raise NotImplementedError(
+            f"input_fn reads {', '.join(sorted(names))}, which the devices have: the host, which "
+            "makes the input, does not see how steps change it. Take the number of an element from "
+            "Dataset.enumerate(), or train with use_tpu=False and without a `runtime`."
+        )
+
+
+def warn_if_endless(called: CalledInput) -> None:
+    """Warns of a prediction that no end of data can end: its features come from no Dataset."""
+    if not called.has_end:
+        logging.warning(
+            "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict "
+            "yields forever. This is probably a mistake."
+        )
+
+
+def warn_of_queues(called: CalledInput) -> None:
+    """Warns of an input that queue runners fill."""
+    if called.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
+        logging.warning(
+            "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. "
+            "Please consider converting your input pipeline to use `tf.data` instead (see "
+            "https://www.tensorflow.org/guide/datasets for instructions."
+        )
+
+
+def _check(result: Any, graph: tf.Graph) -> None:
+    if result is None:
+        logging.warning(
+            "input_fn returned None: model_fn is called with features=None. If that is not meant, "
+            "return a tf.data.Dataset, features, or (features, labels)."
+        )
+    if isinstance(result, tf.compat.v1.data.Iterator):
+        raise TypeError(f"input_fn returned an iterator, {result!r}. Return its get_next().")
+    if isinstance(result, (str, bytes, Generator)) or callable(result):
+        raise TypeError(
+            f"input_fn returned {type(result).__name__}: {result!r}. Return a tf.data.Dataset, "
+            "features (a tensor or a dict of them), or (features, labels)."
+        )
+    if isinstance(result, tf.data.Dataset) and _graph_of(result) is not graph:
+        raise ValueError(
+            f"The dataset {result!r} was created in another graph. If you are using the Estimator "
+            "API, make sure that no part of the dataset returned by the `input_fn` function is "
+            "defined outside the `input_fn` function."
+        )
+    if isinstance(result, (list, tuple)) and not hasattr(result, "_fields") and len(result) != 2:
+        raise ValueError(
+            "input_fn should return (features, labels) as a len 2 tuple. "
+            f"Got {len(result)} elements."
+        )
+
+
+def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
+    """The graph that a dataset was made in; None for one that was made eagerly."""
+    variant = dataset._variant_tensor
+    return None if hasattr(variant, "numpy") else variant.graph
+
+
+def _of_tensors(result: Any, graph: tf.Graph) -> Any:
+    """The result of input_fn as an element of a dataset: of tensors alone.
+
+    Empty tuples stand for None, keys can be sorted.
+    """
+    if result is None:
+        return (), ()
+    is_pair = isinstance(result, (list, tuple)) and not hasattr(result, "_fields")
+    parts = [feature_keys.sortable(part) for part in (result if is_pair else [result])]
+    with graph.as_default():
+        parts = tf.nest.map_structure(_as_tensor, parts)
+    return tuple(parts) if is_pair else parts[0]
+
+
+def _as_tensor(value: Any) -> Any:
+    if value is None:
+        return ()
+    if isinstance(value, tf.RaggedTensor) or (hasattr(value, "dtype") and hasattr(value, "graph")):
+        return value
+    try:
+        return tf.convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"input_fn returned {value!r} among its features or labels, which is no tensor: {error}"
+        ) from None

@@ -1,0 +1,263 @@
+"""The replicas' input: iterators over the batches that an input mode deals to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.capture.capture import Element, placeholders
+from tpu_estimator_compat.engine.inputs import modes
+from tpu_estimator_compat.engine.inputs.calling import CalledInput
+from tpu_estimator_compat.engine.inputs.disposal import end_iterators
+from tpu_estimator_compat.engine.inputs.modes import InputMode
+from tpu_estimator_compat.engine.runtime import eager, workers
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tf_internals import (
+    _enable_get_next_as_optional,
+    dataset_ops,
+    device_util,
+    distribute_utils,
+    gen_dataset_ops,
+    replicate,
+)
+
+Structure = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class DeployedInput:
+    """Elements for the replicas.
+
+    Attributes:
+      called: the results of input_fn, one per call.
+      deal: makes the datasets, one per host that this process feeds; one element per replica of
+        that host and step, dealt to the replicas in turn. Called where variables have values.
+      strategy: the replicas.
+      element_spec: the input of one replica: structure of `tf.TypeSpec`s.
+      hosts: the number of hosts that this process feeds.
+      is_whole: whether the sole replica is fed what input_fn gave, as it is.
+      in_step: whether a step computes its element itself, as a part of its graph.
+      computed: whether elements are computed of variables, or by the step itself.
+      reads_ahead: whether elements may be read before they are needed. Not those that are computed,
+        nor where Python makes the elements of a prediction: it may wait for earlier predictions
+        before it gives the next.
+      sleep_secs: the seconds to wait before the first element.
+      runs_python: whether Python makes them, which other machines do not have.
+      resumable: whether the iterator's position can be saved: not where elements wait on devices.
+      same_for_all: whether all replicas are fed the same.
+      replicas_per_element: the number of replicas' elements stacked to one of the iterator; None
+        where they come one by one, or as the strategy distributes them.
+    """
+
+    called: Sequence[CalledInput]
+    deal: Callable[[], Sequence[tf.data.Dataset]]
+    strategy: tf.distribute.Strategy
+    element_spec: Structure
+    hosts: int = 1
+    is_whole: bool = False
+    in_step: bool = False
+    computed: bool = False
+    reads_ahead: bool = True
+    sleep_secs: float = 0
+    runs_python: bool = False
+    resumable: bool = False
+    same_for_all: bool = False
+    replicas_per_element: int | None = None
+
+    def element(self) -> Element:
+        """One replica's element in the default graph, in which input_fn was called."""
+        called = self.called[0]
+        if called.is_empty and not self.in_step:
+            return dataclasses.replace(placeholders(self.element_spec), structure=called.element())
+        if not self.in_step and not (self.is_whole and called.is_dataset):
+            return placeholders(self.element_spec)
+        structure = called.element()
+        flat = tf.nest.flatten(structure, expand_composites=True)
+        if self.in_step:
+            return Element(structure, (), [], made_of=flat)
+        return Element(structure, self.element_spec, flat)
+
+    def __iter__(self) -> Iterator:
+        if self.sleep_secs:
+            logging.info("Infeed thread sleeping for %d seconds.", self.sleep_secs)
+            time.sleep(self.sleep_secs)
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            datasets = list(self.deal())
+            if (replicas := self.replicas_per_element or 1) > 1:
+                datasets = [dataset.batch(replicas, drop_remainder=True) for dataset in datasets]
+            if self.reads_ahead:
+                datasets = [dataset.prefetch(tf.data.AUTOTUNE) for dataset in datasets]
+            group = workers.of(self.strategy)
+            if self.is_whole:
+                return self.called[0].iterator(datasets[0])
+            if self.strategy.num_replicas_in_sync == (group.count if group else 1):
+                return iter(datasets[0])
+            if group:
+                raise NotImplementedError(
+                    f"{self.strategy.num_replicas_in_sync} replicas on {group.count} machines: "
+                    "more than one replica on a machine is not supported. Start one process for "
+                    "each GPU, with its own task in TF_CONFIG and CUDA_VISIBLE_DEVICES."
+                )
+            if self._take_turns(datasets):
+                return iter(datasets[0])
+            return iter(
+                self.strategy.distribute_datasets_from_function(
+                    lambda context: self._on_its_host(datasets[context.input_pipeline_id])
+                )
+            )
+
+    def close(self, *, hurried: bool = False) -> None:
+        """Frees what iterators of the graph read, once nothing iterates over this.
+
+        Args:
+          hurried: see `Disposal.drop`.
+        """
+        for called in self.called[:1]:
+            end_iterators(called.store.iterators(), hurried=hurried)
+
+    def _take_turns(self, datasets: Sequence[tf.data.Dataset]) -> bool:
+        """Whether one iterator on the host feeds several replicas, in turn.
+
+        An iterator for each, as a strategy has them, reads ahead onto devices with memory of their
+        own. On CPUs it gains nothing, and each of them may take a minute to end: see `Disposal`. It
+        is left to the strategy where that gives empty batches when data ends in mid-step.
+        """
+        devices = self.strategy.extended.worker_devices  # of this machine
+        if len(devices) == 1 or self.resumable:
+            return len(devices) > 1
+        on_cpus = all(tf.DeviceSpec.from_string(d).device_type == "CPU" for d in devices)
+        if len(datasets) > 1 or not on_cpus:
+            return False
+        [dataset] = datasets
+        return not _enable_get_next_as_optional(self.strategy, dataset, dataset.cardinality())
+
+    def next(self, iterator: Iterator) -> Structure:
+        """The next step's elements, as `strategy.run` takes them; call it where a step is built."""
+        if self.in_step:
+            return ()
+        in_turn = isinstance(iterator, tf.data.Iterator) and self.strategy.num_replicas_in_sync > 1
+        replicas = len(self.strategy.extended.worker_devices) if in_turn else 1
+        if replicas == 1:
+            return next(iterator)
+        return distribute_utils.regroup([next(iterator) for _ in range(replicas)])
+
+    def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """`dataset` on the host in whose scope the strategy asks for it, perhaps another machine.
+
+        Raises:
+          ValueError: Python makes its elements, and Python is here.
+        """
+        host = device_util.current()
+        if not host or device_util.canonicalize(host) == dataset._variant_tensor.device:
+            return dataset
+        if self.runs_python:
+            raise ValueError(
+                "input_fn's dataset runs Python (from_generator, py_function, numpy_function), "
+                f"which the TPU's host {host} does not have. Read with tf.data's own sources, such "
+                "as TFRecordDataset on files that the host can reach, or run the script there."
+            )
+        [replicated] = replicate(dataset, [host]).values()
+        return replicated
+
+    def made_resumable(self) -> DeployedInput:
+        """The same elements from an iterator whose position can be saved.
+
+        Raises:
+          ValueError: the elements have a source with a position of its own.
+          NotImplementedError: several hosts read.
+        """
+        if self.hosts > 1:
+            raise NotImplementedError(
+                f"RunConfig(save_input_state=True) with the {self.hosts} hosts of a TPU "
+                "pod: each reads its own input, and a position is saved for one only. Set "
+                "save_input_state=False there."
+            )
+        if not self.called[0].is_dataset:
+            raise ValueError(
+                "RunConfig(save_input_state=True), but input_fn returned tensors, not a Dataset: "
+                "the position of their source cannot be saved. Return the tf.data.Dataset itself, "
+                "or set save_input_state=False."
+            )
+        return dataclasses.replace(self, resumable=True)
+
+
+def flat_parts(iterator: Any) -> list[np.ndarray] | None:
+    """The tensors of an iterator's next element; None where there is none. Call it eagerly.
+
+    `next(iterator)` takes 0.2 ms to make a structure of them.
+    """
+    try:
+        parts = gen_dataset_ops.iterator_get_next(
+            iterator._iterator_resource,
+            output_types=iterator._flat_output_types,
+            output_shapes=iterator._flat_output_shapes,
+        )
+    except tf.errors.OutOfRangeError:
+        return None
+    return [part.numpy() for part in parts]
+
+
+def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
+    """`input_context` of the input_fn that `host` calls; None on one device, as before."""
+    if topology.num_replicas == 1:
+        return None
+    return tf.distribute.InputContext(topology.num_hosts, host, topology.num_replicas)
+
+
+def feed(
+    called: Sequence[CalledInput], input_mode: InputMode, *, in_step: bool = False
+) -> DeployedInput:
+    """Elements for the replicas, out of what all input_fn calls gave.
+
+    Args:
+      called: one per input_fn call of this process, in the order of `input_mode.invocations`.
+      input_mode: says who is fed what.
+      in_step: whether a sole replica may compute itself what input_fn returned as tensors.
+
+    Returns:
+      The feed. In PREDICT on TPU its elements are `padding.Padded`.
+    """
+    whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
+    in_step = in_step and whole and not called[0].is_dataset
+    empty = called[0].is_empty
+    python = any(each.runs_python for each in called)
+    computed = in_step or any(each.has_state for each in called)
+    return DeployedInput(
+        called,
+        _ticks(len(input_mode.topology.hosts))
+        if in_step or empty
+        else lambda: input_mode.deal([each.dataset() for each in called]),
+        input_mode.topology.strategy,
+        tf.TensorSpec([], tf.int32) if empty else _dealt_spec(called, input_mode),
+        hosts=len(input_mode.topology.hosts),
+        is_whole=whole,
+        in_step=in_step,
+        computed=computed,
+        reads_ahead=not (computed or (python and input_mode.mode == ModeKeys.PREDICT)),
+        sleep_secs=input_mode.sleep_secs,
+        runs_python=python,
+        same_for_all=input_mode.same_for_all,
+        replicas_per_element=input_mode.topology.replicas_per_element,
+    )
+
+
+def _ticks(hosts: int) -> Callable[[], list[tf.data.Dataset]]:
+    """Makes datasets for steps that need no element, or compute theirs themselves."""
+    return lambda: [tf.data.Dataset.from_tensors(0).repeat()] * hosts
+
+
+def _dealt_spec(called: Sequence[CalledInput], input_mode: InputMode) -> Structure:
+    """The spec of a replica's input, before there are elements."""
+    with tf.Graph().as_default(), tf.device("/cpu:0"):
+        datasets = [
+            dataset_ops._VariantDataset(tf.compat.v1.placeholder(tf.variant), each.element_spec)
+            for each in called
+        ]
+        return input_mode.deal(datasets)[0].element_spec

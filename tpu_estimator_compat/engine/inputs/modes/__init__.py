@@ -1,0 +1,7 @@
+"""The modes of InputPipelineConfig: who calls input_fn, and who is fed what. One file per mode."""
+
+from tpu_estimator_compat.engine.inputs.modes.base import InputMode, Invocation, TPUInputMode
+from tpu_estimator_compat.engine.inputs.modes.chosen_mode import check_config, resolve
+from tpu_estimator_compat.engine.inputs.modes.plain import Plain
+
+__all__ = ["InputMode", "Invocation", "Plain", "TPUInputMode", "check_config", "resolve"]

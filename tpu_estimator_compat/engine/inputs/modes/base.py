@@ -1,0 +1,256 @@
+"""The interface of input modes, and the common part of those with TPU rules."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar, TypeAlias
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import TPUConfig
+from tpu_estimator_compat.engine.inputs import padding, splitting
+from tpu_estimator_compat.engine.inputs.calling import CalledInput, check_is_dataset, warn_of_queues
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.spec import ModeKeys
+
+Dataset: TypeAlias = tf.data.Dataset
+
+_CALLS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "evaluate", ModeKeys.PREDICT: "predict"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Invocation:
+    """One call of input_fn.
+
+    Attributes:
+      host: 0-based index of the host that calls.
+      index: 0-based index of the call among those of all hosts.
+    """
+
+    host: int
+    index: int
+
+
+@dataclasses.dataclass(frozen=True)
+class InputMode(abc.ABC):
+    """An input mode: the calls of input_fn, the batch sizes, the input of each replica.
+
+    Attributes:
+      mode: a `ModeKeys` value.
+      topology: the replicas.
+      batch_size: the global one; None if none was given.
+      batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
+      same_for_all: whether all replicas are fed the same.
+      sleep_secs: the seconds to wait before the first element.
+    """
+
+    mode: str
+    topology: Topology
+    batch_size: int | None
+    batch_axis: Sequence[int] | None
+    same_for_all: ClassVar[bool] = False
+    sleep_secs: ClassVar[float] = 0
+
+    @property
+    def input_batch_size(self) -> int | None:
+        """The batch size in `params` of input_fn."""
+        return self.batch_size
+
+    @property
+    def model_batch_size(self) -> int | None:
+        """The batch size in `params` of model_fn."""
+        return self.batch_size
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raises ValueError where the batch size or the mode do not go with the replicas."""
+
+    @abc.abstractmethod
+    def invocations(self) -> list[Invocation]:
+        """The calls of input_fn that this process makes, host by host."""
+
+    @abc.abstractmethod
+    def check_called(self, called: CalledInput) -> None:
+        """Looks at what `call_input_fn` gave.
+
+        Raises:
+          TypeError: input_fn returned tensors where a Dataset is needed.
+          ValueError: a tensor does not have the dimension of `batch_axis`.
+        """
+
+    @abc.abstractmethod
+    def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
+        """The elements of the replicas of each host of this process, in turn.
+
+        Args:
+          datasets: one per call of input_fn, in the order of `invocations`.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class TPUInputMode(InputMode):
+    """An input mode under the rules of TPU execution: by default one input_fn call per host.
+
+    The shares of the batch follow the reference document of TPUConfig.
+
+    Attributes:
+      tpu_config: the configuration.
+      replicas_span_hosts: whether it can feed replicas of more cores than a host has.
+    """
+
+    tpu_config: TPUConfig
+    replicas_span_hosts: ClassVar[bool] = False
+
+    @property
+    def sleep_secs(self) -> float:  # type: ignore[override]
+        """The seconds to wait before the first element."""
+        return self.tpu_config.initial_infeed_sleep_secs or 0
+
+    @property
+    def calls(self) -> int:
+        """Number of input_fn calls on all hosts."""
+        return self.topology.num_hosts
+
+    @property
+    def input_batch_size(self) -> int | None:
+        """The batch size in `params` of input_fn: one replica's share."""
+        return self.batch_size and self.batch_size // self.topology.num_replicas
+
+    @property
+    def model_batch_size(self) -> int | None:
+        """The batch size in `params` of model_fn: one replica's share, if it gets one."""
+        parts = 1 if self.same_for_all else self.topology.num_replicas
+        return self.batch_size and self.batch_size // parts
+
+    def invocations(self) -> list[Invocation]:
+        """The calls of input_fn that this process makes, host by host."""
+        topology = self.topology
+        if topology.this_host is not None:
+            return [Invocation(topology.this_host, topology.this_host)]
+        # Where a replica spans hosts, only the host of its first core calls input_fn.
+        callers = topology.hosts[: min(topology.num_hosts, topology.num_replicas)]
+        return [Invocation(host, index) for index, host in enumerate(callers)]
+
+    def check(self) -> None:
+        """Refuses sizes that the replicas cannot share, and modes that hosts cannot.
+
+        Raises:
+          ValueError: no size, or one that is not divisible by the number of replicas; a wrong
+            `num_shards`; an input mode that several hosts cannot evaluate or predict with, or that
+            cannot feed replicas that span hosts.
+        """
+        self._check_size()
+        self._check_num_shards()
+        self._check_cores_of_host()
+        if self.mode != ModeKeys.TRAIN and self.topology.num_hosts != 1:
+            self._check_several_hosts()
+
+    def _check_size(self) -> None:
+        replicas, size = self.topology.num_replicas, self.batch_size
+        name = {"infer": "predict"}.get(self.mode, self.mode)
+        if size is None:
+            raise ValueError(
+                f"{name}_batch_size in TPUEstimator constructor cannot be `None` if "
+                f".{_CALLS[self.mode]} is running on TPU."
+            )
+        if size % replicas and not self.same_for_all:
+            raise ValueError(
+                f"{name} batch size {size} must be divisible by number of replicas {replicas}"
+            )
+
+    def _check_num_shards(self) -> None:
+        replicas, shards = self.topology.num_replicas, self.tpu_config.num_shards
+        if shards is None or shards == replicas:
+            return
+        if self.topology.stands_in and shards > replicas:
+            logging.warning(
+                "TPUConfig.num_shards is %d, but there is no TPU, and this machine has %d "
+                "replica(s): %s goes on with %d. For as many as on the TPU, split the CPU: "
+                "python -m tpu_estimator_compat run --logical-cpus %d SCRIPT.",
+                shards,
+                replicas,
+                _CALLS[self.mode],
+                replicas,
+                shards,
+            )
+        else:
+            raise ValueError(
+                "TPUConfig.num_shards is not set correctly. According to TPU system metadata for "
+                f"Tensorflow master (local): num_replicas should be ({replicas}), got ({shards}). "
+                "For non-model-parallelism, num_replicas should be the total num of TPU cores in "
+                "the system. For model-parallelism, the total number of TPU cores should be "
+                "num_cores_per_replica * num_replicas. Please set it accordingly or leave it as "
+                "`None`"
+            )
+
+    def _check_cores_of_host(self) -> None:
+        cores = self.tpu_config.num_cores_per_replica
+        if not cores or self.replicas_span_hosts:
+            return
+        of_host = cores * self.topology.num_replicas // self.topology.num_hosts
+        if cores > of_host:
+            raise ValueError(
+                "Except the PER_HOST_V2 mode, the num of cores required by model parallelism "
+                "specified by TPUConfig.num_cores_per_replica should be less than or equal to the "
+                f"num_cores_per_host. num_cores_per_replica: {cores}, num_cores_per_host: {of_host}"
+            )
+
+    def _check_several_hosts(self) -> None:
+        """Refuses to evaluate or predict on several hosts."""
+        alone = " with num_replicas=1" if self.mode == ModeKeys.PREDICT else ""
+        raise ValueError(
+            f"TPUEstimator.{_CALLS[self.mode]} is only supported under three conditions: 1. "
+            f"num_hosts=1; 2. BROADCAST mode; 3. PER_HOST_V2 mode{alone}. mode: "
+            f"{self.tpu_config.per_host_input_for_training}; num_hosts: {self.topology.num_hosts}; "
+            f"num_replicas: {self.topology.num_replicas}"
+        )
+
+    def check_called(self, called: CalledInput) -> None:
+        """As `InputMode.check_called`; warns of queues, and of batches of a size not asked for."""
+        warn_of_queues(called)
+        if self.mode == ModeKeys.PREDICT:
+            check_is_dataset(
+                called,
+                "For mode PREDICT, `input_fn` must return `Dataset` instead of `features` and "
+                "`labels`.",
+            )
+            return
+        sizes = splitting.sizes(called.element_spec, self.batch_axis)
+        if self.batch_size is None or not sizes or sizes & {self.input_batch_size, None}:
+            return
+        logging.warning(
+            "input_fn was told params['batch_size'] = %d, but gives batches of %s. Batch by "
+            "params['batch_size']: train_batch_size and the others count examples of all replicas.",
+            self.input_batch_size,
+            sorted(sizes),
+        )
+
+    def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
+        """As `InputMode.deal`; in PREDICT the elements are `padding.Padded`."""
+        return [self._of_host(host, datasets) for host in self.topology.hosts]
+
+    def _of_host(self, host: int, datasets: Sequence[Dataset]) -> Dataset:
+        calls = zip(datasets, self.invocations(), strict=True)
+        own = [dataset for dataset, call in calls if call.host == host]
+        dataset = _in_turn(own or datasets[:1])  # the dataset of a broadcast is everyone's
+        if self.mode == ModeKeys.PREDICT and self.input_batch_size is not None:
+            dataset = padding.pad(dataset, self.input_batch_size)
+        if self.tpu_config.experimental_allow_per_host_v2_parallel_get_next:
+            options = tf.data.Options()
+            options.deterministic = False
+            dataset = dataset.with_options(options)
+        return self._per_replica(host, dataset)
+
+    @abc.abstractmethod
+    def _per_replica(self, host: int, dataset: Dataset) -> Dataset:
+        """One element per replica of `host` out of each that its input_fn gave."""
+
+
+def _in_turn(datasets: Sequence[Dataset]) -> Dataset:
+    if len(datasets) == 1:
+        return datasets[0]
+    turns = Dataset.range(len(datasets)).repeat()
+    return Dataset.choose_from_datasets(list(datasets), turns, stop_on_empty_dataset=True)

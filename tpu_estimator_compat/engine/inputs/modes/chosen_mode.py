@@ -1,0 +1,71 @@
+"""Chooses the input mode of a mode: the one place that reads TPUConfig for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
+from tpu_estimator_compat.engine.inputs.modes.base import InputMode, TPUInputMode
+from tpu_estimator_compat.engine.inputs.modes.broadcast import Broadcast
+from tpu_estimator_compat.engine.inputs.modes.per_host_v1 import PerHostV1
+from tpu_estimator_compat.engine.inputs.modes.per_host_v2 import PerHostV2
+from tpu_estimator_compat.engine.inputs.modes.per_shard_v1 import PerShardV1
+from tpu_estimator_compat.engine.inputs.modes.plain import Plain
+from tpu_estimator_compat.engine.inputs.modes.sliced import Sliced, SlicedPerHostV2
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.spec import ModeKeys
+
+_Table = dict[int, type[TPUInputMode]]
+
+_IN_TRAINING: _Table = {
+    InputPipelineConfig.PER_SHARD_V1: PerShardV1,
+    InputPipelineConfig.PER_HOST_V1: PerHostV1,
+    InputPipelineConfig.PER_HOST_V2: PerHostV2,
+    InputPipelineConfig.BROADCAST: Broadcast,
+}
+_ELSEWHERE: _Table = {**_IN_TRAINING, InputPipelineConfig.PER_SHARD_V1: PerHostV1}
+
+
+def resolve(
+    mode: str,
+    tpu_config: TPUConfig | None,
+    topology: Topology,
+    batch_size: int | None = None,
+    batch_axis: Sequence[int] | None = None,
+) -> InputMode:
+    """The input mode of `mode`.
+
+    Args:
+      mode: a `ModeKeys` value.
+      tpu_config: the deployment of input; None for plain estimators.
+      topology: the replicas.
+      batch_size: as in `InputMode`.
+      batch_axis: as in `InputMode`; without effect in PREDICT.
+    """
+    sliced = (
+        tpu_config is not None
+        and mode != ModeKeys.TRAIN
+        and tpu_config.eval_training_input_configuration == InputPipelineConfig.SLICED
+    )
+    if not topology.tpu_semantics or tpu_config is None:
+        return Plain(mode, topology, batch_size, batch_axis, sliced)
+    table = _IN_TRAINING if mode == ModeKeys.TRAIN else _ELSEWHERE
+    kind = table.get(tpu_config.per_host_input_for_training, PerHostV1)
+    if sliced:
+        kind = SlicedPerHostV2 if kind is PerHostV2 else Sliced
+    axis = None if mode == ModeKeys.PREDICT else batch_axis
+    return kind(mode, topology, batch_size, axis, tpu_config)
+
+
+def check_config(tpu_config: TPUConfig) -> None:
+    """Refuses, before there is a topology, what no topology allows.
+
+    Raises:
+      ValueError: model parallelism with an input_fn call for every replica.
+    """
+    per_shard = tpu_config.per_host_input_for_training == InputPipelineConfig.PER_SHARD_V1
+    if per_shard and tpu_config.num_cores_per_replica:
+        raise ValueError(
+            "Model parallelism only supports per host input for training. Please adjust "
+            "TPURunconfig.per_host_input_for_training."
+        )

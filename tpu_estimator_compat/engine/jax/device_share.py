@@ -1,0 +1,140 @@
+"""The devices' share of a step: what is compiled, by the runtime and by preflight alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import distinct, key
+from tpu_estimator_compat.engine.jax.host_share import cut_tail
+from tpu_estimator_compat.engine.jax.lowering.replica_step import replica_step
+from tpu_estimator_compat.engine.jax.lowering.step_module import Partition
+from tpu_estimator_compat.engine.step import cut as step_cut
+from tpu_estimator_compat.engine.step.plan import StepPlan
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """The tensors and operations that the host fetches from a step, by names in the graph.
+
+    Attributes:
+      fetches: of tensors.
+      targets: of operations.
+      of_stage: of tensors that the host's share takes of the host stage, and not from the devices.
+    """
+
+    fetches: tuple[str, ...]
+    targets: tuple[str, ...]
+    of_stage: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        of_stage: Sequence[tf.Tensor] = (),
+    ) -> Wanted:
+        """The fetches of these tensors and operations."""
+        return cls(
+            tuple(t.name for t in fetches),
+            tuple(op.name for op in targets),
+            tuple(t.name for t in of_stage),
+        )
+
+    @classmethod
+    def of_all(cls, wanted: Sequence[Wanted]) -> Wanted:
+        """The union of several processes' fetches, in one order for all."""
+        return cls(
+            tuple(sorted({name for one in wanted for name in one.fetches})),
+            tuple(sorted({name for one in wanted for name in one.targets})),
+            tuple(sorted({name for one in wanted for name in one.of_stage})),
+        )
+
+
+class DeviceShare:
+    """The part of a step that every replica computes, and the values that the host fetches.
+
+    JAX is not needed for it.
+
+    Args:
+      plan: the computation of a step.
+      replicas: the number of replicas that run it together.
+      fed: tensors that are fed with every step, besides the input.
+      together: the union of several processes' fetches of the step; None for one process alone.
+
+    Attributes:
+      wanted: the plan's fetches from the devices.
+      plan: the same.
+      parts: of the step.
+      tail: values that the host computes for every replica, since no device can.
+      step: one replica's step, without the tail.
+      passed: keys of fed tensors that are wanted back: the host has them already.
+    """
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        replicas: int,
+        fed: Sequence[tf.Tensor] = (),
+        together: Wanted | None = None,
+    ):
+        self.plan = plan
+        self.parts = parts = step_cut.cut(plan, fed, apart=plan.host_calls)
+        wanted = distinct([*parts.own, *parts.from_replicas])
+        feeds = [*plan.replica_feeds, *fed]
+        self.tail = cut_tail(wanted, feeds, parts.targets, plan.loss)
+        awaited = [op for op in self.tail.done if op.type != "Placeholder"]
+        targets = [*parts.targets, *graph_ops.in_creation_order(awaited)]
+        late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
+        device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
+        self.wanted = Wanted.of(device, targets, parts.from_stage)
+        self._of_stage = parts.from_stage
+        if together is not None:
+            device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
+            targets = [plan.graph.get_operation_by_name(name) for name in together.targets]
+            self._of_stage = [plan.graph.get_tensor_by_name(name) for name in together.of_stage]
+        if together is not None or awaited:
+            plan = plan.of(plan.fetches, targets)
+            parts = dataclasses.replace(parts, targets=targets)
+        share = parts.of_replicas([t for t in device if key(t) not in given])
+        self.step = replica_step(plan, replicas, share)
+        self.passed = {key(t) for t in device if key(t) in given}
+
+    @property
+    def from_host(self) -> list[tf.Tensor]:
+        """The stage's results for the host's share, with the input that stays on the host."""
+        taken = set(map(key, self.step.feeds))
+        passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
+        return [*self._of_stage, *passed]
+
+    @functools.cached_property
+    def number_of_loss(self) -> int | None:
+        """Which of the step's fetches the loss is; None where nobody wants it of this step."""
+        fetched = list(map(key, self.step.program.fetches))
+        loss = None if self.plan.loss is None else key(self.plan.loss)
+        return fetched.index(loss) if loss in fetched else None
+
+    @property
+    def stops_on(self) -> int | None:
+        """Which of the step's fetches ends a loop of steps where it is NaN; None for none."""
+        return self.number_of_loss if self.plan.stop_on_nan else None
+
+    @property
+    def partition(self) -> Partition:
+        """The split of the step's input over the devices of a replica; see `Dispatch`."""
+        if self.plan.partition is None:
+            return None
+        parts = dict(zip(map(key, self.plan.feeds), self.plan.partition, strict=True))
+        return [parts.get(key(t)) for t in self.step.feeds]  # all else is whole on each
+
+    @property
+    def bytes_of_step(self) -> int | None:
+        """Bytes of a replica's input and results in one step; None where a shape is not known."""
+        kept = [*self.step.feeds, *self.step.program.fetches]
+        if not all(t.shape.is_fully_defined() for t in kept):
+            return None
+        return sum(t.shape.num_elements() * t.dtype.size for t in kept)

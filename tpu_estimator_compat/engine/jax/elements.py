@@ -1,0 +1,107 @@
+"""Elements of the input as JAX's devices take them: arrays of some steps and of all replicas."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.inputs.deployment import flat_parts
+from tpu_estimator_compat.engine.jax.dispatches import NOTHING, Chunk
+from tpu_estimator_compat.engine.jax.host_stage import JaxHostStage
+from tpu_estimator_compat.engine.jax.topology import JaxTopology
+
+
+class Elements:
+    """Reads elements, and puts them together.
+
+    Args:
+      topology: the devices.
+      stacked: whether the elements of replicas are stacked, as `DeployedInput` gives them, or
+        concatenated, as Keras does.
+    """
+
+    def __init__(self, topology: JaxTopology, *, stacked: bool):
+        self._replicas = topology.replicas_per_element
+        self._all_replicas = topology.num_replicas
+        self._stacked = stacked and self._replicas > 1
+        self._concatenated = not stacked
+        self._error: tf.errors.OpError | None = None
+
+    def next(self, iterator: Iterator, steps: int, stage: JaxHostStage | None) -> Chunk:
+        """Elements for up to `steps` steps; fewer at the end of the data, or before an error.
+
+        With `stage`, the host stage of the step, they are for one step.
+        """
+        if stage is not None:
+            parts = self.parts_for_stage(iterator)
+            return NOTHING if parts is None else staged(parts, stage)
+        elements: list[list[np.ndarray]] = []
+        self.read(iterator, steps, elements)
+        return self.chunk(elements) if elements else NOTHING
+
+    def read(self, iterator: Iterator, steps: int, elements: list[list[np.ndarray]]) -> None:
+        """Adds to `elements` until there are so many, where there are.
+
+        An error of the input is raised when the steps before it are made.
+        """
+        if self._error is not None and not elements:
+            error, self._error = self._error, None
+            raise error
+        try:
+            while self._error is None and len(elements) < steps:
+                if (parts := flat_parts(iterator)) is None:
+                    return
+                elements.append(parts)
+        except tf.errors.OpError as error:
+            if not elements:
+                raise
+            self._error = error
+
+    def parts_for_stage(self, iterator: Iterator) -> list[list[np.ndarray]] | None:
+        """The parts of an element of every replica; None at the end of the data."""
+        count = 1 if self._concatenated else self._replicas
+        found = itertools.islice(iterator, count)
+        elements = [[t.numpy() for t in tf.nest.flatten(e, expand_composites=True)] for e in found]
+        if len(elements) < count:
+            return None
+        if count < self._replicas:
+            [whole] = elements
+            elements = list(zip(*(np.split(part, self._replicas) for part in whole), strict=True))
+        return elements
+
+    def chunk(self, elements: Sequence[Sequence[np.ndarray]]) -> Chunk:
+        """The parts of elements that were read, of one step or more."""
+        return Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
+
+    def chunk_of(self, element: Any, stage: JaxHostStage | None) -> Chunk:
+        """One element that the caller has, of all replicas."""
+        if stage is None:
+            return self.chunk([[t.numpy() for t in tf.nest.flatten(element)]])
+        parts = self.parts_for_stage(iter([element]))
+        assert parts is not None
+        return staged(parts, stage)
+
+    def of_all_replicas(self, value: np.ndarray) -> np.ndarray:
+        """A value that all replicas are given in one step, as an array [1, replicas * n, ...]."""
+        rows = value if value.ndim else value[None]
+        return np.concatenate([rows] * self._all_replicas)[None]
+
+    def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Elements of some steps as an array [steps, replicas * share, ...]."""
+        array = parts[0][None] if len(parts) == 1 else np.stack(parts)
+        if not self._stacked:  # [steps, replicas * share, ...]
+            return array[:, None] if array.ndim == 1 else array
+        # [steps, replicas, share, ...]
+        return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
+
+
+def staged(elements: list[list[np.ndarray]], stage: JaxHostStage) -> Chunk:
+    """Elements of every replica, and what the host computes for them before a step."""
+    fed, results = stage(elements)
+    # [replicas, share, ...]
+    feeds = [a[None] if a.ndim == 1 else a.reshape(1, -1, *a.shape[2:]) for a in fed]
+    return Chunk(1, feeds, results)

@@ -1,0 +1,53 @@
+"""A step as a file that JAX alone can run, on other machines. It needs no TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax._src.interpreters.mlir import module_to_bytecode
+from jax.extend.mlir import ir
+from jax.interpreters import mlir
+
+from tpu_estimator_compat.engine.jax import meshes
+from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
+from tpu_estimator_compat.engine.jax.module import operations
+from tpu_estimator_compat.engine.jax.step_function import StepFunction
+
+_PRODUCTS = {"stablehlo.dot_general": 2, "stablehlo.dot": 2, "stablehlo.convolution": 2}
+_HIGHEST = "#stablehlo<precision HIGHEST>"
+
+
+def precise(step: StepModule) -> StepModule:
+    """The same step with its products in float32, on chips that round their inputs by default."""
+    with mlir.make_ir_context():
+        module = ir.Module.parse(step.code)
+        for operation in operations(module.operation):
+            if operation.name in _PRODUCTS:
+                operation.attributes["precision_config"] = ir.Attribute.parse(
+                    f"[{_HIGHEST}, {_HIGHEST}]"
+                )
+        return dataclasses.replace(step, code=module_to_bytecode(module))
+
+
+def exported(step: StepModule, most: int, loss: int | None, platforms: Sequence[str]) -> bytes:
+    """The function of up to `most` steps on one device, as `jax.export.deserialize` reads it.
+
+    It takes the variables, the feeds [most, ...], and int64 [steps, key, position]: see
+    `StepFunction`. Call it with 64-bit types enabled.
+
+    Args:
+      step: the lowered step.
+      most: the largest number of steps.
+      loss: the number of the fetch that ends the loop where it is NaN; None for none.
+      platforms: names such as "cpu", "cuda", "tpu".
+    """
+    from jax import export
+
+    mesh = meshes.mesh((jax.devices("cpu")[0],), 1)
+    made: Any = StepFunction(step, mesh, most, loss)
+    with jax.enable_x64(True):
+        found = export.export(made.function, platforms=list(platforms))(*made.shapes())
+        return bytes(found.serialize())

@@ -1,0 +1,131 @@
+"""The host's share of a step, and the values that it needs from the devices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops, sources
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectives
+from tpu_estimator_compat.engine.jax.lowering.scan import supported_ops
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step import collectives
+from tpu_estimator_compat.engine.step.cut import Share, StepCut
+from tpu_estimator_compat.engine.step.host_function import HostFunction
+
+
+@dataclasses.dataclass(frozen=True)
+class Tail:
+    """Values that a device cannot compute, and the values from which the host can.
+
+    Attributes:
+      fetches: the values that a device cannot compute.
+      feeds: the inputs that they are computed from.
+      done: operations that they wait for, which the device has run by then.
+    """
+
+    fetches: list[tf.Tensor]
+    feeds: list[tf.Tensor]
+    done: set[tf.Operation]
+
+
+def cut_tail(
+    fetches: Sequence[tf.Tensor],
+    feeds: Sequence[tf.Tensor],
+    targets: Sequence[tf.Operation],
+    loss: tf.Tensor | None,
+) -> Tail:
+    """Cuts off what XLA has no kernel for, and what follows from it.
+
+    An operation that the step itself needs stays where it is; XLA, or a check before, refuses it.
+
+    Args:
+      fetches: the values to fetch from a replica.
+      feeds: the input of a replica.
+      targets: the operations to run for their effect.
+      loss: of the step; every step gives it. None for none.
+    """
+    stops = {key(t) for t in feeds}
+    needed = graph_ops.ancestors([*targets, *([] if loss is None else [loss.op])], stops)
+    beyond: set[tf.Operation] = set()
+    for op in graph_ops.in_creation_order(graph_ops.ancestors([t.op for t in fetches], stops)):
+        behind = any(t.op in beyond for t in op.inputs if key(t) not in stops)
+        if op not in needed and (behind or not _is_lowered(op)):
+            beyond.add(op)
+    late = [t for t in fetches if t.op in beyond]
+    inside = graph_ops.ancestors([t.op for t in late], stops) & beyond
+    frontier = {key(t): t for op in inside for t in op.inputs if t.op not in beyond}
+    done = {c for op in inside for c in op.control_inputs if c not in beyond}
+    return Tail(late, [t for t in frontier.values() if not graph_ops.is_handle(t.op)], done)
+
+
+def _is_lowered(op: tf.Operation) -> bool:
+    if op.type == "Placeholder" or op.type in collectives.OP_TYPES or graph_ops.is_handle(op):
+        return True
+    if replacements.is_replaced(op):
+        return True
+    if op.type in xla_collectives.TPU_ONLY or any(t.dtype == tf.string for t in op.outputs):
+        return False
+    return op.type in supported_ops() or sources.is_function(op)
+
+
+class HostShare:
+    """The host's share of a step: metrics, host calls, fetches that no replica computes.
+
+    Args:
+      parts: of the step.
+      store: the variables.
+
+    Attributes:
+      uses: names of the variables and resources that it uses.
+    """
+
+    def __init__(self, parts: StepCut, store: VariableStore):
+        self.uses: set[str] = set()
+        self._fetches = parts.host.fetches
+        self._in_step = self._function(parts.plan.graph, store, parts.host)
+        self._calls = self._function(parts.plan.graph, store, parts.calls)
+
+    def _function(
+        self, graph: tf.Graph, store: VariableStore, share: Share
+    ) -> tuple[HostFunction, list[tf.Tensor]] | None:
+        if share.is_empty:
+            return None
+        wanted = [*(t.op for t in share.fetches), *share.targets]
+        ops = graph_ops.ancestors(wanted, set(map(key, share.feeds)))
+        self.uses |= {op.name for op in ops if graph_ops.is_handle(op)}
+        function = HostFunction(
+            graph, store, share.fetches, share.targets, share.feeds, optimize=True
+        )
+        return function, share.feeds
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return self._in_step is None and self._calls is None
+
+    def __call__(
+        self, values: Mapping[Key, np.ndarray], *, makes_calls: bool
+    ) -> dict[Key, np.ndarray]:
+        """Does it for one step.
+
+        Args:
+          values: of the placeholders and of fed tensors, by key.
+          makes_calls: whether host calls are due in this step.
+
+        Returns:
+          The values of its fetches.
+        """
+        found: dict[Key, np.ndarray] = {}
+        if self._in_step is not None:
+            function, feeds = self._in_step
+            results = function([values[key(t)] for t in feeds])
+            found = dict(zip(map(key, self._fetches), results, strict=True))
+        if self._calls is not None and makes_calls:
+            function, feeds = self._calls
+            function([values[key(t)] for t in feeds])
+        return found

@@ -1,0 +1,156 @@
+"""JAX as it is installed here, and its devices."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import logging
+import os
+import pathlib
+import re
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.runtime import cache_files
+
+OLDEST, NEWEST = "0.10.2", "0.12.0.1"
+"""The releases of JAX that this package was tried with: the ends of the range of extra `jax`."""
+
+RANGE = f">={OLDEST},<={NEWEST}"
+"""The same as pip has it."""
+
+_CPU_FLAG = "xla_force_host_platform_device_count"
+_INSTALL = environment.pip_line("jax")
+
+
+def line_for(accelerator: str) -> str:
+    """The pip command that installs JAX for "tpu" or "cuda12"."""
+    return f"pip install 'jax[{accelerator}]{RANGE}'"
+
+
+def is_installed() -> bool:
+    """Whether there is a JAX, of whatever version."""
+    return importlib.util.find_spec("jax") is not None and _version("jaxlib") is not None
+
+
+def check() -> None:
+    """Says what is wrong with the installed JAX, before it is imported.
+
+    A release that was not tried gets a warning, once in a process: interfaces that this package
+    takes from JAX may have moved there, or not.
+
+    Raises:
+      ImportError: there is no JAX.
+    """
+    if not is_installed():
+        raise ImportError(
+            f'runtime="jax" needs JAX {OLDEST} to {NEWEST}; found jax {_version("jax")}, jaxlib '
+            f"{_version('jaxlib')}. Install it with `{_INSTALL}`; on a TPU VM with "
+            f"`{line_for('tpu')}`, with CUDA 12 with `{line_for('cuda12')}`."
+        )
+    _warn_of_untried(str(_version("jax")))
+
+
+@functools.cache
+def _warn_of_untried(version: str) -> None:
+    if not _numbers(OLDEST) <= _numbers(version) <= _numbers(NEWEST):
+        logging.getLogger("tensorflow").warning(
+            "JAX %s was not tried with this package: %s to %s were. Some of the interfaces that it "
+            "uses are not stable. `python -m tpu_estimator_compat doctor` says whether they work; "
+            "`%s` installs a release that was tried.",
+            version,
+            OLDEST,
+            NEWEST,
+            _INSTALL,
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:4]))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def cache_directory() -> pathlib.Path:
+    """The folder of compiled programs: under $XDG_CACHE_HOME, or ~/.cache."""
+    return cache_files.directory("jax")
+
+
+def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
+    """The devices of JAX's default platform, in all processes.
+
+    Args:
+      cpus: the number of CPU devices to make, where JAX has nothing else, and nobody has asked
+        it for its devices or set their number before.
+      tpu_chips: the number of TPU chips of this machine.
+
+    Raises:
+      ImportError: see `check`.
+      ValueError: see `environment.cache_limit`.
+    """
+    check()
+    import jax
+
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is None:
+        cache_files.trim()  # JAX sets no limit to its own
+        config.update("jax_compilation_cache_dir", str(cache_directory()))
+    if config.jax_platforms is None and not tpu_chips and not _has_plugins():
+        # libtpu, which preflight brings, would look for a TPU, and complain.
+        config.update("jax_platforms", "cpu")
+    if config.jax_num_cpu_devices == -1 and _CPU_FLAG not in os.environ.get("XLA_FLAGS", ""):
+        # JAX has started already, with as many as it has.
+        with contextlib.suppress(RuntimeError):
+            config.update("jax_num_cpu_devices", cpus)
+    return tuple(jax.devices())
+
+
+def _has_plugins() -> bool:
+    """Whether JAX has found packages for other devices, such as GPUs."""
+    return importlib.util.find_spec("jax_plugins") is not None
+
+
+def process_index() -> int:
+    """Which of the processes of `jax.distributed` this is; 0 for one alone."""
+    import jax
+
+    return int(jax.process_index())
+
+
+def joined_as() -> int:
+    """As `process_index`, where JAX must not be started yet."""
+    from jax._src import distributed  # nothing public tells
+
+    return int(distributed.global_state.process_id)
+
+
+def local(devices: Iterable[Any]) -> tuple[Any, ...]:
+    """The devices of this process among `devices`."""
+    own = process_index()
+    return tuple(device for device in devices if device.process_index == own)
+
+
+def is_started() -> bool:
+    """Whether JAX has its devices already; how many there are is settled then."""
+    from jax._src import xla_bridge  # nothing public tells
+
+    return bool(xla_bridge.backends_are_initialized())
+
+
+def profiler_would_crash() -> bool:
+    """Whether JAX has loaded libtpu where there is no TPU: then its profiler ends the process.
+
+    So does plain JAX 0.10.2 with libtpu 0.0.51: `jax.devices()`, `jax.profiler.start_trace(...)`.
+    """
+    import jax
+    from jax._src.lib import xla_client  # nothing public tells
+
+    return bool(xla_client.pjrt_plugin_loaded("tpu")) and jax.default_backend() != "tpu"

@@ -1,0 +1,102 @@
+"""Joins the other processes that run steps on JAX's devices, by `jax.distributed`."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.runtime import profiler
+from tpu_estimator_compat.engine.topology import cluster, rendezvous, tpu_system
+
+_HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which JAX ends all other processes
+_LONGEST_FAREWELL = 7 * 86400  # seconds that a process waits at its end for others at work
+
+
+def join(config: RunConfig) -> RunConfig:
+    """Joins the processes that `config` or a TPU pod names; before JAX is asked for its devices.
+
+    The workers of TF_CONFIG, where there are several: JAX's coordinator listens at the chief's
+    address in TF_CONFIG, which nothing else uses here. Without such a cluster, on a machine with a
+    TPU, what `jax.distributed.initialize()` finds by itself. A script that has called that
+    function before is left alone.
+
+    Returns:
+      `config`; in processes that no TF_CONFIG names, a copy that knows which of them is the chief.
+
+    Raises:
+      ImportError: JAX is not installed.
+      ValueError: the cluster has parameter servers.
+      RuntimeError: JAX was used before, or not all processes have come in time.
+    """
+    jax_installation.check()
+    profiler.watch()
+    import jax
+
+    if jax.distributed.is_initialized():
+        pass
+    elif cluster.is_cluster(config):
+        cluster.check_no_parameter_servers(config)
+        addresses, index = cluster.addresses(config)
+        seconds = int(config.session_creation_timeout_secs or cluster.DEFAULT_WAIT)
+        _join(tuple(addresses), index, seconds)
+    elif tpu_system.attached_chips() and not jax_installation.is_started():
+        _join_pod()
+    if config.is_chief and not cluster.is_cluster(config) and jax_installation.joined_as():
+        config = copy.deepcopy(config)
+        config._is_chief = False
+    return config
+
+
+@functools.cache
+def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
+    import jax
+
+    own = f"Process {index} of {len(addresses)} ({addresses[index]})"
+    if jax_installation.is_started():
+        raise RuntimeError(
+            f"{own} cannot join the others of TF_CONFIG, because JAX is in use already. Make the "
+            "estimator before anything else asks JAX for devices or arrays."
+        )
+    logging.info("%s waits for the others of %s, for %d s at most.", own, addresses, seconds)
+    # JAX's CPU devices exchange nothing between processes by default. Others do not look at it.
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    try:
+        rendezvous.meet(addresses, index, seconds)
+        _initialize(
+            coordinator_address=addresses[0],
+            num_processes=len(addresses),
+            process_id=index,
+            cluster_detection_method="deactivate",
+            initialization_timeout=seconds,
+        )
+    except (rendezvous.Missing, OSError, RuntimeError) as error:
+        raise RuntimeError(
+            f"{own} could not join the others of {addresses} in {seconds} s: {error} Start the "
+            "script on all of them with the same cluster in TF_CONFIG, check that their ports are "
+            "free and can be reached, and set RunConfig(session_creation_timeout_secs=...) to how "
+            "long they may take to start."
+        ) from error
+
+
+@functools.cache
+def _join_pod() -> None:
+    try:
+        _initialize()
+    except (ValueError, RuntimeError, OSError, ImportError) as error:
+        # Nothing around says that there are others. If there are, the first exchange says so.
+        logging.info("jax.distributed found no other processes: %s", error)
+
+
+def _initialize(**arguments: Any) -> None:
+    import jax
+
+    jax.distributed.initialize(
+        heartbeat_timeout_seconds=_HEARTBEAT_TIMEOUT,
+        shutdown_timeout_seconds=_LONGEST_FAREWELL,
+        **arguments,
+    )

@@ -1,0 +1,36 @@
+"""Advice on ops that do not run on a TPU: the table `advice.csv`."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import functools
+import importlib.resources
+from typing import NamedTuple
+
+from tpu_estimator_compat.engine.jax.lowering.findings import Kind
+
+
+class Advice(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+      kind: why such an op does not run.
+      text: the code to write instead.
+    """
+
+    kind: Kind
+    text: str
+
+
+@functools.cache
+def _table() -> list[tuple[str, Advice]]:
+    file = importlib.resources.files(__package__) / "advice.csv"
+    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    return [(row["op"], Advice(Kind(row["kind"]), row["advice"])) for row in rows]
+
+
+@functools.cache
+def advice(op: str) -> Advice | None:
+    """The first row whose pattern fits an op's type, or None."""
+    return next((found for pattern, found in _table() if fnmatch.fnmatchcase(op, pattern)), None)

@@ -1,0 +1,61 @@
+"""Keeps lowered steps in files: the next start of the same training need not lower them again."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
+from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
+from tpu_estimator_compat.engine.runtime import cache_files
+
+# What makes a module of a step.
+_PACKAGE = pathlib.Path(__file__).parents[3]
+_SOURCES = ("engine/jax/lowering/*.py", "engine/step/replica_program.py", "engine/step/stages.py")
+
+
+@functools.cache
+def _sources() -> bytes:
+    files = sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern))
+    return b"\0".join(path.read_bytes() for path in files)
+
+
+def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
+    """Name of a step's file: the same for the same step, TensorFlow and package.
+
+    Args:
+      step: the step.
+      shapes: as for `stablehlo.lower`.
+    """
+    feeds = [[t.name, str(shapes.get(key(t), t.shape)), t.dtype.name] for t in step.feeds]
+    # The step only has their handles, of whatever shape.
+    variables = [
+        [op.name, str(tf.TensorShape(op.get_attr("shape"))), op.get_attr("dtype").name]
+        for op in step.variables
+    ]
+    request = [tf.__version__, feeds, variables, [t.name for t in step.program.fetches]]
+    digest = hashlib.sha256(json.dumps(request).encode())
+    digest.update(b"\0" + _sources())
+    for definition in step.program.definitions():
+        digest.update(b"\0" + definition)
+    return digest.hexdigest()
+
+
+def load(directory: pathlib.Path, name: str) -> StepModule | None:
+    """The module of that name; None where there is none, or its file is damaged."""
+    if (content := cache_files.read(directory / f"{name}.module")) is None:
+        return None
+    described, code = content.split(b"\n", 1)
+    return StepModule.from_json(code, json.loads(described))
+
+
+def store(directory: pathlib.Path, name: str, module: StepModule) -> None:
+    """Keeps a module, if the directory can be written to."""
+    content = json.dumps(module.to_json()).encode() + b"\n" + module.code
+    cache_files.write(directory / f"{name}.module", content)

@@ -1,0 +1,36 @@
+"""XLA's refusals of a step, by the user's lines."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import sources
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError
+
+
+def refusals(error: LoweringError, graph: tf.Graph) -> list[Finding]:
+    """A finding for each operation that XLA names; one without an operation where it names none.
+
+    Args:
+      error: XLA's error.
+      graph: the captured graph of the step.
+    """
+    if not error.nodes:
+        return [Finding(Severity.MIGHT, Kind.COMPILER, f"XLA does not lower it: {error.message}")]
+    kind = Kind.NOT_CONSTANT if error.not_constant else Kind.UNSUPPORTED_OP
+    names = sources.Sources(graph)
+    findings = []
+    for name in error.nodes:
+        op = names.find(name)
+        finding = Finding(
+            Severity.FAILS,
+            kind,
+            f"XLA refuses it: {error.first_line}",
+            error.advice,
+            op.type if op else "",
+            op.name if op else name,
+            sources.of_operation(op) if op else None,
+        )
+        findings.append(finding)
+    return findings

@@ -1,0 +1,86 @@
+"""One replica's share of a step, as a compiler is given it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.capture.element_names import element_names
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import key
+from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectives
+from tpu_estimator_compat.engine.step import cut as step_cut
+from tpu_estimator_compat.engine.step import replicated_ops
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplicaStep:
+    """The step of one replica.
+
+    Attributes:
+      plan: the computation of the whole step.
+      program: the replica's share of it, exchanges left to XLA.
+    """
+
+    plan: StepPlan
+    program: ReplicaProgram
+
+    @property
+    def feeds(self) -> list[tf.Tensor]:
+        """Placeholders of what a replica is fed: its input, and what the host looks up for it."""
+        return self.program.feeds
+
+    @property
+    def feed_names(self) -> list[str]:
+        """The users' names for the inputs."""
+        names = element_names(self.plan.element_spec)
+        known = dict(zip(map(key, self.plan.feeds), names, strict=True))
+        return [known.get(key(t), t.op.name) for t in self.feeds]
+
+    @property
+    def ops(self) -> list[tf.Operation]:
+        """The operations of the step, those of nested functions left out."""
+        return graph_ops.in_creation_order(self.program.ops)
+
+    @property
+    def variables(self) -> list[tf.Operation]:
+        """Handles of the variables that the step uses."""
+        return [op for op in self.program.handles if graph_ops.is_variable_handle(op)]
+
+    @property
+    def resources(self) -> list[tf.Operation]:
+        """Handles of other resources, such as lookup tables."""
+        return [op for op in self.program.handles if not graph_ops.is_variable_handle(op)]
+
+
+def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = None) -> ReplicaStep:
+    """The replicas' share of a step.
+
+    As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
+    the host looks at it.
+
+    Args:
+      plan: the computation of a step.
+      replicas: the number of replicas that run it together.
+      share: the replica's share, where that is not the whole step.
+    """
+    if share is None:
+        parts = step_cut.cut(plan)
+        sent = [t for _, t in plan.host_placeholders.values() if not plan.is_of_stage(t)]
+        share = parts.of_replicas([*parts.own, *sent])
+    collectives = xla_collectives.rewrites(plan.graph, replicas)
+    program = ReplicaProgram(
+        plan.graph,
+        share.feeds,
+        share.fetches,
+        share.targets,
+        replicas=replicas,
+        native_collectives=True,
+        rewrites={**collectives, **replacements.rewrites(plan.graph)},
+        reads_first=True,
+    )
+    replicated_ops.owned(program.ops, replicas, compiled=True)
+    return ReplicaStep(plan, program)

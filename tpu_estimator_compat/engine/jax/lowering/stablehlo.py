@@ -1,0 +1,117 @@
+"""From a replica's step to a StableHLO module, by XLA on the CPU.
+
+The public TensorFlow cannot lower for a TPU, but what it lowers for a CPU is the same program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.jax.lowering import random_state
+from tpu_estimator_compat.engine.jax.lowering.random_state import RandomState
+from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
+from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, Array, StepModule
+from tpu_estimator_compat.engine.jax.lowering.untouched import Untouched
+from tpu_estimator_compat.engine.runtime import eager, functions
+
+_NOT_CONSTANT = re.compile(
+    r"Input \d+ to node `([^`]+)` with op \w+ must be a compile-time constant"
+)
+_ADVICE = {
+    "must be a compile-time constant": "give shapes, sizes and axes as Python numbers",
+    "fixed tensor list size": "give tf.while_loop a constant maximum_iterations",
+}
+"""What to write instead, by XLA's words."""
+_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+
+
+_NO_SHAPES: Mapping[Key, Sequence[int]] = {}
+
+
+class LoweringError(Exception):
+    """XLA refuses the step.
+
+    Args:
+      message: its words.
+
+    Attributes:
+      message: its words.
+      nodes: names of the ops that it names, as far as they are to be found in its words.
+      not_constant: whether an op lacks a value that has to be known in advance.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        self.message = message
+        not_constant = _NOT_CONSTANT.findall(message)
+        self.not_constant = bool(not_constant)
+        self.nodes = list(dict.fromkeys(not_constant or _NODE.findall(message)))
+
+    @property
+    def advice(self) -> str:
+        """Advice on what to write instead; empty where nothing is known."""
+        return next((text for words, text in _ADVICE.items() if words in self.message), "")
+
+    @property
+    def first_line(self) -> str:
+        """Its words without stack traces."""
+        return self.message.removeprefix("Failed getting HLO text: '").splitlines()[0]
+
+
+def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -> StepModule:
+    """The step as a StableHLO module.
+
+    No variable gets memory: a step may be lowered on a machine that could not run it.
+
+    Args:
+      step: the step; its input has static shapes, and it has no resources besides variables.
+      shapes: of feeds whose own shapes are not static.
+
+    Raises:
+      LoweringError: XLA refuses it.
+    """
+    with eager.eager_mode(), tf.device("/cpu:0"):
+        handles = {
+            op.name: (tf.TensorShape(op.get_attr("shape")), tf.as_dtype(op.get_attr("dtype")))
+            for op in step.variables
+        }
+        largest = max((s.num_elements() * t.size for s, t in handles.values()), default=0)
+        untouched = Untouched(largest)
+        variables = {name: untouched.variable(*handle) for name, handle in handles.items()}
+        variables[RANDOM_STATE] = tf.Variable(tf.zeros(random_state.SHAPE, random_state.DTYPE))
+        drawing = RandomState(variables[RANDOM_STATE].handle)
+        specs = [tf.TensorSpec(shapes.get(key(t), t.shape), t.dtype) for t in step.feeds]
+
+        def call(*values: tf.Tensor) -> list[tf.Tensor]:
+            results = step.program(values, lambda op: variables[op.name].handle, drawing)
+            # XLA leaves constants out of a module's results.
+            return [gen_xla_ops.xla_optimization_barrier([r])[0] for r in results]
+
+        function: Any = functions.function(call, jit_compile=True, input_signature=specs)
+        try:
+            concrete = function.get_concrete_function()
+            ir = function.experimental_get_compiler_ir(*specs)
+            # As text: the bytes of a release of MLIR are read by its neighbours alone.
+            code = ir(stage="stablehlo", platform_name="CPU").encode()
+        except (ValueError, tf.errors.OpError) as error:
+            raise LoweringError(str(error)) from None
+        names = {id(variable.handle): name for name, variable in variables.items()}
+        order = [names[id(handle)] for handle in concrete.captured_inputs]
+        return StepModule(
+            code,
+            tuple(map(_array, specs)),
+            {name: _array(variables[name]) for name in order},
+            tuple(t.name for t in step.program.fetches),
+        )
+
+
+def _array(described: Any) -> Array:
+    # as_list(): with TF1's behaviour, a shape is made of Dimensions.
+    return Array(tuple(described.shape.as_list()), np.dtype(described.dtype.as_numpy_dtype))

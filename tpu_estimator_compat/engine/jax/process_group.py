@@ -1,0 +1,306 @@
+"""The processes that run steps on JAX's devices together, and what they tell each other.
+
+They do so through the key-value store of JAX's coordinator, which is a part of the chief's process:
+no device is asked, so they can agree on a step while the one before it runs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import dataclasses
+import functools
+import json
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import distributed
+from jax.experimental import multihost_utils
+
+from tpu_estimator_compat.engine.runtime import workers
+from tpu_estimator_compat.engine.runtime.workers import MachineLostError, State
+
+_PATIENCE = 1000  # milliseconds between two looks for signals
+_LONGEST_WAIT = 60  # seconds
+_PAUSE = 0.05  # seconds between two looks for what others do
+_LARGEST_PIECE = 2**26  # bytes of a broadcast: the devices hold so much of it at once
+_BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "NCCL", "Connection")
+
+
+@dataclasses.dataclass
+class JaxProcesses:
+    """The processes of `jax.distributed`.
+
+    Attributes:
+      count: the number of members.
+      index: the number of this process among them; 0 is the chief.
+      servers: functions of names of variables, which have all processes put together their values,
+        of which each has parts. The last one answers: that of the innermost steps.
+    """
+
+    count: int
+    index: int
+    servers: list[Callable[[Sequence[str]], dict[str, np.ndarray]]] = dataclasses.field(
+        default_factory=list
+    )
+    _turn: int = 0
+    _calls: tuple[int, int] = (0, 0)  # made in this turn, which is the first number
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes checkpoints and events."""
+        return self.index == 0
+
+    def say(self, record: Mapping[str, Any]) -> None:
+        """Leaves `record` for the others' next `exchange`, and does not wait for them."""
+        _client().key_value_set(self._key(self._turn, self.index), json.dumps(record))
+        self._turn += 1
+
+    def fail(self, record: Mapping[str, Any], *, others_may_wait: bool) -> None:
+        """As `say`, in a process that makes no further step.
+
+        Args:
+          record: the message to the other processes.
+          others_may_wait: whether others may be in a step that this process has agreed to and does
+            not make. They would wait for it as long as it lives: then it ends, unless they come to
+            the next exchange within a minute.
+        """
+        turn = self._turn
+        self.say(record)
+        if others_may_wait:
+            threading.Thread(target=self._end_unless_met, args=(turn,), daemon=True).start()
+
+    def _end_unless_met(self, turn: int) -> None:
+        missing = set(range(self.count)) - {self.index}
+        deadline = time.monotonic() + _LONGEST_WAIT
+        while missing and self._turn <= turn + 1:
+            if time.monotonic() > deadline:
+                logging.error(
+                    "Process(es) %s wait for a step that this one, %d of %d, has failed to make: "
+                    "it ends here, so that they end too.",
+                    sorted(missing),
+                    self.index,
+                    self.count,
+                )
+                os._exit(1)
+            time.sleep(1)
+            client = distributed.global_state.client
+            if client is None:  # it was shut down: the waiting process has lost its connection
+                return
+            for index in list(missing):
+                with contextlib.suppress(jax.errors.JaxRuntimeError):  # not there yet
+                    client.key_value_try_get(self._key(turn, index))
+                    missing.discard(index)
+
+    def exchange(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The records of all processes, once each of them has come here with its own.
+
+        What a process asks for by `values_of` meanwhile, this one answers.
+
+        Args:
+          record: a value for JSON.
+
+        Raises:
+          MachineLostError: a process is lost.
+        """
+        while True:
+            records = self._all_say(record)
+            asked = _asked_for(records)
+            if not asked or any(r.get("state") == State.FAILED for r in records):
+                return records
+            self.servers[-1](asked)
+
+    def _all_say(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        turn = self._turn
+        with lost_if_broken():
+            self.say(record)
+            found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
+            if self.is_chief and turn:  # a process that comes here has read the values from before
+                _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
+        return found
+
+    def values_of(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Whole values of variables of which each process has parts.
+
+        The others answer in their next `exchange`, wherever that is.
+
+        Args:
+          names: of the variables.
+
+        Raises:
+          MachineLostError: another process has failed.
+        """
+        records = self._all_say({"state": State.READY, "values of": list(names)})
+        workers.check_states(np.asarray([record.get("state", State.READY) for record in records]))
+        return self.servers[-1](_asked_for(records))
+
+    def gather(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+        """The arrays of every process; each gives any number of them, of any shapes.
+
+        They travel from device to device.
+        """
+        told = self.exchange({"arrays": [(a.shape, a.dtype.name) for a in arrays]})
+        sent = b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
+        described = [
+            [(tuple(shape), np.dtype(name)) for shape, name in record["arrays"]] for record in told
+        ]
+        sizes = [[_bytes_of(*array) for array in arrays_of_one] for arrays_of_one in described]
+        # Few sizes, since each is a program.
+        most = 1 << max(10, (max(map(sum, sizes)) - 1).bit_length())
+        padded = np.zeros([8 + most], np.uint8)
+        padded[:8] = np.frombuffer(np.int64(self.index).tobytes(), np.uint8)
+        padded[8 : 8 + len(sent)] = np.frombuffer(sent, np.uint8)
+        with lost_if_broken():
+            rows = np.asarray(multihost_utils.process_allgather(padded)).reshape(self.count, -1)
+        by_process = {int(row[:8].view(np.int64)[0]): row[8:].tobytes() for row in rows}
+        return [_arrays_in(by_process[i], described[i]) for i in range(self.count)]
+
+    def together(self, call: str) -> bool:
+        """Whether all processes make a call of the estimator now, so that they can share it.
+
+        Waits for the others, unless one of them is at something else: another call, a training, or
+        its end. Then this is False, and in each of them that makes the call.
+
+        Args:
+          call: its name.
+        """
+        made = self._calls[1] if self._calls[0] == self._turn else 0
+        self._calls = self._turn, made + 1
+        place = f"{_PREFIX}/calls/{self._turn}/{made + 1}"
+        deadline = time.monotonic() + _LONGEST_WAIT
+        with lost_if_broken():
+            _client().key_value_set(f"{place}/{self.index}", call)
+            while "decision" not in (found := _listed(place)):
+                came = list(found.values())
+                if self.is_chief and came == [call] * self.count:
+                    _decide(place, _TOGETHER)
+                elif any(other != call for other in came) or self._are_elsewhere():
+                    _decide(place, _ALONE)
+                elif time.monotonic() > deadline:
+                    logging.getLogger("tensorflow").warning(
+                        "Of %d processes %d came to %s together within %d s: each does it alone.",
+                        *(self.count, len(came), call, _LONGEST_WAIT),
+                    )
+                    _decide(place, _ALONE)
+                else:
+                    time.sleep(_PAUSE)
+        return found["decision"] == _TOGETHER
+
+    def _are_elsewhere(self) -> bool:
+        """Whether a process is at the next exchange already, or at its end."""
+        return bool(_listed(f"{_PREFIX}/{self._turn}") or _listed(f"{_PREFIX}/ended"))
+
+    def tell(self, number: int, name: str) -> int:
+        """The chief's `number`, on every process; all call it with the same `name`."""
+        records = self.exchange({"name": name, "number": int(number)})
+        if any(record.get("name") != name for record in records):
+            raise AssertionError(f"The processes are at different places: {records}")
+        return int(records[0]["number"])
+
+    def from_chief(self, value: np.ndarray) -> np.ndarray:
+        """The chief's `value`, of the same shape and dtype everywhere, on every process."""
+        sent = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+        pieces = [sent[i : i + _LARGEST_PIECE] for i in range(0, len(sent) or 1, _LARGEST_PIECE)]
+        with lost_if_broken():
+            found = [
+                np.asarray(multihost_utils.broadcast_one_to_all(piece, is_source=self.is_chief))
+                for piece in pieces
+            ]
+        return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
+
+    @staticmethod
+    def _key(turn: int, index: int) -> str:
+        return f"{_PREFIX}/{turn}/{index}"
+
+
+_PREFIX = "tpu_estimator_compat"
+_TOGETHER, _ALONE = "together", "alone"
+
+
+@functools.cache
+def processes() -> JaxProcesses | None:
+    """The processes; None for one alone."""
+    if jax.process_count() == 1:
+        return None
+    group = JaxProcesses(jax.process_count(), jax.process_index())
+    atexit.register(_say_that_it_ends, group.index)
+    return group
+
+
+def _say_that_it_ends(index: int) -> None:
+    with contextlib.suppress(jax.errors.JaxRuntimeError, RuntimeError):
+        _client().key_value_set(f"{_PREFIX}/ended/{index}", "")
+
+
+def _asked_for(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The variables whose values some process asks for, in one order for all processes."""
+    return sorted({name for record in records for name in record.get("values of", ())})
+
+
+def _listed(folder: str) -> dict[str, str]:
+    """Values in a folder of the store, by the rest of their names."""
+    pairs = _client().key_value_dir_get(f"{folder}/")
+    return {key.removeprefix(f"{folder}/"): value for key, value in pairs}
+
+
+def _decide(place: str, decision: str) -> None:
+    """Notes a decision, unless another process has noted one."""
+    with contextlib.suppress(jax.errors.JaxRuntimeError):  # the key exists
+        _client().key_value_set(f"{place}/decision", decision)
+
+
+def _bytes_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    return math.prod(shape) * dtype.itemsize
+
+
+def _arrays_in(
+    data: bytes, described: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+) -> list[np.ndarray]:
+    found, place = [], 0
+    for shape, dtype in described:
+        size = math.prod(shape)
+        found.append(np.frombuffer(data, dtype, size, place).reshape(shape))
+        place += size * dtype.itemsize
+    return found
+
+
+def _client() -> Any:
+    client = distributed.global_state.client
+    if client is None:
+        raise RuntimeError(
+            f"There are {jax.process_count()} processes with JAX's devices, and they have not been "
+            "introduced to each other. Set TF_CONFIG, or call jax.distributed.initialize(...) "
+            "before the estimator is made."
+        )
+    return client
+
+
+def _get(key: str) -> str:
+    while True:
+        try:
+            return _client().blocking_key_value_get(key, _PATIENCE)
+        except jax.errors.JaxRuntimeError as error:
+            if "DEADLINE_EXCEEDED" not in str(error):
+                raise
+
+
+@contextlib.contextmanager
+def lost_if_broken() -> Iterator[None]:
+    """Within, errors of the connections to other processes become MachineLostError."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if not any(word in str(error) for word in _BROKEN):
+            raise
+        raise MachineLostError(
+            "Another process of the cluster failed or cannot be reached; no step can be made "
+            "without it. Start the script again on all of them: training goes on from the last "
+            f"checkpoint. JAX says: {error}"
+        ) from error

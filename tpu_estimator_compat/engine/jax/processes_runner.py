@@ -1,0 +1,367 @@
+"""Runs a plan's steps on the JAX devices of several processes: they agree on every dispatch."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done, Tally
+from tpu_estimator_compat.engine.jax.elements import Elements, staged
+from tpu_estimator_compat.engine.jax.process_group import JaxProcesses, lost_if_broken
+from tpu_estimator_compat.engine.jax.step import JaxStep, Wanted
+from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
+from tpu_estimator_compat.engine.jax.topology import JaxTopology
+from tpu_estimator_compat.engine.jax.variables import DeviceStore
+from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.runtime import eager, workers
+from tpu_estimator_compat.engine.runtime.workers import State
+from tpu_estimator_compat.engine.step.plan import StepPlan
+
+Record = dict[str, Any]
+"""What a process tells the others."""
+
+
+class JaxProcessesRunner:
+    """A `Runner` on one of several processes of `jax.distributed`.
+
+    Before each dispatch the processes tell each other how many steps they can make, and what they
+    want of them. All run the same program: as many steps as every one of them can make; a single
+    step that fetches what any of them wants, where some hook wants more than the plan fetches.
+    Each may have loop lengths of its own. Call `leave` or `fail` in the end.
+
+    Processes that are fed the same (see `JaxTopology`) make sure that they are: where their
+    elements differ, all take those of the first of them.
+
+    Args:
+      plan: the computation of a step, the same in all processes.
+      store: its live variables.
+      topology: the devices of all processes.
+      steps: the steps of the plan.
+      elements: their input, of this process.
+      interrupted: asked within long runs whether to end them early.
+      trains: whether steps train: where one of several processes stops then, all do.
+
+    Attributes:
+      states: the states of the processes when they stopped; None before that.
+    """
+
+    notes_before = False
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: DeviceStore,
+        topology: JaxTopology,
+        steps: Steps,
+        elements: Elements,
+        *,
+        interrupted: Callable[[], bool],
+        trains: bool,
+    ):
+        self.plan, self.store = plan, store
+        self.states: np.ndarray | None = None
+        self._steps = steps
+        self._input = elements
+        self._interrupted = interrupted
+        self._trains = trains
+        self._replicas_per_element = topology.replicas_per_element
+        self._group: JaxProcesses = topology.workers
+        self._server = store.put_together
+        self._group.servers.append(self._server)
+        store.ask = self._group.values_of
+        self._readers: list[int] = topology.readers
+        self._elements: list[Any] = []  # read, and not yet used
+        self._largest = 1
+        self._has_agreed = False  # to a step that is not started yet
+        self._together: dict[tuple[JaxStep, Wanted], JaxStep] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether some process has stopped, and so all of them."""
+        return self.states is not None
+
+    def start(self, restored: str | None = None) -> None:
+        """Takes over the chief's values of all variables, and its random numbers.
+
+        Raises:
+          ValueError: the processes have built different graphs.
+          MachineLostError: another process could not start.
+        """
+        if self._trains:
+            logging.info(
+                "%d processes train together. Where one is lost, JAX ends the others within a "
+                "minute, and says so. Start the script again on all of them then: training goes on "
+                "from the last checkpoint.",
+                self._group.count,
+            )
+        step = self._steps.main
+        names = sorted({*step.variables, *step.host_variables})
+        wanted = step.wanted
+        text = " ".join([*names, *wanted.fetches, *wanted.targets, *wanted.of_stage])
+        graph = zlib.crc32(text.encode())
+        self._meet({"state": State.READY, "graph": graph}, graph)
+        self._steps.key = self._group.tell(self._steps.key, "key of random numbers")
+        counter = tf.compat.v1.train.get_global_step(self.plan.graph)
+        if counter is not None and counter.op.name in self.store:
+            names = sorted({*names, counter.op.name})
+        self.store.take_from_chief(self._group, names)
+
+    def _meet(self, record: dict[str, Any], graph: int | None = None) -> None:
+        records = self._group.exchange(record)
+        workers.check_states(_states(records))
+        others = [i for i, r in enumerate(records) if graph is not None and r["graph"] != graph]
+        if others or any(r.get("differs") for r in records):
+            raise ValueError(
+                f"model_fn built another graph in process(es) {others} than in process "
+                f"{self._group.index}. Variables and exchanges must have the same names everywhere:"
+                " let neither depend on the task in TF_CONFIG."
+            )
+
+    def begin_loop(self) -> None:
+        """See `Runner`."""
+        self._steps.begin_loop()
+
+    def run(self, iterator: Iterator, steps: int) -> LoopResult:
+        """See `Runner`."""
+        own, step = self._steps, self._steps.main
+        tally = Tally(stop_on_nan=self.plan.stop_on_nan)
+        finishing = Finishing(own)
+        with eager.eager_mode(), lost_if_broken():
+            while tally.steps < steps and not tally.stopped:
+                if tally.steps and self._interrupted():
+                    break
+                wanted = min(own.most_for(steps), steps - tally.steps)
+                self._read_ahead(iterator, wanted)
+                done = self._agreed_dispatch(step, wanted)
+                finishing.add(done)
+                if done is None:
+                    break
+                tally.add(done)
+            finishing.end()
+            return tally.result(self.ended, None if self.ended else own.counter())
+
+    def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
+        """Reads until there are elements for so many steps, where there are."""
+        if self._steps.main.stage is None:
+            self._input.read(iterator, wanted, self._elements)
+        elif not self._elements and (parts := self._input.parts_for_stage(iterator)) is not None:
+            self._elements.append(parts)
+
+    def _agreed_dispatch(self, step: JaxStep, most: int) -> Done | None:
+        """Steps that all processes make together; None where one of them cannot make any.
+
+        Args:
+          step: the step that this process wants.
+          most: the largest number of steps to make.
+        """
+        offered = self._elements[:most]
+        wanted = None if step is self._steps.main else dataclasses.asdict(step.wanted)
+        marks = [_mark_of(e) for e in offered] if self._are_fed_the_same else []
+        state = State.READY if offered else State.OUT_OF_DATA
+        records = self._group.exchange(
+            {"state": state, "steps": len(offered), "most": most, "wanted": wanted, "marks": marks}
+        )
+        states = self._states_of_readers(records)
+        if states.any():
+            self.states = states
+            self._check_together()
+            return None
+        self._has_agreed = True
+        if any(record["wanted"] for record in records):
+            step, steps = self._union(step, [record["wanted"] for record in records]), 1
+        else:
+            there = min(records[first]["steps"] for first in set(self._readers))
+            steps = min(there, *(record["most"] for record in records))
+        self._largest = max(self._largest, steps)
+        taken, self._elements = self._elements[:steps], self._elements[steps:]
+        if any(r["marks"][:steps] != records[f]["marks"][:steps] for r, f in self._pairs(records)):
+            taken = self._of_readers(taken, steps)
+        chunk = self._chunk(taken, step)
+        # All have seen the same numbers of steps: they take the same program.
+        done = self._steps.dispatch(step, chunk, 1 if steps == 1 else self._largest)
+        self._has_agreed = False
+        return done
+
+    @property
+    def _are_fed_the_same(self) -> bool:
+        return len(set(self._readers)) < self._group.count
+
+    def _pairs(self, of_all: Sequence[Record]) -> list[tuple[Record, int]]:
+        """The processes' records, each with the number of the first process fed the same."""
+        return list(zip(of_all, self._readers, strict=True))
+
+    def _states_of_readers(self, records: Sequence[Record]) -> np.ndarray:
+        """The states; whether there is data, the first of those that are fed the same knows."""
+        of_data = (State.READY, State.OUT_OF_DATA)
+        return np.asarray(
+            [
+                records[first]["state"]
+                if {record["state"], records[first]["state"]}.issubset(of_data)
+                else record["state"]
+                for record, first in self._pairs(records)
+            ]
+        )
+
+    def _check_together(self) -> None:
+        """Raises RuntimeError where one of processes that evaluate or predict together stops.
+
+        Whatever they had of it would not be what was asked for.
+        """
+        assert self.states is not None
+        left = np.flatnonzero(self.states == State.LEAVING)
+        if self._trains or not left.size:
+            return
+        raise RuntimeError(
+            f"Process {left[0]} of {self._group.count} ended an evaluation or prediction that the "
+            "processes share, and this one was to go on. Let all of them take the same number of "
+            "steps or predictions."
+        )
+
+    def _of_readers(self, elements: list[Any], steps: int) -> list[Any]:
+        """The elements, for so many steps, of the first of the processes that are fed the same."""
+        logging.log_first_n(
+            logging.WARN,
+            "Processes that are to be fed the same read other elements: all take those of the "
+            "first of them. Seeds for shuffles, and deterministic=True for the reading of files, "
+            "make them the same.",
+            1,
+        )
+        arrays = self._group.gather(tf.nest.flatten(elements))[self._readers[self._group.index]]
+        found = _in_parts(arrays, steps)
+        if self._steps.main.stage is None:
+            return found
+        return [_in_parts(element, self._replicas_per_element) for element in found]
+
+    def _chunk(self, elements: list[Any], step: JaxStep) -> Chunk:
+        """The elements of some steps, with what all processes look up for them."""
+        if step.stage is None:
+            return self._input.chunk(elements)
+        [parts] = elements
+        chunk = staged(parts, step.stage)
+        firsts = sorted(set(self._readers))
+        if len(firsts) == 1:
+            return chunk
+        of_all = self._group.gather(list(chunk.of_stage.values()))
+        wholes = zip(*(of_all[first] for first in firsts), strict=True)
+        joined = dict(zip(chunk.of_stage, map(np.concatenate, wholes), strict=True))
+        return dataclasses.replace(chunk, of_stage=joined)
+
+    def _union(self, step: JaxStep, wanted: Sequence[dict[str, Any] | None]) -> JaxStep:
+        """The step that does for this process what `step` does, and for all what they want."""
+        together = Wanted.of_all(
+            [
+                self._steps.main.wanted
+                if names is None
+                else Wanted(**{kind: tuple(found) for kind, found in names.items()})
+                for names in wanted
+            ]
+        )
+        if (step, together) not in self._together:
+            try:
+                union = self._steps.new(step.plan, together=together)
+            except KeyError as error:
+                raise ValueError(
+                    f"A hook of another process fetches a tensor that the graph of process "
+                    f"{self._group.index} has not: {error}. Let hooks build the same tensors in "
+                    "all processes."
+                ) from None
+            self._together[step, together] = union
+        return self._together[step, together]
+
+    def run_once(
+        self,
+        iterator: Iterator,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> list[Any]:
+        """See `Runner`.
+
+        Raises:
+          NotImplementedError: something is fed.
+        """
+        workers.check_nothing_fed(feeds)
+        with eager.eager_mode(), lost_if_broken():
+            step = self._steps.other(fetches, targets)
+            self._read_ahead(iterator, 1)
+            done = self._agreed_dispatch(step, 1)
+            if done is None:
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+            [fetched] = self._steps.fetches(done)
+            return fetched
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """No: the processes agree on every step."""
+        del fetches
+        return False
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """Not to be called: see `can_collect`."""
+        raise NotImplementedError
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """Does nothing: host calls are made when `run` returns."""
+
+    def leave(self) -> None:
+        """Waits until all processes have made their last step and have written their files.
+
+        Raises:
+          MachineLostError: another process has failed.
+          ValueError: the data of some processes ended while others had more.
+        """
+        try:
+            self._leave()
+        finally:
+            self._serve_no_more()
+
+    def _leave(self) -> None:
+        if self.states is None:
+            self.states = _states(self._group.exchange({"state": State.LEAVING}))
+        elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
+            logging.info(
+                "Training stops here because machine %d of %d stopped.", left[0], self._group.count
+            )
+        workers.check_states(self.states)
+        self._meet({"state": State.READY})
+        workers.check_even_data(self.states)
+
+    def fail(self) -> None:
+        """Tells the other processes, which wait for this one, that it has failed."""
+        if self.states is None or not (self.states == State.FAILED).any():
+            self._group.fail({"state": State.FAILED}, others_may_wait=self._has_agreed)
+        self._serve_no_more()
+
+    def _serve_no_more(self) -> None:
+        """The other processes ask for values until all have left."""
+        if self._server in self._group.servers:
+            self._group.servers.remove(self._server)
+
+    def close(self) -> None:
+        """See `Runner`."""
+        self.store.flush_summaries()
+        self._steps.clear()
+
+
+def _states(records: Sequence[dict[str, Any]]) -> np.ndarray:
+    return np.asarray([record["state"] for record in records])
+
+
+def _in_parts(arrays: list[np.ndarray], count: int) -> list[list[np.ndarray]]:
+    size = len(arrays) // count
+    return [arrays[i * size : (i + 1) * size] for i in range(count)]
+
+
+def _mark_of(element: Any) -> int:
+    """A checksum of the parts of an element."""
+    mark = 0
+    for part in tf.nest.flatten(element):
+        mark = zlib.crc32(np.ascontiguousarray(part).tobytes(), mark)
+    return mark

@@ -1,0 +1,159 @@
+"""Runs a plan's steps on JAX's devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph.graph_ops import key
+from tpu_estimator_compat.engine.jax.dispatches import NOTHING, Done, Tally
+from tpu_estimator_compat.engine.jax.elements import Elements
+from tpu_estimator_compat.engine.jax.step import JaxStep
+from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
+from tpu_estimator_compat.engine.jax.variables import DeviceStore
+from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.step.plan import StepPlan
+
+
+class JaxRunner:
+    """A `Runner` on JAX's devices, in one process.
+
+    Args:
+      plan: the computation of a step.
+      store: its live variables.
+      steps: the steps of the plan.
+      elements: their input.
+      interrupted: asked within long runs whether to end them early.
+    """
+
+    ended = False
+    notes_before = False
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: DeviceStore,
+        steps: Steps,
+        elements: Elements,
+        *,
+        interrupted: Callable[[], bool],
+    ):
+        self.plan, self.store = plan, store
+        self._steps = steps
+        self._elements = elements
+        self._interrupted = interrupted
+
+    def start(self, restored: str | None = None) -> None:
+        """Does nothing: there are no other machines."""
+
+    def begin_loop(self) -> None:
+        """See `Runner`."""
+        self._steps.begin_loop()
+
+    def run(self, iterator: Iterator, steps: int) -> LoopResult:
+        """See `Runner`."""
+        with eager.eager_mode():
+            return self._run(iterator, steps)
+
+    def _run(self, iterator: Iterator, steps: int) -> LoopResult:
+        own, step = self._steps, self._steps.main
+        tally = Tally(stop_on_nan=self.plan.stop_on_nan)
+        exhausted = False
+        most = own.most_for(steps)
+        chunk = self._elements.next(iterator, min(most, steps), step.stage)
+        placed = own.placed(step, chunk, most)
+        finishing = Finishing(own)
+        while chunk.steps and not tally.stopped:
+            done = own.dispatch(step, chunk, most, placed)
+            finishing.add(done)
+            left = steps - tally.steps - chunk.steps
+            wanted = 0 if self._interrupted() else min(most, left)
+            try:
+                chunk = self._elements.next(iterator, wanted, step.stage) if wanted else NOTHING
+            except tf.errors.OpError:
+                finishing.end()  # these steps are made
+                raise
+            placed = own.placed(step, chunk, most)  # while the devices are at work
+            tally.add(done)
+            exhausted = chunk.steps < wanted
+        finishing.end()
+        exhausted |= not tally.steps
+        return tally.result(exhausted, None if exhausted else own.counter())
+
+    @property
+    def step(self) -> JaxStep:
+        """A step of the plan."""
+        return self._steps.main
+
+    def feeds(self, iterator: Iterator, steps: int) -> list[np.ndarray]:
+        """The input of the next steps, as `StepFunction.place` takes it."""
+        with eager.eager_mode():
+            return self._elements.next(iterator, steps, self.step.stage).feeds
+
+    def run_once(
+        self,
+        iterator: Iterator,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> list[Any]:
+        """See `Runner`."""
+        step = self._steps.other(fetches, targets, feeds)
+        with eager.eager_mode():
+            chunk = self._elements.next(iterator, 1, step.stage)
+        if not chunk.steps:
+            raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+        for _, value in feeds:
+            chunk.feeds.append(self._elements.of_all_replicas(value))
+        [fetched] = self._steps.fetches(self._steps.dispatch(step, chunk, 1), feeds)
+        return fetched
+
+    def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
+        """A function of the concatenated input elements of all replicas to the plan's fetches."""
+
+        def function(element: Any) -> list[tf.Tensor]:
+            with eager.eager_mode():
+                chunk = self._elements.chunk_of(element, self.step.stage)
+                [fetched] = self._steps.fetches(self._steps.dispatch(self.step, chunk, 1))
+                return [tf.convert_to_tensor(value) for value in fetched]
+
+        return function
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """See `Runner`."""
+        return all(t.shape.rank for t in fetches)
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """See `Runner`."""
+        same = list(map(key, self.plan.fetches)) == list(map(key, fetches))
+        step = self.step if same and not self.plan.targets else self._steps.other(fetches, [])
+        results: list[list[np.ndarray]] = []
+        done: Done | None = None
+        with eager.eager_mode():
+            for _ in range(most):
+                chunk = self._elements.next(iterator, 1, step.stage)
+                if not chunk.steps:
+                    break
+                before, done = done, self._steps.dispatch(step, chunk, 1)
+                results += self._steps.fetches(before)
+            return results + self._steps.fetches(done)
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """Does nothing: host calls are made when `run` returns."""
+
+    def leave(self) -> None:
+        """Does nothing: no other machine waits."""
+
+    def fail(self) -> None:
+        """Does nothing: no other machine waits."""
+
+    def close(self) -> None:
+        """See `Runner`."""
+        self.store.flush_summaries()
+        self._steps.clear()

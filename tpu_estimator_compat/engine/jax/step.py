@@ -1,0 +1,306 @@
+"""One step of a plan on JAX's devices: the replicas' share there, the host's share here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import sources
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.jax.device_share import DeviceShare, Wanted
+from tpu_estimator_compat.engine.jax.host_share import HostShare
+from tpu_estimator_compat.engine.jax.host_stage import JaxHostStage
+from tpu_estimator_compat.engine.jax.lowering import module_cache
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.jax.lowering.refusals import refusals
+from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
+from tpu_estimator_compat.engine.jax.lowering.scan import scan
+from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower
+from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
+from tpu_estimator_compat.engine.jax.meshes import REPLICA
+from tpu_estimator_compat.engine.jax.module import DynamicShapeError
+from tpu_estimator_compat.engine.jax.step_function import (
+    Dispatched,
+    Drawing,
+    Placed,
+    StepFunction,
+)
+from tpu_estimator_compat.engine.jax.variables import DeviceStore
+from tpu_estimator_compat.engine.step.host_function import HostFunction
+from tpu_estimator_compat.engine.step.plan import StepPlan
+
+Values = dict[Key, np.ndarray]
+
+
+class JaxStep:
+    """A step of a plan.
+
+    Args:
+      plan: the computation of a step.
+      store: the variables; those that it needs are created here.
+      mesh: of the replicas.
+      fed: tensors whose values the caller gives with every step, the same for all replicas, and
+        the shapes of these values.
+      together: names of fetches and targets that other processes want of the same step: all of
+        them, those of this process included. None for those of the plan.
+      first_replica: the number of the first replica whose input this process has.
+
+    Attributes:
+      plan, store, mesh: the same.
+      stage: the host stage before a step; None for none.
+      overlaps: whether the host may do its share while the next steps run: it looks at none of
+        their variables, nor do they at what it changes.
+    """
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: DeviceStore,
+        mesh: Any,
+        *,
+        fed: Sequence[tuple[tf.Tensor, tuple[int, ...]]] = (),
+        together: Wanted | None = None,
+        first_replica: int = 0,
+    ):
+        self.plan, self.store, self.mesh = plan, store, mesh
+        self._first_replica = first_replica
+        self._shapes = {key(tensor): shape for tensor, shape in fed}
+        fed_tensors = [tensor for tensor, _ in fed]
+        self._replicas = mesh.shape[REPLICA]
+        self._share = DeviceShare(plan, self._replicas, fed_tensors, together)
+        self._host = HostShare(self._share.parts, store)
+        self._step, self._tail = self._share.step, self._share.tail
+        # What others have their part of comes back from the devices.
+        self._returned = [
+            i
+            for i, t in enumerate(self._step.feeds)
+            if mesh.is_multi_process and key(t) in self._share.passed
+        ]
+        store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
+        self._late: HostFunction | None = None
+        if self._tail.fetches:
+            self._late = HostFunction(
+                plan.graph,
+                store,
+                self._tail.fetches,
+                [],
+                self._tail.feeds,
+                optimize=True,
+                done=self._tail.done,
+            )
+        self.stage: JaxHostStage | None = None
+        if plan.host_stage:
+            feeds = self._step.feeds[: len(self._step.feeds) - len(fed)]
+            self.stage = JaxHostStage(plan, store, feeds, self._share.from_host)
+        on_devices = {op.name for op in self._step.variables}
+        self.overlaps = self.stage is None and not self._host.uses & on_devices
+        self._functions: dict[int, StepFunction] = {}
+
+    @functools.cached_property
+    def module(self) -> StepModule:
+        """The lowered step of a replica."""
+        return lowered(self._step, self._shapes)
+
+    @property
+    def number_of_loss(self) -> int | None:
+        """See `DeviceShare.number_of_loss`."""
+        return self._share.number_of_loss
+
+    def function(self, most: int) -> StepFunction:
+        """The function of up to `most` steps."""
+        if most not in self._functions:
+            share = self._share
+            try:
+                self._functions[most] = StepFunction(
+                    self.module,
+                    self.mesh,
+                    most,
+                    share.stops_on,
+                    share.partition,
+                    gathers=self.mesh.is_multi_process,
+                    returned=self._returned,
+                    first_replica=self._first_replica,
+                )
+            except DynamicShapeError as error:
+                raise _refused(_dynamic_shapes(self._step), str(error)) from None
+        return self._functions[most]
+
+    def place(self, feeds: Sequence[np.ndarray], steps: int, most: int, drawing: Drawing) -> Placed:
+        """Sends to the devices what the next dispatch takes; see `StepFunction.place`.
+
+        Args:
+          feeds: per feed an array [most, replicas * share, ...].
+          steps: the number of steps.
+          most: the largest number of steps of the function.
+          drawing: the key and position of random numbers.
+        """
+        return self.function(most).place(feeds, steps, drawing)
+
+    def dispatch(self, placed: Placed, most: int) -> Dispatched:
+        """Starts the steps for which `place` has sent what they take; does not wait for them."""
+        function = self.function(most)
+        done = function(self.store.take(function.names), placed)
+        self.store.give(function.names, done.variables)
+        return done
+
+    def values(self, done: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:
+        """The values of one step of a dispatch, [replicas * rows, ...]; waits for them.
+
+        Args:
+          done: the dispatch.
+          index: number of the step in it.
+          feeds: the input of its replicas, [replicas * rows, ...].
+        """
+        returned = [self._step.feeds[i] for i in self._returned]
+        fetched = [*self._step.program.fetches, *returned]
+        found = {
+            key(t): np.asarray(value)[index] for t, value in zip(fetched, done.fetches, strict=True)
+        }
+        for tensor, value in zip(self._step.feeds, feeds, strict=True):
+            if key(tensor) in self._share.passed:
+                found.setdefault(key(tensor), value)
+        if self._late is not None:
+            self._compute_late(self._late, found)
+        return found
+
+    def _compute_late(self, late: HostFunction, found: Values) -> None:
+        parts = [
+            late([self._of_replica(t, found, r) for t in self._tail.feeds])
+            for r in range(self._replicas)
+        ]
+        for tensor, values in zip(self._tail.fetches, zip(*parts, strict=True), strict=True):
+            rows = [v if np.ndim(v) else np.asarray(v)[None] for v in values]
+            found[key(tensor)] = np.concatenate(rows)
+
+    def _of_replica(self, tensor: tf.Tensor, values: Values, replica: int) -> np.ndarray:
+        """One replica's part of a value."""
+        value = values[key(tensor)]
+        if tensor.shape.rank == 0:
+            return value[replica]
+        rows = len(value) // self._replicas
+        return value[replica * rows : (replica + 1) * rows]
+
+    @property
+    def wanted(self) -> Wanted:
+        """The values that this process fetches from the devices."""
+        return self._share.wanted
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the variables that the devices use."""
+        return [op.name for op in self._step.variables]
+
+    @property
+    def host_variables(self) -> list[str]:
+        """Names of the variables that the host looks up in, and of those that it updates then."""
+        if self.stage is None:
+            return []
+        return sorted(name for name in self.stage.uses | self._host.uses if name in self.store)
+
+    def loss(self, done: Dispatched, index: int) -> Any:
+        """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""
+        number = self._share.number_of_loss
+        assert number is not None
+        return _mean(np.asarray(done.fetches[number])[index])
+
+    @functools.cached_property
+    def has_convolution(self) -> bool:
+        """Whether a step has convolutions, in functions too."""
+        return any("Conv" in op.type for op in sources.with_functions(self._step.ops))
+
+    @property
+    def bytes_of_step(self) -> int | None:
+        """See `DeviceShare.bytes_of_step`."""
+        return self._share.bytes_of_step
+
+    @property
+    def has_host_share(self) -> bool:
+        """Whether the host has anything to do in a step."""
+        return not self._host.is_empty
+
+    def finish(
+        self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
+    ) -> dict[Key, Any]:
+        """The host's share of a step.
+
+        Args:
+          values: the results of the replicas.
+          fed: values of the fed tensors.
+          makes_calls: whether host calls are due in this step.
+
+        Returns:
+          Those of the plan's fetches that are the host's.
+        """
+        if not self.has_host_share:
+            return {}
+        sent = {k: self._sent(t, values) for k, (_, t) in self._share.parts.sent.items()}
+        return self._host({**sent, **fed}, makes_calls=makes_calls)
+
+    def fetches(
+        self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
+    ) -> list[Any]:
+        """The host's share of a step, and the plan's fetches; see `finish`."""
+        found = self.finish(values, fed, makes_calls=makes_calls)
+        for tensor in self._share.parts.own:
+            if self.plan.is_loss(tensor):
+                found[key(tensor)] = _mean(values[key(tensor)])
+            else:
+                found[key(tensor)] = self._of_replica(tensor, values, 0)
+        return [found[key(t)] for t in self.plan.fetches]
+
+    def _sent(self, tensor: tf.Tensor, values: Values) -> np.ndarray:
+        if self.plan.same_on_all_replicas:
+            return self._of_replica(tensor, values, 0)
+        return values[key(tensor)]
+
+
+def _mean(loss: np.ndarray) -> Any:
+    return np.mean(loss, dtype=loss.dtype) if loss.size > 1 else loss.reshape([])[()]
+
+
+def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:
+    """The module of a step.
+
+    Args:
+      step: the step.
+      shapes: of feeds whose own shapes are not static.
+
+    Raises:
+      NotImplementedError: it cannot be compiled; by the user's lines, with what to write instead.
+    """
+    name, directory = module_cache.name_of(step, shapes), jax_installation.cache_directory()
+    if (cached := module_cache.load(directory, name)) is not None:
+        return cached
+    found = [finding for finding in scan(step) if finding.severity is Severity.FAILS]
+    if found:
+        raise _refused(found)
+    try:
+        module = lower(step, shapes)
+    except LoweringError as error:
+        raise _refused(refusals(error, step.plan.graph)) from None
+    module_cache.store(directory, name, module)
+    return module
+
+
+def _dynamic_shapes(step: ReplicaStep) -> list[Finding]:
+    return [finding for finding in scan(step) if finding.kind is Kind.DYNAMIC_SHAPE]
+
+
+def _refused(findings: Sequence[Finding], otherwise: str = "") -> NotImplementedError:
+    """The error that names the user's lines; `otherwise` where none is known."""
+    lines = "\n".join(map(_described, findings)) or otherwise
+    return NotImplementedError(
+        f'This step cannot run with runtime="jax", which compiles it with XLA:\n{lines}'
+    )
+
+
+def _described(finding: Finding) -> str:
+    where = f" ({finding.source})" if finding.source else ""
+    advice = f" Instead, {finding.advice}." if finding.advice else ""
+    node = " ".join(filter(None, [finding.op, finding.node and repr(finding.node)]))
+    return f"- {node}{where}: {finding.message}{advice}"

@@ -1,0 +1,209 @@
+"""The steps of a plan on JAX's devices: started, and the host's share of them done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.graph.graph_ops import key
+from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done
+from tpu_estimator_compat.engine.jax.step import JaxStep
+from tpu_estimator_compat.engine.jax.step_function import Drawing, Placed
+from tpu_estimator_compat.engine.jax.topology import JaxTopology
+from tpu_estimator_compat.engine.jax.variables import DeviceStore
+from tpu_estimator_compat.engine.runtime.tuning import Tuning
+from tpu_estimator_compat.engine.step.plan import StepPlan
+
+Names = tuple[str, ...]
+
+
+class Steps:
+    """The step of a plan, and those that compute something else of its graph.
+
+    Args:
+      plan: the computation of a step.
+      store: its live variables.
+      topology: the devices.
+      seed: of the random numbers; None for others in every training.
+      makes_host_calls: whether this process makes host calls: one of several does.
+      tuning: the numbers that decide the steps of a dispatch.
+
+    Attributes:
+      main: the plan's step.
+      key: the key of the random numbers, the same in all processes.
+    """
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: DeviceStore,
+        topology: JaxTopology,
+        *,
+        seed: int | None,
+        makes_host_calls: bool,
+        tuning: Tuning,
+    ):
+        _warn_of_uneven_parts(plan)
+        self._plan, self._store, self._topology = plan, store, topology
+        self._makes_host_calls = makes_host_calls
+        self._tuning = tuning
+        self.main = self.new(plan)
+        self.key = _key_of(seed)
+        self._others: dict[tuple[Names, ...], JaxStep] = {}
+        self._position: int | None = None
+        self._step_in_loop = 0
+        self._most: int | None = None
+
+    def new(self, plan: StepPlan, **kwargs: Any) -> JaxStep:
+        """The step of another plan of the same graph; for the arguments see `JaxStep`."""
+        topology = self._topology
+        return JaxStep(
+            plan, self._store, topology.mesh, first_replica=topology.first_replica, **kwargs
+        )
+
+    def other(
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> JaxStep:
+        """The step that fetches something else; made once."""
+        fed = [(tensor, value.shape) for tensor, value in feeds]
+        names = (
+            tuple(t.name for t in fetches),
+            tuple(op.name for op in targets),
+            tuple(f"{t.name} {shape}" for t, shape in fed),
+        )
+        if names not in self._others:
+            self._others[names] = self.new(self._plan.of(fetches, targets), fed=fed)
+        return self._others[names]
+
+    def clear(self) -> None:
+        """Frees all but the plan's step."""
+        self._others.clear()
+
+    def most_for(self, steps: int) -> int:
+        """The largest number of steps of a dispatch, where `steps` are to be made."""
+        if steps == 1 or not self.main.overlaps:
+            return 1
+        if self._topology.platform == "cpu" and self.main.has_convolution:
+            return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
+        if self._most is None:
+            self._most = self._tuning.steps_of_dispatch(self.main.bytes_of_step, steps)
+        elif steps > self._most:  # loops in seconds begin with short ones: compile once more
+            self._most = self._tuning.steps_of_dispatch(self.main.bytes_of_step, None)
+        return self._most
+
+    def placed(self, step: JaxStep, chunk: Chunk, most: int) -> Placed | None:
+        """The next dispatch's arguments, on their way to the devices; None for an empty chunk."""
+        if not chunk.steps:
+            return None
+        if self._position is None:
+            counter = self.counter()
+            self._position = 0 if counter is None else int(counter)
+        feeds = [_filled_up(array, most) for array in chunk.feeds]
+        return step.place(feeds, chunk.steps, most, Drawing(self.key, self._position))
+
+    def dispatch(
+        self, step: JaxStep, chunk: Chunk, most: int, placed: Placed | None = None
+    ) -> Done:
+        """Starts the steps of a chunk, which `placed` may have sent to the devices already."""
+        placed = placed or self.placed(step, chunk, most)
+        assert placed is not None
+        dispatched = step.dispatch(placed, most)
+        assert self._position is not None
+        self._position += chunk.steps
+        return Done(step, chunk, dispatched)
+
+    def begin_loop(self) -> None:
+        """Counts the steps of a loop from 0: host calls run in every n-th step."""
+        self._step_in_loop = 0
+
+    def finish(self, done: Done) -> None:
+        """The host's share of the steps of a dispatch."""
+        for index in range(done.made):
+            due = self._call_is_due()
+            if done.step.has_host_share:
+                done.step.finish(done.values(index), {}, makes_calls=due)
+
+    def fetches(
+        self, done: Done | None, fed: Sequence[tuple[tf.Tensor, np.ndarray]] = ()
+    ) -> list[list[Any]]:
+        """The host's share of the steps of a dispatch, and what they fetch; `fed` was given."""
+        if done is None:
+            return []
+        given = {key(tensor): value for tensor, value in fed}
+        fetched = []
+        for index in range(done.made):
+            due = self._call_is_due()
+            fetched.append(done.step.fetches(done.values(index), given, makes_calls=due))
+        return fetched
+
+    def _call_is_due(self) -> bool:
+        """Whether the next step makes host calls."""
+        due = self._step_in_loop % self._plan.host_calls_every == 0
+        self._step_in_loop += 1
+        return due and self._makes_host_calls
+
+    def counter(self) -> np.ndarray | None:
+        """The global step; None where there is none."""
+        step = tf.compat.v1.train.get_global_step(self._plan.graph)
+        return None if step is None else self._store.peek(step.op.name)
+
+
+class Finishing:
+    """The host's share of the dispatches of a run, done while the next one is at work.
+
+    Args:
+      steps: the maker of the dispatches.
+    """
+
+    def __init__(self, steps: Steps):
+        self._steps = steps
+        self._waiting: Done | None = None
+
+    def add(self, done: Done | None) -> None:
+        """Finishes the dispatch before; `done`, too, where steps do not overlap."""
+        self.end()
+        self._waiting = done
+        if not self._steps.main.overlaps:
+            self.end()
+
+    def end(self) -> None:
+        """Finishes what is not."""
+        done, self._waiting = self._waiting, None
+        if done is not None:
+            self._steps.finish(done)
+
+
+def _key_of(seed: int | None) -> int:
+    """63 bits of a seed, which may be negative."""
+    entropy = None if seed is None else int(seed) % 2**64
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
+
+
+def _warn_of_uneven_parts(plan: StepPlan) -> None:
+    for feed, counts in zip(plan.feeds, plan.partition or [None] * len(plan.feeds), strict=True):
+        for dimension, count in enumerate(counts or []):
+            if (size := feed.shape[dimension]) % count:
+                logging.warning(
+                    "input_partition_dims splits dimension %d of %s, of size %d, in %d parts. On "
+                    "JAX's devices parts are even: this dimension stays whole on the devices of a "
+                    "replica. The results are the same.",
+                    dimension,
+                    feed.name,
+                    size,
+                    count,
+                )
+
+
+def _filled_up(array: np.ndarray, most: int) -> np.ndarray:
+    """`array` with zeros for steps that are not made."""
+    missing = most - len(array)
+    if not missing:
+        return array
+    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])

@@ -1,0 +1,249 @@
+"""Replicas on JAX's devices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.runtime import profiler
+from tpu_estimator_compat.engine.topology import tpu_system
+from tpu_estimator_compat.engine.topology.replicas import Topology
+from tpu_estimator_compat.spec import ModeKeys
+
+
+@dataclasses.dataclass(frozen=True)
+class JaxTopology(Topology):
+    """Replicas on JAX's devices.
+
+    A host in the sense of an input mode is here one or several processes that are fed the same: one
+    in training, unless a replica spans processes; all of them where they share an evaluation.
+
+    Attributes:
+      devices: the devices of all replicas, in the order of the replicas.
+      cores_per_replica: the number of devices of a replica.
+    """
+
+    devices: tuple[Any, ...] = ()
+    cores_per_replica: int = 1
+
+    @property
+    def compiles_steps(self) -> bool:
+        """Whether XLA compiles the replicas' share of all steps: it does."""
+        return True
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of replicas on all hosts."""
+        return len(self.devices) // self.cores_per_replica
+
+    @property
+    def compiles(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def workers(self) -> Any:
+        """The processes that run steps together; None for one alone."""
+        if len(self.readers) == 1:
+            return None
+        from tpu_estimator_compat.engine.jax import process_group
+
+        return process_group.processes()
+
+    @property
+    def is_first_process(self) -> bool:
+        """False in all but the first process of `jax.distributed`."""
+        return jax_installation.process_index() == 0
+
+    @property
+    def splits_replicas(self) -> bool:
+        """Yes: XLA divides a step."""
+        return True
+
+    @property
+    def replicas_per_element(self) -> int:
+        """The number of the replicas that this process's input is for."""
+        return self.replicas_per_host
+
+    @property
+    def first_replica(self) -> int:
+        """The number of the first of them."""
+        return (self.this_host or 0) * self.replicas_per_host
+
+    @property
+    def readers(self) -> list[int]:
+        """For each process the number of the first process that is fed the same."""
+        count = len(_processes(self.devices))
+        together = count // self.num_hosts
+        return [index - index % together for index in range(count)]
+
+    @property
+    def platform(self) -> str:
+        """ "cpu", "gpu" or "tpu"."""
+        return str(self.devices[0].platform)
+
+    @property
+    def mesh(self) -> Any:
+        """The replicas as a mesh of JAX."""
+        from tpu_estimator_compat.engine.jax import meshes
+
+        return meshes.mesh(self.devices, self.cores_per_replica)
+
+
+def has_tpu() -> bool:
+    """Whether this machine has a TPU that JAX sees."""
+    chips = tpu_system.attached_chips()
+    if not chips or not jax_installation.is_installed():
+        return False
+    devices = jax_installation.devices(1, tpu_chips=chips)
+    return bool(devices[0].platform == "tpu")
+
+
+def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
+    """The replicas on JAX's devices.
+
+    Args:
+      config: the run configuration. `TPUConfig.num_shards` takes the first so many replicas.
+      mode: a `ModeKeys` value, for the log.
+
+    Raises:
+      ImportError: JAX is not installed.
+      RuntimeError: it is tensorflow-tpu that is installed, which has no XLA for the CPU.
+      ValueError: the configuration names a strategy of TensorFlow, or more replicas than there are.
+    """
+    for field in ("train_distribute", "eval_distribute"):
+        if getattr(config, field) is not None:
+            raise ValueError(
+                f'RunConfig({field}=...) is a strategy of TensorFlow, and runtime="jax" runs on '
+                "JAX's devices. Drop one of the two."
+            )
+    environment.require_xla_for_cpu('runtime="jax"')
+    devices = jax_installation.devices(_logical_cpus(), tpu_chips=tpu_system.attached_chips())
+    if devices[0].platform == "gpu":
+        _hide_gpus()
+    profiler.record_jax_too()
+    tpu_config = getattr(config, "tpu_config", None)
+    cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
+    devices, hosts = _of_processes(devices, mode, cores)
+    wanted = _replicas(getattr(tpu_config, "num_shards", None), devices, cores)
+    logging.info(
+        "Running %s with JAX on %d %s device(s) of %d, %d to a replica.",
+        mode,
+        wanted * cores,
+        devices[0].platform,
+        len(devices),
+        cores,
+    )
+    chosen = devices[: wanted * cores]
+    count = len(_processes(devices))
+    this_host = 0 if hosts == 1 else jax_installation.process_index() * hosts // count
+    return JaxTopology(tf.distribute.get_strategy(), True, hosts, this_host, chosen, cores)
+
+
+def _replicas(shards: int | None, devices: Sequence[Any], cores: int) -> int:
+    """The number of replicas.
+
+    Args:
+      shards: `TPUConfig.num_shards`.
+      devices: the devices to divide, perhaps of several processes.
+      cores: the number of devices of a replica.
+
+    Raises:
+      ValueError: there are fewer devices, or some of those of several processes would be left out.
+    """
+    wanted = shards or len(devices) // cores
+    if not 0 < wanted * cores <= len(devices):
+        raise ValueError(
+            f"TPUConfig asks for {wanted} replica(s) of {cores} device(s) each, and JAX has "
+            f"{len(devices)} device(s) of platform {devices[0].platform}. Lower num_shards or "
+            "num_cores_per_replica, or leave num_shards None."
+        )
+    count = len(_processes(devices))
+    if count > 1 and wanted * cores != len(devices):
+        raise ValueError(
+            f"TPUConfig asks for {wanted} replica(s) of {cores} device(s) each, and the "
+            f"{count} processes have {len(devices)} devices together: all of them take part. "
+            "Leave num_shards None."
+        )
+    return wanted
+
+
+def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[Any, ...], int]:
+    """The devices that run a mode, and the number of hosts that are fed differently.
+
+    In training, a process is fed by itself, unless a replica spans several. Evaluation and
+    prediction are shared by all processes that come to it together. Each reads all of the input
+    then: the results are those of one process, whatever input_fn does with hosts.
+
+    Args:
+      devices: of all processes.
+      mode: a `ModeKeys` value.
+      cores: the number of devices of a replica.
+
+    Raises:
+      ValueError: the processes have devices of different number, or such that replicas would begin
+        within one process and end in another; or not all evaluate, and a replica spans them.
+    """
+    processes = _processes(devices)
+    if len(processes) == 1:
+        return tuple(devices), 1
+    devices = sorted(devices, key=lambda device: device.process_index)  # stable
+    counts = [sum(d.process_index == one for d in devices) for one in processes]
+    spanned, rest = divmod(cores, counts[0])
+    if len(set(counts)) > 1 or (counts[0] % cores and (rest or len(processes) % spanned)):
+        raise ValueError(
+            f"The processes have {counts} devices, and {cores} share a replica. Every process "
+            "needs the same number of devices: a multiple of TPUConfig.num_cores_per_replica, or "
+            "a whole part of it."
+        )
+    if mode == ModeKeys.TRAIN:
+        return tuple(devices), len(processes) // max(1, spanned)
+    from tpu_estimator_compat.engine.jax import process_group
+
+    group = process_group.processes()
+    if group is not None and group.together(mode):
+        logging.info("%d processes share this call of %s.", len(processes), mode)
+        return tuple(devices), 1
+    if spanned > 1:
+        raise ValueError(
+            f"A replica has devices of {spanned} processes, and not all of the processes came to "
+            f"{mode} together. Call it in all of them, or lower TPUConfig.num_cores_per_replica."
+        )
+    logging.info("This process does its own %s: others are at something else.", mode)
+    return jax_installation.local(devices), 1
+
+
+def _processes(devices: Sequence[Any]) -> list[int]:
+    """The processes that have some of the devices."""
+    return sorted({device.process_index for device in devices})
+
+
+def _logical_cpus() -> int:
+    """The number of TensorFlow's logical CPUs, present or future; starts no device for that."""
+    cpus = tf.config.list_physical_devices("CPU")
+    return sum(len(tf.config.get_logical_device_configuration(cpu) or [cpu]) for cpu in cpus)
+
+
+def _hide_gpus() -> None:
+    """Has TensorFlow leave the GPUs to JAX: each of the two would take most of their memory."""
+    gpus = tf.config.get_visible_devices("GPU")
+    if not gpus:
+        return
+    try:
+        tf.config.set_visible_devices([], "GPU")
+    except RuntimeError:  # a device cannot be hidden once it is in use
+        logging.warning(
+            "TensorFlow was in use before the estimator was asked for steps, and holds memory of "
+            "%d GPU(s) that JAX needs as well. Call tf.config.set_visible_devices([], 'GPU') at "
+            "the beginning of the script.",
+            len(gpus),
+        )
+    else:
+        logging.info("TensorFlow leaves %d GPU(s) to JAX, and uses the CPU.", len(gpus))

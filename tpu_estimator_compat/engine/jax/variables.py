@@ -1,0 +1,185 @@
+"""Variables that live on JAX's devices, and on the host for as long as it looks at them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import tensorflow as tf
+from jax.sharding import NamedSharding, PartitionSpec
+
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.state.variables import VariableStore
+
+
+class DeviceStore(VariableStore):
+    """A store whose variables may be on devices.
+
+    A value is here or there. It goes to the devices when a step takes it, and the host's variable
+    is then empty; a read of the variable through the store brings the value back.
+    What the host writes, the devices forget.
+
+    Args:
+      sharding: the sharding of a variable of a shape.
+
+    Attributes:
+      ask: gives whole values of variables, by name, of which this process has parts only; None
+        where it has all of every variable.
+    """
+
+    def __init__(self, sharding: Callable[[Sequence[int]], NamedSharding]):
+        super().__init__(tf.distribute.get_strategy())
+        self.ask: Callable[[Sequence[str]], dict[str, np.ndarray]] | None = None
+        self._sharding = sharding
+        self._on_devices: dict[str, jax.Array] = {}
+        self._away: set[str] = set()
+
+    def take(self, names: Sequence[str]) -> list[jax.Array]:
+        """The devices' values of variables `names`, for a step that may write over them."""
+        for name in names:
+            if name not in self._away:
+                self._send(name)
+        return [self._on_devices[name] for name in names]
+
+    def _send(self, name: str) -> None:
+        """Has the value on the devices alone."""
+        variable = super().__getitem__(name)
+        with eager.eager_mode():
+            if name not in self._on_devices:
+                if not variable.is_initialized():
+                    raise tf.errors.FailedPreconditionError(
+                        None, None, f"Attempting to use uninitialized value {name}"
+                    )
+                value = variable.read_value().numpy()
+                sharding = self._sharding(value.shape)
+                with jax.enable_x64(True):
+                    # A copy: a step writes over what it is given, and others may look at this.
+                    self._on_devices[name] = jax.make_array_from_callback(
+                        value.shape, sharding, lambda index: np.array(value[index])
+                    )
+            _set(variable, tf.zeros([], variable.dtype))
+        self._away.add(name)
+
+    def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:
+        """Takes over the devices' values after a step."""
+        self._on_devices.update(zip(names, values, strict=True))
+
+    def to_host(self, names: Iterable[str]) -> None:
+        """Brings the values of variables `names`, where they are on the devices alone."""
+        asked = sorted(self._away.intersection(names))
+        for name, value in self._whole(asked):
+            variable = super().__getitem__(name)
+            with eager.eager_mode():
+                _set(variable, tf.convert_to_tensor(value))
+            self._away.discard(name)
+
+    def _whole(self, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Names and values of variables that are on the devices."""
+        partial = [name for name in names if not is_here(self._on_devices[name])]
+        for name in names:
+            if name not in partial:
+                yield name, whole(self._on_devices[name])
+        if partial:
+            assert self.ask is not None
+            found = self.ask(partial)
+            yield from ((name, found[name]) for name in partial)
+
+    def put_together(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Whole values of variables on the devices; all processes call it with the same names."""
+        return {name: _replicated(self._on_devices[name]) for name in names}
+
+    def peek(self, name: str) -> np.ndarray:
+        """A variable's value, wherever it is; it stays there."""
+        if name in self._away:
+            [(_, value)] = self._whole([name])
+            return value
+        with eager.eager_mode():
+            return np.asarray(super().__getitem__(name).read_value())
+
+    def take_from_chief(self, group: Any, names: Sequence[str]) -> None:
+        """Gives the variables `names` of all processes the chief's values.
+
+        Args:
+          group: the `JaxProcesses`; each of them calls this with the same names.
+          names: of variables that have a value here.
+        """
+        for name in names:
+            value = group.from_chief(self.peek(name))
+            if not group.is_chief:
+                self.assign(name, value)
+
+    def host_wrote(self, names: Iterable[str]) -> None:
+        """Drops the devices' values of variables `names`: the host has newer ones."""
+        for name in names:
+            self._away.discard(name)
+            self._on_devices.pop(name, None)
+
+    def __getitem__(self, name: str) -> tf.Variable:
+        self.to_host([name])
+        return super().__getitem__(name)
+
+    def assign(self, name: str, value: Any) -> None:
+        """Gives variable `name` a value."""
+        self.host_wrote([name])
+        super().assign(name, value)
+
+    def global_step(self, graph: tf.Graph) -> tf.Variable | None:
+        """The variable of a graph's global step, up to date; None without one."""
+        step = super().global_step(graph)
+        if step is not None:
+            self.to_host([step.name[:-2]])
+        return step
+
+    @contextlib.contextmanager
+    def host_view(self, names: Iterable[str]) -> Iterator[None]:
+        """While host code reads variables `names`, has their values here."""
+        names = list(names)
+        self.to_host(names)
+        with super().host_view(names):
+            yield
+
+    def broadcast(self, handles: Iterable[tf.Operation]) -> None:
+        """The host has written variables."""
+        self.host_wrote(op.name for op in handles)
+
+
+def _set(variable: tf.Variable, value: tf.Tensor) -> None:
+    """Sets the host's value, to one of another shape too, where it is to be empty."""
+    tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
+
+
+def whole(array: jax.Array) -> np.ndarray:
+    """A variable's value: the first replica's of this process, put together from its devices."""
+    if array.is_fully_replicated:
+        return np.asarray(array.addressable_data(0))
+    value = np.empty(array.shape, array.dtype)
+    for shard in _parts(array):
+        value[shard.index] = shard.data
+    return value
+
+
+def is_here(array: jax.Array) -> bool:
+    """Whether the devices of this process have all parts of a variable's value."""
+    if array.is_fully_replicated:
+        return True
+    return sum(shard.data.size for shard in _parts(array)) == array.size
+
+
+def _parts(array: jax.Array) -> list[Any]:
+    """The parts of a value that this process's devices have, each once."""
+    found = {
+        tuple((part.start, part.stop) for part in shard.index): shard
+        for shard in array.addressable_shards
+    }
+    return list(found.values())
+
+
+def _replicated(array: jax.Array) -> np.ndarray:
+    """A value of which every process has parts; all of them make this call."""
+    everywhere = NamedSharding(array.sharding.mesh, PartitionSpec())  # type: ignore[attr-defined]
+    with jax.enable_x64(True):
+        found = jax.jit(lambda value: value, out_shardings=everywhere)(array)
+    return np.asarray(found.addressable_data(0))

@@ -1,0 +1,255 @@
+"""One call of train, evaluate or predict, prepared: input, captured graph, live variables."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.engine.capture import graph_building
+from tpu_estimator_compat.engine.capture.capture import CapturedGraph, Element, capture
+from tpu_estimator_compat.engine.capture.element_names import check_no_strings
+from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.inputs import DeployedInput, feature_keys
+from tpu_estimator_compat.engine.inputs.padding import Padded
+from tpu_estimator_compat.engine.modes import runtimes
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.runner import Runner
+from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.engine.state import shards
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.engine.step.partition import Dims
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.spec import (
+    EstimatorSpec,
+    ModeKeys,
+    TPUEstimatorSpec,
+    WarmStartSettings,
+    check_checkpoint_exists,
+)
+from tpu_estimator_compat.spec.mode_spec import ModeSpec, mode_spec
+
+Spec = EstimatorSpec | TPUEstimatorSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class CapturedMode:
+    """The captured graph of one mode, with its variables, topology and spec.
+
+    Attributes:
+      mode: a `ModeKeys` value.
+      config: the run configuration.
+      topology: the replicas.
+      captured: the graph that model_fn built.
+      store: its live variables.
+      spec: the result of model_fn, in the one form of both kinds.
+      same_on_all_replicas: whether all replicas are fed the same, and compute the same.
+      partition: for every feed the partition counts of its dimensions, or None; None in all for no
+        partition.
+      reads_after_step: see `Cadence`.
+      tuning: the numbers that the lengths of loops go by.
+      host_stage: builds the host stage; None for none.
+    """
+
+    mode: str
+    config: RunConfig
+    topology: Topology
+    captured: CapturedGraph
+    store: VariableStore
+    spec: ModeSpec
+    same_on_all_replicas: bool = False
+    partition: Sequence[Dims] | None = None
+    reads_after_step: bool = False
+    tuning: Tuning = DEFAULTS
+    host_stage: HostStageBuilder | None = None
+
+    @property
+    def graph(self) -> tf.Graph:
+        """The captured graph."""
+        return self.captured.graph
+
+    @contextlib.contextmanager
+    def in_graph(self) -> Iterator[None]:
+        """A context in which TF1 code can go on building the captured graph."""
+        with graph_building.capture_semantics(), self.graph.as_default():
+            yield
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether this process writes checkpoints and events: a chief or an evaluator does."""
+        if group := self.topology.workers:
+            return group.is_chief
+        chief = self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
+        return chief and self.topology.is_first_process
+
+    def step_session(
+        self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence | None = None
+    ) -> StepSession:
+        """A session that makes the steps of a plan.
+
+        Args:
+          plan: the computation of a step.
+          deployed: its input.
+          cadence: the outer loop's division of the steps; None for one by one.
+        """
+        cadence = cadence or Cadence()
+        if plan.host_stage:  # every replica's by itself: ids are of any number
+            deployed = dataclasses.replace(deployed, replicas_per_element=None)
+        runner = self.runner(
+            plan,
+            interrupted=cadence.interrupted,
+            next_element=deployed.next,
+            notes_before=cadence.reads_before_last_step,
+        )
+        return StepSession(runner, deployed, cadence)
+
+    def runner(self, plan: StepPlan, **wishes: Any) -> Runner:
+        """The runner of a plan's steps.
+
+        Args:
+          plan: the computation of a step.
+          **wishes: fields of `runtimes.Wishes` in which callers differ.
+
+        Raises:
+          NotImplementedError: see `runtimes.Runtime.runner`.
+        """
+        of_mode = runtimes.Wishes(
+            trains=self.mode == ModeKeys.TRAIN,
+            seed=self.graph.seed,
+            model_dir=self.config.model_dir,
+            tuning=self.tuning,
+            **wishes,
+        )
+        return runtimes.of(self.topology).runner(plan, self.store, of_mode)
+
+    def warm_start(self, settings: WarmStartSettings | None) -> None:
+        """Has variables take their first values from elsewhere, unless model_dir has a checkpoint.
+
+        Call it inside `in_graph()`.
+        """
+        if settings is None or latest(self.config.model_dir):
+            return
+        check_checkpoint_exists(settings)
+        logging.info("Warm-starting with WarmStartSettings: %s", settings)
+        with shards.grouped(self.graph):
+            tf.compat.v1.train.warm_start(*settings)
+
+
+def split_element(element: Any) -> tuple[Any, Any]:
+    """(features, labels) of an input element; labels are None where there are none.
+
+    Raises:
+      ValueError: a tuple of another length than two.
+    """
+    if isinstance(element, (list, tuple)):
+        if len(element) != 2:
+            raise ValueError(
+                "input_fn should return (features, labels) as a len 2 tuple. "
+                f"Got {len(element)} elements."
+            )
+        return element[0], _given(element[1])
+    return element, None
+
+
+def _given(given: Any) -> Any:
+    """Features or labels; an empty tuple stands for none."""
+    return None if isinstance(given, tuple) and not given else given
+
+
+class PredictFeatures(dict):
+    """Features of a prediction; `features['is_padding']` is there for model_fns that ask for it.
+
+    It is not among the keys, so that a model_fn which goes through them sees only its own. Keras
+    layers that take a dict make another of its type, empty at first, which has none.
+    """
+
+    def __init__(self, features: Any = (), is_padding: tf.Tensor | None = None):
+        super().__init__(features)
+        self._is_padding = is_padding
+
+    def __missing__(self, name: str) -> tf.Tensor:
+        if name == "is_padding" and self._is_padding is not None:
+            return self._is_padding
+        raise KeyError(name)
+
+
+def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
+    """The features and labels of an input element that model_fn gets in `mode`."""
+    if isinstance(element, Padded):
+        features, labels = element.features, element.labels
+        if type(features) is dict:
+            features = PredictFeatures(features, element.is_padding)
+        return features, _given(labels)
+    if mode == ModeKeys.PREDICT:
+        return feature_keys.original(_given(split_element(element)[0])), None
+    features, labels = split_element(element)
+    return feature_keys.original(_given(features)), labels
+
+
+def prepare(
+    call_model_fn: Callable[[Any, Any], Spec],
+    mode: str,
+    config: RunConfig,
+    topology: Topology,
+    element: Element,
+    store: VariableStore,
+    tuning: Tuning = DEFAULTS,
+    host_stage: HostStageBuilder | None = None,
+) -> CapturedMode:
+    """Captures a mode in the default graph.
+
+    Args:
+      call_model_fn: takes features and labels, returns model_fn's spec.
+      mode: a `ModeKeys` value.
+      config: the run configuration.
+      topology: the replicas.
+      element: the input of one replica.
+      store: gets the live variables.
+      tuning: the numbers that the lengths of loops go by.
+      host_stage: builds the host stage, whose tensors model_fn is to be given; None for none.
+
+    Returns:
+      The prepared run, nothing initialised yet.
+    """
+    if topology.compiles:
+        check_no_strings(element.spec)
+
+    def call(element: Any) -> Spec:
+        features, labels = model_arguments(element, mode)
+        if host_stage is None:
+            return call_model_fn(features, labels)
+        spec = call_model_fn(host_stage.enter(features), labels)
+        host_stage.leave()
+        return spec
+
+    captured = capture(
+        call,
+        element,
+        replicas=topology.num_replicas,
+        tpu_semantics=topology.tpu_semantics,
+        for_tpu=topology.on_tpu,
+        compiled=topology.compiles_steps,
+    )
+    if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
+        store.average_on_read(_averaged(captured.graph))
+    spec = mode_spec(captured.spec, mode)
+    return CapturedMode(
+        mode, config, topology, captured, store, spec, tuning=tuning, host_stage=host_stage
+    )
+
+
+def _averaged(graph: tf.Graph) -> list[str]:
+    return [
+        v.op.name
+        for v in graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+        if v.synchronization == tf.VariableSynchronization.ON_READ
+        and v.aggregation == tf.VariableAggregation.MEAN
+    ]

@@ -1,0 +1,216 @@
+"""Evaluation: runs the metrics' updates over the data, then reads their values once."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.engine.checkpoint import Source
+from tpu_estimator_compat.engine.hooks import Pacer, cadence_for, split_hooks
+from tpu_estimator_compat.engine.hooks.evaluation_events import write_results
+from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.modes import first_values
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.metrics import sum_over_replicas
+from tpu_estimator_compat.engine.modes.plans import evaluation_plan
+from tpu_estimator_compat.engine.modes.training import (
+    with_metrics_initialized,
+    writer_hooks,
+)
+from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
+from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.spec import WarmStartSettings
+
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalRequest:
+    """The arguments of one `evaluate` call.
+
+    Attributes:
+      hooks: the caller's hooks.
+      steps: the number of steps; None to run to the end of the data.
+      source: the checkpoint to evaluate; first values where it has no path.
+      warm_start: the source of first values, without a checkpoint.
+      output_dir: the directory of the events.
+    """
+
+    hooks: Sequence[Hook]
+    steps: int | None
+    source: Source
+    warm_start: WarmStartSettings | None
+    output_dir: str
+
+
+def evaluate(run: CapturedMode, feed: DeployedInput, request: EvalRequest) -> dict[str, Any]:
+    """Evaluates and writes the results as events.
+
+    Args:
+      run: the prepared EVAL mode.
+      feed: its input.
+      request: limits, checkpoint and listeners.
+
+    Returns:
+      Metric name to numpy value, with `loss` (the mean over steps) and `global_step`.
+    """
+    return Evaluation(run, feed, request)()
+
+
+class Evaluation:
+    """An evaluation whose graph is complete: it can be made again and again.
+
+    Args:
+      run: the prepared EVAL mode.
+      feed: its input.
+      request: limits, checkpoint and listeners.
+    """
+
+    def __init__(self, run: CapturedMode, feed: DeployedInput, request: EvalRequest):
+        self._run = run
+        self._feed = feed
+        self._request = request
+        with run.in_graph():
+            if not request.source.path:
+                run.warm_start(request.warm_start)
+            self._plan, pairs = evaluation_plan(run)
+            self._results = {name: value for name, (value, _) in sorted(pairs.items())}
+            self._results["global_step"] = tf.compat.v1.train.get_global_step(run.graph)
+            self.scaffold = with_metrics_initialized(run.spec.make_scaffold())
+
+    def __call__(self, variables: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
+        """Evaluates and writes the results as events.
+
+        Args:
+          variables: values by variable name, in place of a checkpoint's.
+
+        Returns:
+          Metric name to numpy value, with `loss` (the mean over steps) and `global_step`.
+        """
+        logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
+        started = time.perf_counter()
+        with self._run.in_graph():
+            if variables is None and not self._request.source.path:
+                first_values.warn(self._run, self.scaffold)
+            scaffold = self._scaffold_with(variables)
+            restored, results = self._loop(scaffold)
+        logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
+        logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
+        if self._run.writes_files:
+            folder = self._request.output_dir
+            write_results(folder, results, restored, graph=self._run.graph)
+        return results
+
+    def _scaffold_with(
+        self, variables: Mapping[str, np.ndarray] | None
+    ) -> tf.compat.v1.train.Scaffold:
+        if variables is None:
+            return self.scaffold
+
+        def assign(*unused_arguments: Any) -> None:
+            for name, value in variables.items():
+                self._run.store.assign(name, value)
+
+        return tf.compat.v1.train.Scaffold(init_fn=assign, copy_from_scaffold=self.scaffold)
+
+    def _creator(
+        self, scaffold: tf.compat.v1.train.Scaffold, cadence: Cadence
+    ) -> SessionCreator[StepSession]:
+        return SessionCreator(
+            lambda: self._run.step_session(self._plan, self._feed, cadence),
+            scaffold,
+            self._request.source,
+        )
+
+    def _loop(self, scaffold: tf.compat.v1.train.Scaffold) -> tuple[str | None, dict[str, Any]]:
+        """Runs the updates; the checkpoint that was restored, and the metrics' values."""
+        run, request = self._run, self._request
+        final = _Results(run, self._results)
+        loop, stop = None, []
+        if request.steps is not None:
+            stop = [_StopAfter(request.steps, log_all=not run.topology.tpu_semantics)]
+            if run.topology.tpu_semantics:
+                loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
+        request_hooks, keras_callbacks = split_hooks(
+            request.hooks, run.mode, {"loss": run.spec.loss}, results=lambda: final.values
+        )
+        hooks = [*request_hooks, *stop, *writer_hooks(run), *run.spec.hooks, final]
+        hooks += keras_callbacks
+        cadence = cadence_for(hooks, loop, reads_after_step=run.reads_after_step)
+        creator = self._creator(scaffold, cadence)
+        pacer = Pacer(hooks, loop, cadence, run.tuning)
+        with monitored_session(creator, hooks) as monitored:
+            while not monitored.should_stop():
+                # Timers of hooks go by the global step, which stands still.
+                pacer.before_run(monitored._tf_sess().global_step())
+                monitored.run(list(self._plan.targets))
+                session = monitored._tf_sess()
+                pacer.after_run(session.steps_last_run, session.global_step())
+        self._tell_of_data(creator.session)
+        return creator.restored, final.values
+
+    def _tell_of_data(self, session: StepSession | None) -> None:
+        wanted = self._request.steps
+        if wanted is None or wanted == math.inf:
+            return
+        if session and session.data_ended and session.steps_made < wanted:
+            logging.warning(
+                "The data ended at step %d of %s of the evaluation (steps=%s). The results are "
+                "those of the steps that were made.",
+                session.steps_made,
+                wanted,
+                wanted,
+            )
+
+
+class _Results(tf.compat.v1.train.SessionRunHook):
+    """Reads the metrics when the last step is done."""
+
+    def __init__(self, run: CapturedMode, tensors: dict[str, tf.Tensor]):
+        self._run = run
+        self._tensors = tensors
+        self.values: dict[str, Any] = {}
+
+    def steps_until_control(self, global_step: int) -> None:
+        """Never: only the end matters."""
+        del global_step
+
+    def end(self, session) -> None:
+        if not self._run.topology.tpu_semantics:
+            sum_over_replicas(self._run)
+        self.values = session.run(self._tensors)
+
+
+class _StopAfter(tf.compat.v1.train.SessionRunHook):
+    """Stops after a number of steps, and logs every tenth of them, in the original's words."""
+
+    def __init__(self, steps: int, log_all: bool):
+        self._steps = steps
+        self._log_all = log_all
+
+    def begin(self) -> None:
+        self._done = 0
+
+    def steps_until_control(self, global_step: int) -> int:
+        """Steps until the end."""
+        del global_step
+        return self._steps - self._done
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        del run_values
+        before, self._done = self._done, self._done + run_context.session.steps_last_run
+        tenth = max(1, self._steps // 10)
+        for step in range(before + 1, self._done + 1):
+            if step == self._steps or (self._log_all and not step % tenth):
+                logging.info("Evaluation [%d/%d]", step, self._steps)
+        if self._done >= self._steps:
+            run_context.request_stop()

@@ -1,0 +1,39 @@
+"""First values: a warning where a mode uses a model that nothing has trained."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+
+_SHOWN = 3
+
+
+def warn(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
+    """Warns where, without a checkpoint, trainable variables have their initialisers' values.
+
+    `init_from_checkpoint` and a warm start replace initialisers by ones that read a file; an
+    `init_fn` may read from anywhere.
+    """
+    trainable = run.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    drawn = [v.op.name for v in trainable if not _is_read(v)]
+    if not drawn or scaffold.init_fn is not None:
+        return
+    more = ", ..." if len(drawn) > _SHOWN else ""
+    logging.warning(
+        "There is no checkpoint in model_dir %s: %d of %d trainable variables have the values of "
+        "their initialisers, for mode %s (%s%s). Train first, or name a checkpoint_path.",
+        run.config.model_dir,
+        len(drawn),
+        len(trainable),
+        run.mode,
+        ", ".join(drawn[:_SHOWN]),
+        more,
+    )
+
+
+def _is_read(variable: tf.Variable) -> bool:
+    """Whether a file gives `variable` its first value."""
+    return any(op.type == "RestoreV2" for op in graph_ops.ancestors([variable.initializer], ()))

@@ -1,0 +1,194 @@
+"""The plan of a step of each mode, from the result of model_fn.
+
+Call these inside `CapturedMode.in_graph()`: they build the host's share of the step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.capture.capture import as_operation
+from tpu_estimator_compat.engine.capture.implicit_updates import implicit_updates
+from tpu_estimator_compat.engine.inputs.padding import Padded
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.metrics import LOSS, Pairs, metric_pairs
+from tpu_estimator_compat.engine.step import collectives
+from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tf_internals import evaluation
+
+
+def training_plan(mode: CapturedMode) -> StepPlan:
+    """A step of training: train_op, updates of Keras, and the host call.
+
+    Raises:
+      ValueError: replicas would train on their own, since nothing in the graph is exchanged.
+      RuntimeError: host_call wants a scalar of all replicas.
+    """
+    _check_exchange(mode)
+    spec, host = mode.spec, _host(mode)
+    assert spec.loss is not None  # a spec of TRAIN has one
+    train_op = as_operation(spec.train_op)
+    implicit = implicit_updates(mode.graph, [train_op, spec.loss.op])
+    calls = _host_calls(mode, host)
+    targets = [train_op, *implicit, *calls]
+    if mode.host_stage is not None:
+        targets += mode.host_stage.updates(host)
+    plan = _plan(mode, host, [spec.loss], targets, calls, implicit)
+    every = 1
+    if mode.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
+        config: Any = mode.config  # a TPU one, or there would be no such semantics
+        every = config.tpu_config.experimental_host_call_every_n_steps
+    return dataclasses.replace(
+        plan, host_calls_every=every, jit_compile=_jit_compile(mode), stop_on_nan=True
+    )
+
+
+def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
+    """A step of evaluation: updates of metrics, the host call, the count of steps; and the metrics.
+
+    Raises:
+      RuntimeError: eval_metrics or host_call want a scalar of all replicas.
+      What `metric_pairs` raises.
+    """
+    host = _host(mode)
+    pairs = metric_pairs(mode, host)
+    calls = _host_calls(mode, host)
+    count = tf.compat.v1.assign_add(evaluation._get_or_create_eval_step(), 1, use_locking=True)
+    targets = [*(update for _, update in pairs.values()), *calls, count.op]
+    assert mode.spec.loss is not None  # a spec of EVAL has one
+    return _plan(mode, host, [mode.spec.loss], targets, calls), pairs
+
+
+def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dict[str, Any]]:
+    """A step of prediction: predictions over all replicas, which rows are padding, the host call.
+
+    Args:
+      mode: the captured PREDICT mode.
+      predictions: the spec's predictions to give.
+
+    Returns:
+      The plan, and its fetches in a structure: "predictions", "host_call", and under the rules of
+      TPU execution "is_padding".
+
+    Raises:
+      RuntimeError: one of them is a scalar, where there are several replicas.
+    """
+    host = _host(mode)
+    calls = _host_calls(mode, host)
+    fetches: dict[str, Any] = {"predictions": predictions, "host_call": calls}
+    if mode.topology.tpu_semantics:
+        is_padding = Padded(*mode.captured.element.structure).is_padding
+        fetches = {
+            "predictions": tf.nest.map_structure(host.over_replicas, predictions),
+            "is_padding": host.over_replicas(is_padding),
+            "host_call": calls,
+        }
+    flat = tf.nest.flatten(fetches)
+    tensors = [f for f in flat if not isinstance(f, tf.Operation)]
+    operations = [f for f in flat if isinstance(f, tf.Operation)]
+    return _plan(mode, host, tensors, operations, calls), fetches
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelStep:
+    """A step without a session's hooks: as a `keras.Model` makes it, and as preflight looks at it.
+
+    Attributes:
+      plan: a plan that returns the loss; in PREDICT the predictions over all replicas, flattened.
+      values: metric values by name, in EVAL; they are not fetched in a step.
+    """
+
+    plan: StepPlan
+    values: dict[str, tf.Tensor] = dataclasses.field(default_factory=dict)
+
+
+def model_step(mode: CapturedMode) -> ModelStep:
+    """The step of a mode in which host calls are made that session hooks would make.
+
+    Raises:
+      What `training_plan` and `evaluation_plan` raise.
+    """
+    if mode.mode == ModeKeys.PREDICT:
+        host = _host(mode)
+        flat = [host.over_replicas(t) for t in tf.nest.flatten(mode.spec.predictions)]
+        return ModelStep(_plan(mode, host, flat, [], []))
+    called = [as_operation(x) for x in mode.spec.called_on_host]
+    if mode.mode == ModeKeys.TRAIN:
+        plan = training_plan(mode)
+        return ModelStep(dataclasses.replace(plan, targets=[*plan.targets, *called]))
+    plan, pairs = evaluation_plan(mode)
+    values = {name: value for name, (value, _) in pairs.items() if name != LOSS}
+    return ModelStep(dataclasses.replace(plan, targets=[*plan.targets, *called]), values)
+
+
+def _host(mode: CapturedMode) -> HostPlaceholders:
+    return HostPlaceholders(
+        mode.graph, mode.topology.num_replicas, same_on_all_replicas=mode.same_on_all_replicas
+    )
+
+
+def _host_calls(mode: CapturedMode, host: HostPlaceholders) -> list[tf.Operation]:
+    """The ops of a spec's host_call, on tensors concatenated over replicas."""
+    if mode.spec.host_call is None:
+        return []
+    returned = host.call("host_call", mode.spec.host_call)
+    return [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
+
+
+def _plan(
+    mode: CapturedMode,
+    host: HostPlaceholders,
+    fetches: Sequence[tf.Tensor],
+    targets: Sequence[tf.Operation],
+    host_calls: Sequence[tf.Operation],
+    updates: Sequence[tf.Operation] = (),
+) -> StepPlan:
+    """A plan of `mode`; `updates` belong to the replicas, as does all that its spec names."""
+    spec, captured = mode.spec, mode.captured
+    named = [spec.loss, spec.train_op, *tf.nest.flatten(spec.predictions)]
+    operations = [as_operation(x) for x in named if x is not None] + list(updates)
+    return StepPlan(
+        graph=captured.graph,
+        element_spec=captured.element_spec,
+        feeds=captured.feeds,
+        made_of=captured.element.made_of,
+        fetches=tuple(fetches),
+        targets=tuple(targets),
+        loss=None if mode.mode == ModeKeys.PREDICT else spec.loss,
+        replica_ops=frozenset(op.name for op in operations),
+        host_placeholders=host.made,
+        host_stage=None if mode.host_stage is None else mode.host_stage.stage,
+        host_calls=frozenset(op.name for op in host_calls),
+        same_on_all_replicas=mode.same_on_all_replicas,
+        partition=mode.partition,
+    )
+
+
+def _jit_compile(mode: CapturedMode) -> bool:
+    """Whether steps are compiled with XLA: training steps on one replica, if asked for."""
+    asked = mode.topology.num_replicas == 1 and mode.config.jit_compile
+    if asked and not environment.has_xla_for_cpu():
+        logging.warning("jit_compile has no effect: tensorflow-tpu has no XLA for the CPU.")
+        return False
+    return asked
+
+
+def _check_exchange(mode: CapturedMode) -> None:
+    """Refuses what the original refused, which looked at the whole graph as well."""
+    if not mode.topology.tpu_semantics or mode.topology.num_replicas == 1:
+        return
+    if not collectives.adds_up(mode.graph):
+        raise ValueError(
+            "CrossShardOptimizer must be used for model training on TPUs. There are "
+            f"{mode.topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "
+            "over them: each would train on its own share of the batch. Wrap the optimizer in "
+            "tf.compat.v1.tpu.CrossShardOptimizer."
+        )

@@ -1,0 +1,242 @@
+"""Prediction: a generator of the model's outputs, with the padding of the last batch removed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.checkpoint import Source
+from tpu_estimator_compat.engine.hooks import split_hooks
+from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.modes import first_values
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.plans import prediction_plan
+from tpu_estimator_compat.engine.modes.training import writer_hooks
+from tpu_estimator_compat.engine.runtime.tuners import PredictionTuner
+from tpu_estimator_compat.engine.session import fetches as fetches_lib
+from tpu_estimator_compat.engine.session.session_creator import QueueThreads, SessionCreator
+from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.spec import WarmStartSettings
+from tpu_estimator_compat.tf_internals import summary_ops_v2
+
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+Predictions = Any  # a tensor, or a dict of tensors
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictRequest:
+    """The arguments of one `predict` call.
+
+    Attributes:
+      hooks: the caller's hooks.
+      predict_keys: names of the predictions to give; None for all.
+      source: the checkpoint to use; first values where it has no path.
+      warm_start: the source of first values, without a checkpoint.
+      yield_single_examples: give examples one by one instead of batches.
+    """
+
+    hooks: Sequence[Hook]
+    predict_keys: Sequence[str] | None
+    source: Source
+    warm_start: WarmStartSettings | None
+    yield_single_examples: bool
+
+
+def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> Iterator[Any]:
+    """Yields predictions until the data ends.
+
+    No context of ours stays open while the caller has control, so the generator may be abandoned,
+    interleaved with others, or closed from elsewhere.
+
+    Args:
+      run: the prepared PREDICT mode.
+      feed: its input.
+      request: the arguments of the call.
+
+    Yields:
+      One example (or batch) at a time: an array, or a dict of arrays.
+
+    Raises:
+      ValueError: no prediction has one of the wanted keys, lengths differ within a batch, or
+        shapes between batches of a TPU.
+    """
+    with run.in_graph():
+        if not request.source.path:
+            run.warm_start(request.warm_start)
+        predictions = _wanted(run.spec.predictions, request.predict_keys)
+        plan, fetches = prediction_plan(run, predictions)
+        scaffold = run.spec.make_scaffold()
+        if not request.source.path:
+            first_values.warn(run, scaffold)
+        creator = SessionCreator(
+            lambda: run.step_session(plan, feed),
+            scaffold,
+            request.source,
+        )
+        writers = writer_hooks(run) if summary_ops_v2.summary_writer_initializer_op() else []
+    request_hooks, keras_callbacks = split_hooks(
+        request.hooks, run.mode, {"outputs": fetches["predictions"]}
+    )
+    hooks = [*request_hooks, *run.spec.hooks, *keras_callbacks]
+    if hooks or fetches["host_call"] or writers:
+        hooks = [*writers, *hooks]
+        values = _one_by_one(run, creator, hooks, fetches)
+    else:
+        values = _many_at_once(run, creator, fetches)
+    with contextlib.closing(values):
+        for batch in map(_without_padding, _of_one_shape(values)):
+            if request.yield_single_examples:
+                yield from _examples(batch)
+            else:
+                yield batch
+
+
+def _one_by_one(
+    run: CapturedMode,
+    creator: SessionCreator[StepSession] | _Ready,
+    hooks: Sequence[Hook],
+    fetches: dict[str, Any],
+) -> Generator[dict[str, Any], None, None]:
+    """Values of `fetches` for every input element, hooks called for each."""
+    with run.in_graph():
+        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
+    try:
+        while True:
+            with run.in_graph():
+                if monitored.should_stop():
+                    break
+                try:
+                    values = _run(monitored, fetches)
+                except tf.errors.OutOfRangeError:
+                    break
+            yield values
+    except BaseException as error:  # the caller has had enough, or a hook or a step failed
+        with run.in_graph():
+            monitored.__exit__(type(error), error, error.__traceback__)  # calls no hook's `end`
+        _end(creator, failed=not isinstance(error, GeneratorExit))
+        raise
+    with run.in_graph():
+        monitored.close()
+    _end(creator)
+
+
+def _end(creator: SessionCreator[StepSession] | _Ready, *, failed: bool = False) -> None:
+    """Ends the prediction for other machines, where they share it."""
+    assert creator.session is not None
+    runner = creator.session.runner
+    if failed:
+        runner.fail()
+    else:
+        runner.leave()
+
+
+def _run(monitored: tf.compat.v1.train.MonitoredSession, fetches: dict[str, Any]) -> dict[str, Any]:
+    """Values of `fetches` for the next element; hooks find in `original_args` what they found."""
+    if fetches["host_call"] or len(fetches) > 2:
+        return monitored.run(fetches)
+    return {"predictions": monitored.run(fetches["predictions"])}
+
+
+def _many_at_once(
+    run: CapturedMode, creator: SessionCreator[StepSession], fetches: dict[str, Any]
+) -> Generator[dict[str, Any], None, None]:
+    """Values of `fetches` for every input element, several elements to a call if that is quick."""
+    wanted = {k: v for k, v in fetches.items() if k != "host_call"}
+    flat = tf.nest.flatten(wanted)
+    with run.in_graph():
+        session = creator.create_session()
+    if not session.can_collect(flat):
+        with contextlib.closing(_one_by_one(run, _Ready(session), [], fetches)) as values:
+            yield from values
+        return
+    packed = fetches_lib.copier(wanted, flat)  # `tf.nest` takes as long as a small batch
+    with contextlib.closing(session):  # writes what its summary writers hold
+        tuner = PredictionTuner(run.tuning)
+        while True:
+            asked = tuner.batches if session.reads_ahead else 1
+            started = run.tuning.clock()
+            try:
+                steps = session.collect(flat, asked)
+            except tf.errors.OutOfRangeError:  # a signal ended the wait for Python's next element
+                return
+            # Before the caller has them: the time that is taken is the model's alone.
+            tuner.record(run.tuning.clock() - started)
+            yield from map(packed, steps)
+            if len(steps) < asked:
+                return
+
+
+class _Ready(tf.compat.v1.train.SessionCreator):
+    """A creator of a session that exists, its attribute `session`."""
+
+    def __init__(self, session: StepSession):
+        self.session = session
+
+    def create_session(self) -> StepSession:
+        return self.session
+
+
+def _wanted(predictions: Predictions, keys: Sequence[str] | None) -> Predictions:
+    if not keys:
+        return predictions
+    if not isinstance(predictions, dict):
+        raise ValueError("predict_keys argument is not valid in case of non-dict predictions.")
+    found = {k: v for k, v in predictions.items() if k in keys}
+    if not found:
+        raise ValueError(
+            f"Expected to run at least one output from {predictions.keys()}, provided {keys}."
+        )
+    return found
+
+
+def _of_one_shape(values: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same values, checked: a TPU's program is compiled for one shape of each prediction."""
+    first: dict[str, Any] | None = None
+    for fetched in values:
+        if "is_padding" in fetched:
+            shapes = {name: np.shape(value) for name, value in fetched["predictions"].items()}
+            first = first or shapes
+            for name, shape in shapes.items():
+                if shape != first[name]:
+                    raise ValueError(
+                        f"The tensor with key ({name}) in TPUEstimatorSpec.predictions has dynamic "
+                        f"shape (should be static). It had shape {first[name]} in the first batch, "
+                        f"and then {shape}. Pad it in model_fn to one shape."
+                    )
+        yield fetched
+
+
+def _without_padding(values: dict[str, Any]) -> Any:
+    predictions = values["predictions"]
+    if "is_padding" not in values:
+        return predictions
+    real = values["is_padding"] == 0
+    if real.all():
+        return predictions
+    return tf.nest.map_structure(lambda v: v[real], predictions)
+
+
+def _examples(batch: Any) -> Iterator[Any]:
+    if not isinstance(batch, dict):
+        yield from batch
+        return
+    if scalars := [name for name, value in batch.items() if not np.shape(value)]:
+        raise ValueError(
+            f"Predictions must have the examples along axis 0, but these are scalars: {scalars}. "
+            "Leave them out with predict_keys, or pass yield_single_examples=False."
+        )
+    lengths = {name: np.shape(value)[0] for name, value in batch.items()}
+    if len(set(lengths.values())) > 1:
+        name = next(n for n, size in lengths.items() if size != next(iter(lengths.values())))
+        raise ValueError(
+            f"Batch length of predictions should be same. {name} has different batch length than "
+            f"others. Got {lengths}."
+        )
+    names = list(batch)
+    for row in zip(*batch.values(), strict=True):
+        yield dict(zip(names, row, strict=True))

@@ -1,0 +1,137 @@
+"""The runtimes, by topology: where variables live, and what runs the steps of a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, cast
+
+from tpu_estimator_compat.engine.jax.topology import JaxTopology
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.session.replica_runner import ReplicaRunner
+from tpu_estimator_compat.engine.session.runner import Runner
+from tpu_estimator_compat.engine.session.workers_runner import WorkersRunner
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.topology import Topology
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """The wishes of a caller for a runner.
+
+    Attributes:
+      interrupted: asked within long runs whether to end them early.
+      next_element: takes the next element from the iterator, where TensorFlow builds a step.
+      notes_before: whether the global step before the last step of a run is to be noted.
+      for_keras: whether Keras calls the runner. It gives elements of all replicas concatenated, and
+        has no session in which machines could agree.
+      trains: whether steps train.
+      seed: of the random numbers; None for others in every training.
+      model_dir: the directory of the checkpoints, for messages.
+      tuning: the numbers that lengths and executors of calls go by.
+    """
+
+    interrupted: Callable[[], bool] = lambda: False
+    next_element: Callable[[Iterator], Any] = next
+    notes_before: bool = False
+    for_keras: bool = False
+    trains: bool = False
+    seed: int | None = None
+    model_dir: str | None = None
+    tuning: Tuning = DEFAULTS
+
+
+class Runtime(Protocol):
+    """A runtime, for one topology."""
+
+    def new_store(self) -> VariableStore:
+        """A store for live variables of the replicas."""
+        ...
+
+    def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
+        """The runner of the steps of `plan` on the variables of `store`, which is of this runtime.
+
+        Raises:
+          NotImplementedError: Keras asks for several processes of JAX.
+        """
+        ...
+
+
+def of(topology: Topology) -> Runtime:
+    """The runtime of the replicas of `topology`."""
+    return _Jax(topology) if isinstance(topology, JaxTopology) else _TensorFlow(topology)
+
+
+@dataclasses.dataclass(frozen=True)
+class _TensorFlow:
+    topology: Topology
+
+    def new_store(self) -> VariableStore:
+        return VariableStore(self.topology.strategy)
+
+    def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
+        if self.topology.workers and not wishes.for_keras:
+            return WorkersRunner(
+                plan,
+                store,
+                model_dir=wishes.model_dir,
+                interrupted=wishes.interrupted,
+                tuning=wishes.tuning,
+            )
+        return ReplicaRunner(
+            plan,
+            store,
+            next_element=wishes.next_element,
+            interrupted=wishes.interrupted,
+            notes_before=wishes.notes_before,
+            tuning=wishes.tuning,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Jax:
+    """Its modules are imported where they are used: without it, JAX need not be installed."""
+
+    topology: JaxTopology
+
+    def new_store(self) -> VariableStore:
+        from tpu_estimator_compat.engine.jax import meshes
+        from tpu_estimator_compat.engine.jax.variables import DeviceStore
+
+        return DeviceStore(functools.partial(meshes.of_variable, self.topology.mesh))
+
+    def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
+        from tpu_estimator_compat.engine.jax.elements import Elements
+        from tpu_estimator_compat.engine.jax.processes_runner import JaxProcessesRunner
+        from tpu_estimator_compat.engine.jax.runner import JaxRunner
+        from tpu_estimator_compat.engine.jax.steps import Steps
+        from tpu_estimator_compat.engine.jax.variables import DeviceStore
+
+        topology, of_devices = self.topology, cast(DeviceStore, store)
+        if topology.workers and wishes.for_keras:
+            raise NotImplementedError(
+                f"fit of a keras_model() in {topology.num_hosts} processes of jax.distributed is "
+                "not supported. Call train() of the estimator, or start one process."
+            )
+        steps = Steps(
+            plan,
+            of_devices,
+            topology,
+            seed=wishes.seed,
+            makes_host_calls=topology.is_first_process,
+            tuning=wishes.tuning,
+        )
+        elements = Elements(topology, stacked=not wishes.for_keras)
+        if topology.workers is None:
+            return JaxRunner(plan, of_devices, steps, elements, interrupted=wishes.interrupted)
+        return JaxProcessesRunner(
+            plan,
+            of_devices,
+            topology,
+            steps,
+            elements,
+            interrupted=wishes.interrupted,
+            trains=wishes.trains,
+        )

@@ -1,0 +1,341 @@
+"""Training: builds on the captured graph what the original built, and runs the outer loop.
+
+The loop is TF's own MonitoredSession with TF's own hooks; only its session is ours, and one `run`
+of it may make many steps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig, TaskType
+from tpu_estimator_compat.engine.checkpoint import Source, check_writable, global_step_in
+from tpu_estimator_compat.engine.hooks import Pacer, cadence_for, split_hooks, traits
+from tpu_estimator_compat.engine.hooks.nan import LossNanHook
+from tpu_estimator_compat.engine.hooks.preemption import Preemption
+from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook
+from tpu_estimator_compat.engine.hooks.progress_bar import progress_bar
+from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
+from tpu_estimator_compat.engine.hooks.step_limit import StepLimit
+from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.plans import training_plan
+from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
+from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.spec import HostCallHook, WarmStartSettings
+
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+GraphKeys = tf.compat.v1.GraphKeys
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainRequest:
+    """The arguments of one `train` call: limits, hooks, warm start.
+
+    Attributes:
+      hooks: the caller's hooks.
+      saving_listeners: told about every checkpoint.
+      steps: the number of steps to add; None for no such limit.
+      max_steps: the global step to stop at; None for no such limit.
+      warm_start: the source of first values, if model_dir has no checkpoint.
+      loop: with TPU semantics the length of a loop; else None.
+      batch_size: examples per step over all replicas, for the log; None if unknown.
+    """
+
+    hooks: Sequence[Hook]
+    saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener]
+    steps: int | None
+    max_steps: int | None
+    warm_start: WarmStartSettings | None
+    loop: IterationsPerLoopCounter | None
+    batch_size: int | None
+
+
+def check_task(config: RunConfig) -> None:
+    """Raises ValueError where the cluster has this process evaluate, or hold variables."""
+    if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
+        raise ValueError(
+            "Train has been called wrong configuration. Please use "
+            "tf.estimator.train_and_evaluate which calls proper API according to given "
+            f"configuration. Current configuration: {config}."
+        )
+
+
+def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.generic | None:
+    """Trains until a limit, a hook, or the end of the data.
+
+    Args:
+      run: the prepared TRAIN mode.
+      feed: its input.
+      request: limits and listeners.
+
+    Returns:
+      The last step's loss; None where no step was made.
+    """
+    if run.config.save_input_state:
+        feed = _resumable(run, feed)
+    if run.writes_files and run.config.model_dir:
+        check_writable(run.config.model_dir)
+    with run.in_graph():
+        run.warm_start(request.warm_start)
+        scaffold = run.spec.make_scaffold()
+        plan = training_plan(run)
+        if not any(x.op.name == "loss" for x in run.graph.get_collection(GraphKeys.SUMMARIES)):
+            tf.compat.v1.summary.scalar("loss", plan.loss)
+        run.graph.add_to_collection(GraphKeys.LOSSES, plan.loss)
+        add_default_saver(run, scaffold)
+        hooks = _all_hooks(run, request, scaffold)
+        with Preemption() as preemption:
+            cadence = cadence_for(
+                hooks,
+                request.loop,
+                reads_after_step=run.reads_after_step,
+                interrupted=preemption.interrupted,
+            )
+            creator = SessionCreator(
+                lambda: _new_session(run, plan, feed, cadence, hooks),
+                scaffold,
+                # Other machines take over what the chief has restored.
+                Source(None, run.config.model_dir if run.writes_files else None),
+                restore_input=run.config.save_input_state,
+            )
+            pacer = Pacer(hooks, request.loop, cadence, run.tuning)
+            return _loop(run, request, plan, creator, [*hooks, preemption], pacer)
+
+
+def _new_session(
+    run: CapturedMode,
+    plan: StepPlan,
+    deployed: DeployedInput,
+    cadence: Cadence,
+    hooks: Sequence[Hook],
+) -> StepSession:
+    for hook in hooks:  # a session after one that broke goes on from what that one saved
+        traits.wait(hook)
+    return run.step_session(plan, deployed, cadence)
+
+
+def _loop(
+    run: CapturedMode,
+    request: TrainRequest,
+    plan: StepPlan,
+    creator: SessionCreator[StepSession],
+    hooks: Sequence[Hook],
+    pacer: Pacer,
+) -> np.generic | None:
+    loss, fetches = None, [*plan.targets, plan.loss]
+    with _all_written(run, hooks):
+        with monitored_session(creator, hooks) as monitored:
+            first = monitored._tf_sess().global_step()
+            warns = run.config.log_step_count_steps is None
+            limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
+            while not monitored.should_stop():
+                pacer.before_run(monitored._tf_sess().global_step())
+                loss = monitored.run(fetches)[-1]
+                session = monitored._tf_sess()
+                pacer.after_run(session.steps_last_run, session.global_step())
+                limit.after_run(session.steps_last_run, session.global_step())
+            if creator.session is not None:
+                creator.session.finish_host_calls()
+    if loss is None:
+        logging.warning(
+            "Training with estimator made no steps. Perhaps input is empty or misspecified."
+        )
+    elif creator.session and creator.session.data_ended:
+        limit.data_ended(creator.session.global_step())
+    return loss
+
+
+def _resumable(run: CapturedMode, feed: DeployedInput) -> DeployedInput:
+    if run.topology.workers:
+        raise NotImplementedError(
+            "RunConfig(save_input_state=True) on several machines: only the chief writes files. "
+            "Set save_input_state=False there."
+        )
+    return feed.made_resumable()
+
+
+@contextlib.contextmanager
+def _all_written(run: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
+    """Finishes the checkpoint that is being written when training fails."""
+    try:
+        yield
+    except BaseException as error:
+        folder, text = str(run.config.model_dir), str(error)
+        told = text.startswith("Could not ") or "Training cannot write" in text
+        if isinstance(error, tf.errors.OpError) and folder in text and not told:
+            error.add_note(
+                f"Training could not use a file of model_dir {folder}. See that the disk has room, "
+                "and that this process may write there."
+            )
+        for hook in hooks:
+            with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
+                traits.wait(hook)
+        raise
+
+
+def steps_of_chief(model_dir: str | None, topology: Topology) -> int:
+    """The global step from which the next training goes on, as the chief's checkpoints say."""
+    step = global_step_in(model_dir)
+    if group := topology.workers:
+        step = int(group.tell(step, "global step"))
+    return step
+
+
+def with_metrics_initialized(
+    scaffold: tf.compat.v1.train.Scaffold,
+) -> tf.compat.v1.train.Scaffold:
+    """A scaffold for EVAL, whose metrics have local variables, as the original made it.
+
+    Call it when the metrics are there.
+
+    Args:
+      scaffold: the spec's.
+
+    Returns:
+      The same; or, where it has a local_init_op of its own, one that runs the default one as well.
+    """
+    if scaffold.local_init_op is None:
+        return scaffold
+    both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())
+    return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
+
+
+def writer_hooks(run: CapturedMode) -> list[Hook]:
+    """The hooks that open the summary writers of a graph for TPU, in every mode.
+
+    The original's hook that fed the TPU did so, whether they were a host call's or model_fn's own.
+    An Estimator left them to the user, but for those of a spec made for TPU.
+    """
+    for_tpu = run.topology.tpu_semantics or run.spec.for_tpu
+    return [HostCallHook([])] if for_tpu and run.writes_files else []
+
+
+def add_default_saver(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
+    """Puts the saver that the config asks for in the graph, unless the user brought one."""
+    if scaffold.saver or run.graph.get_collection(GraphKeys.SAVERS):
+        return
+    saver = tf.compat.v1.train.Saver(
+        sharded=True,
+        max_to_keep=run.config.keep_checkpoint_max,
+        keep_checkpoint_every_n_hours=run.config.keep_checkpoint_every_n_hours,
+        defer_build=True,
+        save_relative_paths=True,
+    )
+    run.graph.add_to_collection(GraphKeys.SAVERS, saver)
+
+
+def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
+    """Everyone who listens, in the original's order: the chief's own first."""
+    spec = run.spec
+    chief_hooks = _chief_hooks(run, request, scaffold) if run.writes_files else []
+    stop = []
+    if request.steps is not None or request.max_steps is not None:
+        stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
+    request_hooks, keras_callbacks = split_hooks(request.hooks, run.mode, {"loss": spec.loss})
+    speed = _speed_hooks(run, request)
+    by_estimator = request.batch_size is None  # which told its speed before everyone else
+    on_tpu = not by_estimator and request.loop is not None  # else the spec's hooks came before
+    return [
+        *chief_hooks,
+        *(speed if by_estimator else []),
+        *_summary_hooks(run, scaffold),
+        *request_hooks,
+        *stop,
+        LossNanHook(spec.loss),
+        *_log_hooks(run, request),
+        *(speed if on_tpu else []),
+        *writer_hooks(run),
+        *spec.hooks,
+        *([] if by_estimator or on_tpu else speed),
+        *keras_callbacks,
+        *(progress_bar(spec.loss, request.steps, request.max_steps) if run.writes_files else []),
+    ]
+
+
+def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
+    """The checkpoint writers, and the spec's hooks that only the chief has."""
+    spec, config = run.spec, run.config
+    user_hooks = [*request.hooks, *spec.hooks, *spec.chief_hooks]
+    savers = [h for h in user_hooks if traits.of(h).saves_checkpoints]
+    own_saver = []
+    if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
+        own_saver = savers = [
+            SaverHook(
+                config.model_dir or "",  # never empty: the estimator sees to it
+                save_input_state=config.save_input_state,
+                save_secs=config.save_checkpoints_secs,
+                save_steps=config.save_checkpoints_steps,
+                scaffold=scaffold,
+                save_graph_def=config.checkpoint_save_graph_def,
+            )
+        ]
+    elif savers and config.save_input_state:
+        raise ValueError(
+            "RunConfig(save_input_state=True) and a CheckpointSaverHook of your own: only the "
+            "estimator's own saves the input's position. Drop the hook, and set "
+            "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
+        )
+    _add_listeners(savers, request.saving_listeners)
+    return [*own_saver, *spec.chief_hooks]
+
+
+def _add_listeners(savers, listeners) -> None:
+    if listeners and not savers:
+        raise ValueError(
+            "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
+            "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
+        )
+    for listener in listeners:
+        if listener not in savers[0]._listeners:
+            savers[0]._listeners.append(listener)
+
+
+def _summary_hooks(run: CapturedMode, scaffold) -> list[Hook]:
+    if not run.config.save_summary_steps or not run.writes_files:
+        return []
+    return [
+        tf.compat.v1.train.SummarySaverHook(
+            scaffold=scaffold,
+            save_steps=run.config.save_summary_steps,
+            output_dir=run.config.model_dir,
+        )
+    ]
+
+
+def _log_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
+    every, loop = run.config.log_step_count_steps, request.loop
+    off_tpu = request.batch_size is not None and loop is None
+    if every is None or off_tpu:  # a TPUEstimator told its loss only on TPU
+        return []
+    in_calls: dict[str, Any] = {"every_n_iter": every}
+    if loop is not None and loop.unit == "seconds":
+        in_calls = {"every_n_secs": loop.value}
+    elif loop is not None:
+        in_calls = {"every_n_iter": math.ceil(every / loop.value)}  # one call per loop
+    tensors = {"loss": run.spec.loss, "step": tf.compat.v1.train.get_global_step(run.graph)}
+    return [tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls)]
+
+
+def _speed_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
+    every, loop = run.config.log_step_count_steps, request.loop
+    if every is None:
+        return []
+    in_steps: dict[str, Any] = {"every_n_steps": every}
+    if loop is not None and loop.unit == "seconds":
+        in_steps = {"every_n_steps": None, "every_n_secs": loop.value}
+    # An Estimator recorded its speed even where it wrote no summaries.
+    recorded = run.config.save_summary_steps or request.batch_size is None
+    output_dir = run.config.model_dir if recorded and run.writes_files else None
+    return [ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps)]

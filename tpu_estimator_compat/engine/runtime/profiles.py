@@ -1,0 +1,185 @@
+"""Profiles of steps, as TensorFlow's profiler writes them, and as sessions of TF1 gave them."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+from tensorflow.compiler.xla.service import hlo_pb2
+from tensorflow.core.framework import step_stats_pb2
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from tpu_estimator_compat.tf_internals import timeline_lib
+
+_CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+_KERNEL = re.compile(r"(?P<name>[^:\s]+):(?P<type>[A-Z_]\w*)")
+"""The event of a kernel of TensorFlow, such as "dense/MatMul:MatMul"."""
+
+ALL_OPERATIONS = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
+"""By default TensorFlow's profiler leaves out cheap operations."""
+
+_LOOP_OF_STEPS = re.compile(r"^while/(body|cond)/_\d+/")
+"""Before the names of a step's kernels, where a loop of TensorFlow makes the steps."""
+
+_STEP = "/tensorflow_step/"
+"""Before the names of a step's operations, where JAX runs it: see engine/jax/module.py."""
+
+
+@contextlib.contextmanager
+def traced_into(run_metadata: Any) -> Iterator[None]:
+    """Records what is run, and fills `run_metadata.step_stats`, as a session of TF1 did.
+
+    Where a profile is being recorded already, `run_metadata` stays empty, with a warning.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            tf.profiler.experimental.start(folder, ALL_OPERATIONS)
+        except tf.errors.AlreadyExistsError:
+            logging.warning(
+                "RunOptions.trace_level is ignored in this run: a profile is being recorded."
+            )
+            yield
+            return
+        try:
+            yield
+        finally:
+            tf.profiler.experimental.stop()
+        run_metadata.step_stats.CopyFrom(step_stats(folder))
+
+
+MOST_OF_TIMELINE = 100_000
+"""The largest number of operations in a timeline: viewers read all of them into memory."""
+
+
+def timeline(folder: str) -> str:
+    """The first operations of all profiles below `folder`, as JSON of Chrome's trace viewer."""
+    stats = step_stats(folder)
+    for device_stats in stats.dev_stats:
+        del device_stats.node_stats[MOST_OF_TIMELINE:]
+    shown = timeline_lib.Timeline(stats)
+    text: str = shown.generate_chrome_trace_format(show_dataflow=False, show_memory=False)
+    return text
+
+
+def step_stats(folder: str) -> step_stats_pb2.StepStats:
+    """The operations of all profiles below `folder`, by device; times are in microseconds.
+
+    They have the names that the model's graph gives them, as far as XLA has kept those.
+    """
+    stats = step_stats_pb2.StepStats()
+    by_device: dict[str, Any] = {}
+    for path in tf.io.gfile.glob(os.path.join(folder, "plugins", "profile", "*", "*.xplane.pb")):
+        with tf.io.gfile.GFile(path, "rb") as file:
+            planes = xplane_pb2.XSpace.FromString(file.read()).planes
+        for found in _operations(planes):
+            if found.device not in by_device:
+                by_device[found.device] = stats.dev_stats.add(device=found.device)
+            by_device[found.device].node_stats.add(
+                node_name=found.name,
+                timeline_label=f"{found.name} = {found.kind}()",
+                thread_id=found.thread,
+                all_start_micros=found.start // 1_000_000,
+                op_end_rel_micros=found.length // 1_000_000,
+                all_end_rel_micros=found.length // 1_000_000,
+                all_start_nanos=found.start // 1000,
+                op_end_rel_nanos=found.length // 1000,
+                all_end_rel_nanos=found.length // 1000,
+            )
+    for device_stats in stats.dev_stats:
+        device_stats.node_stats.sort(key=lambda node: node.all_start_nanos)
+    return stats
+
+
+class _Operation(NamedTuple):
+    """An operation of a profile; start and length are in picoseconds.
+
+    Attributes:
+      program: the number of XLA's program that it belongs to; None for a kernel of TensorFlow.
+    """
+
+    device: str
+    thread: int
+    name: str
+    kind: str
+    start: int
+    length: int
+    program: int | None
+
+
+def _operations(planes: Sequence[Any]) -> list[_Operation]:
+    """The operations of a profile, under the graph's names."""
+    found = [operation for plane in planes for operation in _of_plane(plane)]
+    used: dict[int, set[str]] = collections.defaultdict(set)
+    for operation in found:
+        if operation.program is not None:
+            used[operation.program].add(operation.name)
+    programs = _programs(planes)
+    names = {program: _names(programs, program, used[program]) for program in used}
+    return [
+        operation
+        if operation.program is None
+        else operation._replace(name=names[operation.program].get(operation.name) or operation.name)
+        for operation in found
+    ]
+
+
+def _programs(planes: Iterable[Any]) -> dict[int, dict[str, str]]:
+    """The graph's names of the instructions of XLA's programs in a profile; empty for none."""
+    programs: dict[int, dict[str, str]] = {}
+    for plane in planes:
+        for described in plane.event_metadata.values() if plane.name == "/host:metadata" else ():
+            found = {plane.stat_metadata[s.metadata_id].name: s for s in described.stats}
+            module = hlo_pb2.HloProto.FromString(found["Hlo Proto"].bytes_value).hlo_module
+            programs[_number(found)] = {
+                instruction.name: _of_step(instruction.metadata.op_name)
+                for computation in module.computations
+                for instruction in computation.instructions
+            }
+    return programs
+
+
+def _of_step(op_name: str) -> str:
+    _, of_step, name = op_name.rpartition(_STEP)
+    return name if of_step else ""
+
+
+def _names(programs: dict[int, dict[str, str]], program: int, used: set[str]) -> dict[str, str]:
+    """The names of a program's instructions.
+
+    A program that was loaded from a cache has another number in its events: then it is the
+    smallest that has all instructions of the events.
+    """
+    if program in programs:
+        return programs[program]
+    fitting = [names for names in programs.values() if used <= names.keys()]
+    return min(fitting, key=len, default={})
+
+
+def _number(statistics: Mapping[str, Any]) -> int:
+    """The number of a program; 0 if there is none."""
+    found = statistics.get("program_id")
+    return 0 if found is None else found.int64_value or found.uint64_value
+
+
+def _of_plane(plane: Any) -> Iterator[_Operation]:
+    """The operations of a plane, those of XLA under XLA's names."""
+    device = plane.name if plane.name.startswith("/device:") else _CPU
+    for thread, line in enumerate(plane.lines):
+        for event in line.events:
+            text: str = plane.event_metadata[event.metadata_id].name
+            times = line.timestamp_ns * 1000 + event.offset_ps, event.duration_ps
+            if kernel := _KERNEL.fullmatch(text):
+                name = _LOOP_OF_STEPS.sub("", kernel["name"])
+                yield _Operation(device, thread, name, kernel["type"], *times, None)
+                continue
+            # XLA's have a statistic that names them. So have their ends, which are other events.
+            statistics = {plane.stat_metadata[s.metadata_id].name: s for s in event.stats}
+            if "hlo_op" in statistics and not text.startswith("end: "):
+                yield _Operation(device, thread, text, text, *times, _number(statistics))

@@ -1,0 +1,149 @@
+"""The fetches of a session's caller, taken apart once per structure.
+
+A training loop asks for the same fetches in every run, in new dicts and lists; TensorFlow's handler
+of them takes longer to make than to use, and longer to use than what it does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.capture.capture import as_operation
+from tpu_estimator_compat.tf_internals import _FetchHandler
+
+_LEAVES = (tf.Tensor, tf.Operation, tf.Variable)
+_MOST = 64  # a caller with new fetches in each run gains nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class Fetched:
+    """The tensors and operations of one structure of fetches.
+
+    Attributes:
+      tensors: the tensors to evaluate, each once.
+      targets: the operations to run.
+      results: a structure like that of the fetches, of the tensors' values.
+    """
+
+    tensors: Sequence[tf.Tensor]
+    targets: Sequence[tf.Operation]
+    results: Callable[[Sequence[Any]], Any]
+
+
+class FetchHandlers:
+    """Takes fetches of one graph apart; what it made of structures that come again is kept.
+
+    Args:
+      graph: the graph of the fetches.
+    """
+
+    def __init__(self, graph: tf.Graph):
+        self._graph = graph
+        self._kept: dict[Any, tuple[Fetched, list[Any]]] = {}
+
+    def clear(self) -> None:
+        """Forgets what was kept."""
+        self._kept.clear()
+
+    def __call__(self, fetches: Any, feeds: Any, session: Any) -> Fetched:
+        """The tensors and operations of `fetches`.
+
+        Args:
+          fetches: a tensor, operation, name, or nested structure of these.
+          feeds: values by reference of the tensors that are fed.
+          session: the `GraphSession` that is asked.
+
+        Raises:
+          TypeError, ValueError: `fetches` holds something else.
+        """
+        leaves: list[Any] = []
+        shape = None if feeds else _shape(fetches, leaves)
+        if shape is None:
+            return self._taken_apart(fetches, feeds, session, may_copy=False)
+        kept = self._kept.get(shape)
+        if kept is None:
+            if len(self._kept) == _MOST:
+                self._kept.clear()
+            # The leaves are kept as well: the identities in `shape` would be given out again.
+            kept = self._taken_apart(fetches, {}, session, may_copy=True), leaves
+            self._kept[shape] = kept
+        return kept[0]
+
+    def _taken_apart(self, fetches: Any, feeds: Any, session: Any, *, may_copy: bool) -> Fetched:
+        handler = _FetchHandler(self._graph, fetches, feeds)
+        asked = handler.fetches()
+        results: Callable[[Sequence[Any]], Any]
+        results = functools.partial(handler.build_results, session)
+        if may_copy:
+            marks = [object() for _ in asked]
+            met: set[int] = set()
+            like_marks = copier(results(marks), marks, met)
+            if len(met) == len(marks):  # else the handler makes something else of a value
+                results = like_marks
+        return Fetched(
+            tuple(map(session.value_if_handle, asked)),
+            tuple(map(as_operation, handler.targets())),
+            results,
+        )
+
+
+def _shape(fetches: Any, leaves: list[Any]) -> Any:
+    """Structure and leaves as something hashable; None if that cannot say all about `fetches`."""
+    kind = type(fetches)
+    if kind is str:
+        return fetches
+    if isinstance(fetches, _LEAVES):
+        leaves.append(fetches)
+        return id(fetches)
+    named = kind is dict
+    if not named and not isinstance(fetches, (list, tuple)):
+        return None
+    shape: list[Any] = [kind, *fetches] if named else [kind]
+    for value in fetches.values() if named else fetches:
+        part = _shape(value, leaves)
+        if part is None:
+            return None
+        shape.append(part)
+    return tuple(shape)
+
+
+def copier(
+    structure: Any, marks: Sequence[Any], met: set[int] | None = None
+) -> Callable[[Sequence[Any]], Any]:
+    """A function that makes a structure like one of marks, with a value in the place of each.
+
+    Args:
+      structure: dicts, lists and tuples of marks, and of what stays as it is.
+      marks: objects, in the order of the values.
+      met: takes the positions of those that are in `structure`.
+    """
+    return _copier(
+        structure, {id(m): i for i, m in enumerate(marks)}, set() if met is None else met
+    )
+
+
+def _copier(
+    structure: Any, places: dict[int, int], met: set[int]
+) -> Callable[[Sequence[Any]], Any]:
+    place = places.get(id(structure))
+    if place is not None:
+        met.add(place)
+        return operator.itemgetter(place)
+    if isinstance(structure, dict):
+        named = [(k, _copier(v, places, met)) for k, v in structure.items()]
+        return lambda values: {k: part(values) for k, part in named}
+    if isinstance(structure, (list, tuple)):
+        kind = type(structure)
+        parts = [_copier(v, places, met) for v in structure]
+        if kind is list:
+            return lambda values: [part(values) for part in parts]
+        if kind is tuple:
+            return lambda values: tuple([part(values) for part in parts])
+        return lambda values: kind(*[part(values) for part in parts])
+    return lambda values: structure

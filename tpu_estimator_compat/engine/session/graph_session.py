@@ -1,0 +1,246 @@
+"""A TF1 session on live TF2 variables, so that TF's own Saver, Scaffold and hooks run unchanged.
+
+`run(fetches, feed_dict)` prunes the captured graph to what is asked for, imports it into a
+tf.function once, and calls that. Variables are the store's; nothing else is kept between calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.graph.sources import with_lines
+from tpu_estimator_compat.engine.runtime import eager, profiles
+from tpu_estimator_compat.engine.session.fetches import FetchHandlers
+from tpu_estimator_compat.engine.state.variables import VariableStore, components
+from tpu_estimator_compat.engine.step.host_function import HostFunction, as_numpy
+from tpu_estimator_compat.tf_internals import GLOBAL_STEP_READ_KEY, stack, tf_session
+
+Names = tuple[str, ...]
+_NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."
+_ALIASES = frozenset({"Identity", "ReadVariableOp"})
+
+
+def _read(variable: tf.Variable) -> tf.Tensor:
+    """Its value, as hooks ask for it in every run: `read_value` takes twice as long."""
+    return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
+
+
+class GraphSession(tf_session.SessionInterface):
+    """The session of one captured graph.
+
+    Args:
+      graph: the captured graph.
+      store: its live variables.
+    """
+
+    sess_str = b""
+
+    def __init__(self, graph: tf.Graph, store: VariableStore):
+        self._graph = graph
+        self.store = store
+        self._functions: dict[tuple[Names, Names, Names], HostFunction] = {}
+        self._handlers = FetchHandlers(graph)
+        self._variables_behind: dict[Key, str] = {}
+        self._values: dict[str, tf.Tensor] = {}
+        self._initialized: set[str] = set()  # names of variables: none loses its value
+        self._step_variable: tf.Variable | None = None
+        self._closed = False
+
+    @property
+    def graph(self) -> tf.Graph:
+        return self._graph
+
+    @property
+    def graph_def(self) -> tf.compat.v1.GraphDef:
+        return self._graph.as_graph_def(add_shapes=True)
+
+    def close(self) -> None:
+        self._closed = True
+        self._functions.clear()
+        self._handlers.clear()
+        self._step_variable = None
+
+    def start(self, restored: str | None = None) -> None:
+        """Called when all variables have their first values, before any step.
+
+        Args:
+          restored: the checkpoint that has them; None where initialisers have made them.
+        """
+
+    def __enter__(self) -> GraphSession:
+        return self
+
+    def __exit__(self, *unused_error) -> None:
+        self.close()
+
+    def as_default(self):
+        """A context in which this is `tf.compat.v1.get_default_session()`."""
+        return stack.default_session(self)
+
+    def partial_run_setup(self, fetches, feeds=None):
+        raise NotImplementedError(_NO_PARTIAL_RUN)
+
+    def partial_run(self, handle, fetches, feed_dict=None):
+        raise NotImplementedError(_NO_PARTIAL_RUN)
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        """Runs operations and evaluates tensors, as `tf.compat.v1.Session.run` does.
+
+        Args:
+          fetches: a tensor, operation, name, or nested structure of these.
+          feed_dict: values for graph tensors.
+          options: a `RunOptions`; its `trace_level` alone counts.
+          run_metadata: a `RunMetadata`; with a `trace_level`, `step_stats` gets the operations that
+            were run, with their times.
+
+        Returns:
+          A structure like `fetches`: numpy values for tensors, None for operations.
+
+        Raises:
+          RuntimeError: the session is closed.
+          ValueError: a fed value does not fit its tensor.
+          tf.errors.OpError: what an operation raised.
+        """
+        if options is not None and options.trace_level and run_metadata is not None:
+            with profiles.traced_into(run_metadata):
+                return self.run(fetches, feed_dict)
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        feeds = self._feeds(feed_dict or {})
+        fetched = self._handlers(fetches, {t.ref(): v for t, v in feeds}, self)
+        with eager.eager_mode(), with_lines(self._graph):  # once for all that a run does
+            values = self._evaluate(fetched.tensors, fetched.targets, feeds)
+        return fetched.results(values)
+
+    def make_callable(self, fetches, feed_list=None, accept_options=False):
+        """A function of the values of `feed_list` that runs `fetches`, as queue runners call it."""
+        del accept_options
+        return lambda *values: self.run(fetches, dict(zip(feed_list or (), values, strict=True)))
+
+    def value_if_handle(self, tensor: tf.Tensor) -> tf.Tensor:
+        """The value of a variable whose handle `tensor` is, else `tensor`.
+
+        Variables of TF1 had no handles: "weights:0" was the value, for hooks and `session.run`.
+        """
+        if tensor.dtype != tf.resource:
+            return tensor
+        if tensor.name not in self._values:
+            self._values |= {v.op.outputs[0].name: v._graph_element for v in self._variables()}
+        return self._values.get(tensor.name, tensor)
+
+    def _variables(self) -> list[tf.Variable]:
+        """The graph's global and local variables."""
+        keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
+        return [v for k in keys for v in self._graph.get_collection(k)]
+
+    def _feeds(self, feed_dict: dict[Any, Any]) -> list[tuple[tf.Tensor, np.ndarray]]:
+        feeds = []
+        for feed, value in feed_dict.items():
+            for kind, _, expand, _ in tf_session._REGISTERED_EXPANSIONS:
+                if isinstance(feed, kind):
+                    pairs = expand(feed, value)
+                    break
+            for tensor, part in pairs:
+                tensor = self._graph.as_graph_element(tensor, allow_operation=False)
+                array = np.asarray(part, dtype=tensor.dtype.as_numpy_dtype)
+                if not tensor.shape.is_compatible_with(array.shape):
+                    raise ValueError(
+                        f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, "
+                        f"which has shape {tensor.shape}"
+                    )
+                feeds.append((tensor, array))
+        return feeds
+
+    def _evaluate(
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
+    ) -> list[Any]:
+        if not targets and not feeds:
+            read = [self._direct_read(t) for t in fetches]
+            if all(value is not None for value in read):
+                return read
+        names = (
+            tuple(t.name for t in fetches),
+            tuple(op.name for op in targets),
+            tuple(t.name for t, _ in feeds),
+        )
+        function = self._functions.get(names)
+        if function is None:
+            function = HostFunction(
+                self._graph, self.store, fetches, targets, [t for t, _ in feeds]
+            )
+            self._functions[names] = function
+        return function([value for _, value in feeds])
+
+    def variable_behind(self, tensor: tf.Tensor) -> tf.Variable | None:
+        """The live variable whose plain value `tensor` is, if it is one."""
+        name = self._variables_behind.get(key(tensor))
+        if name is None:
+            name = self._name_behind(tensor)
+            if name is None:
+                return None
+            self._variables_behind[key(tensor)] = name
+        return components(self.store[name])[0]
+
+    def _name_behind(self, tensor: tf.Tensor) -> str | None:
+        if self.is_step_of_hooks(tensor):
+            tensor = tf.compat.v1.train.get_global_step(self._graph)._graph_element
+        op = tensor.op
+        while op.type in _ALIASES:
+            if op.control_inputs:  # a read that has to wait for something, such as an assignment
+                return None
+            op = op.inputs[0].op
+        if op is tensor.op or op.type != "VarHandleOp" or op.name not in self.store:
+            return None
+        return op.name
+
+    def is_step_of_hooks(self, tensor: tf.Tensor) -> bool:
+        """Whether TF's hooks fetch the step by it: a branch guards against a read too early."""
+        return any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY))
+
+    def global_step_variable(self) -> tf.Variable | None:
+        """The live variable of the global step; None where the graph has none."""
+        if self._step_variable is None:
+            self._step_variable = self.store.global_step(self._graph)
+        return self._step_variable
+
+    def global_step(self) -> int:
+        """The current global step; 0 where the graph has none."""
+        step = self.global_step_variable()
+        if step is None:
+            return 0
+        self.store.to_host([step.name[:-2]])
+        with eager.eager_mode():
+            return int(_read(step))
+
+    def uninitialized(self) -> list[str]:
+        """Names of global and local variables without a value."""
+        variables = self._variables()
+        self.store.prepare([v.op for v in variables])
+        with eager.eager_mode():
+            return [
+                v.op.name
+                for v in variables
+                if not components(self.store[v.op.name])[0].is_initialized()
+            ]
+
+    def _direct_read(self, tensor: tf.Tensor) -> Any:
+        variable = self.variable_behind(tensor)
+        if variable is None:
+            return None
+        name = variable.name[:-2]
+        with eager.eager_mode(), self.store.host_view([name]):
+            if name not in self._initialized:
+                if not variable.is_initialized():
+                    raise tf.errors.FailedPreconditionError(
+                        None, None, f"Attempting to use uninitialized value {name}"
+                    )
+                self._initialized.add(name)
+            return as_numpy(_read(variable))

@@ -1,0 +1,105 @@
+"""Records a profile of some steps, where the environment asks for one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.runtime import profiles
+
+_STEPS = 10
+"""The profile ends after the run in which the number of its steps reaches this."""
+
+_SECONDS = 5.0
+"""The profile ends in a long run after this time: a record has no limit of its own."""
+
+_SECONDS_OF_FIRST = 60.0
+"""The record of a first run, which may be the only one, is given up after this time."""
+
+
+class ProfiledSteps:
+    """Records a profile of the second run of a session and of some after it; once in a process.
+
+    A run is what one call of the session makes: a step, or a loop of steps. The first run compiles.
+    Its record is kept only where there is no second run.
+    """
+
+    _is_made = False
+
+    def __init__(self) -> None:
+        self._folder = environment.profile_folder()
+        self._runs = self._steps = self._first = 0
+        self._is_recording = False
+        self._timer = threading.Timer(0, self.close)
+        self._lock = threading.Lock()
+
+    def before_run(self, step: Callable[[], int]) -> None:
+        """Called before steps are made; `step` gives the global step."""
+        if self._folder is None or ProfiledSteps._is_made or self._runs > 1:
+            return
+        with self._lock:
+            if self._is_recording:
+                self._stop(save=False)
+            try:
+                tf.profiler.experimental.start(self._folder, profiles.ALL_OPERATIONS)
+            except tf.errors.AlreadyExistsError:
+                logging.warning("No profile in %s: the script records one by itself.", self._folder)
+                ProfiledSteps._is_made = True
+                return
+            self._is_recording, self._first, self._steps = True, step(), 0
+            seconds, then = _SECONDS, self.close
+            if not self._runs:
+                seconds, then = _SECONDS_OF_FIRST, self._give_up
+            self._timer = threading.Timer(seconds, then)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def after_run(self, steps: int) -> None:
+        """Called when a number of steps is made."""
+        self._runs += 1
+        self._steps += steps
+        if self._runs > 1 and self._steps >= _STEPS:
+            self.close()
+
+    def close(self) -> None:
+        """Writes the profile, if one is being recorded."""
+        with self._lock:
+            if self._is_recording:
+                self._stop(save=True)
+            elif self._folder is not None and self._runs == 1 and not ProfiledSteps._is_made:
+                logging.warning(
+                    "No profile in %s: all steps were made in one run, which took too long. Lower "
+                    "iterations_per_loop, or make more steps.",
+                    self._folder,
+                )
+
+    def _give_up(self) -> None:
+        with self._lock:
+            if self._is_recording and not self._runs:
+                self._stop(save=False)
+
+    def _stop(self, *, save: bool) -> None:
+        assert self._folder is not None
+        self._timer.cancel()
+        self._is_recording = False
+        tf.profiler.experimental.stop(save=save)
+        if not save:
+            return
+        ProfiledSteps._is_made = True
+        path = os.path.join(self._folder, f"timeline-{self._first}.json")
+        with tf.io.gfile.GFile(path, "w") as file:
+            file.write(profiles.timeline(self._folder))
+        logging.info(
+            "A profile of steps from global step %d on is in %s: `tensorboard --logdir %s` shows "
+            "it, with the package xprof. %s has the first %d operations, for chrome://tracing.",
+            self._first,
+            self._folder,
+            self._folder,
+            path,
+            profiles.MOST_OF_TIMELINE,
+        )

@@ -1,0 +1,210 @@
+"""Runs a plan's steps on the replicas of a tf.distribute strategy, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.graph.graph_ops import key
+from tpu_estimator_compat.engine.loop.collect_loop import CollectLoop
+from tpu_estimator_compat.engine.loop.device_loop import DeviceLoop
+from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.loop.single_step import FetchingStep
+from tpu_estimator_compat.engine.runtime import eager, functions, workers
+from tpu_estimator_compat.engine.runtime.tuners import CollectTuner
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_function import as_numpy, is_handle
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.step.program import StepProgram
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
+
+
+class ReplicaRunner:
+    """A `Runner` on TensorFlow's own replicas.
+
+    Args:
+      plan: the computation of a step.
+      store: its live variables; those that steps use are created here, one component per replica,
+        before an initialiser or a restore looks for them.
+      next_element: takes the next element from the iterator, where a step is built.
+      interrupted: asked within long runs whether to end them early.
+      notes_before: whether the global step before the last step of a run is noted.
+      tuning: the numbers that lengths and executors of calls go by.
+
+    Attributes:
+      program: one step.
+    """
+
+    ended = False
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        store: VariableStore,
+        *,
+        next_element: Callable[[Iterator], Any] = next,
+        interrupted: Callable[[], bool] = lambda: False,
+        notes_before: bool = False,
+        tuning: Tuning = DEFAULTS,
+    ):
+        self.plan, self.store = plan, store
+        self._next_element = next_element
+        self._interrupted = interrupted
+        self._notes_before = notes_before
+        self._tuning = tuning
+        self._step_in_loop: tf.Variable | None = None
+        if plan.host_calls and plan.host_calls_every > 1:
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._streams = RandomStreams()
+        # Keras' fit has no session that the machines could agree in.
+        self._alone = workers.of(store.strategy) is None
+        queued = plan.loss is not None and bool(plan.targets) and self._alone
+        self.program = self._program(plan, queued=queued)
+        self._loop: DeviceLoop | None = None
+        self._collect: CollectLoop | None = None
+        self._single: dict[Any, Callable[..., list[Any]]] = {}
+
+    def _program(
+        self, plan: StepPlan, *, fed: Sequence[tf.Tensor] = (), queued: bool = False
+    ) -> StepProgram:
+        return StepProgram(
+            plan,
+            self.store,
+            fed=fed,
+            queued=queued,
+            step_in_loop=self._step_in_loop,
+            streams=self._streams,
+            tuning=self._tuning,
+        )
+
+    def start(self, restored: str | None = None) -> None:
+        """Does nothing: there are no other machines."""
+
+    def begin_loop(self) -> None:
+        """See `Runner`."""
+        if self._step_in_loop is not None:
+            with eager.eager_mode():
+                self._step_in_loop.assign(0)
+
+    @property
+    def notes_before(self) -> bool:
+        """See `Runner`."""
+        return self._the_loop().notes_before
+
+    def _the_loop(self) -> DeviceLoop:
+        if self._loop is None:
+            assert self.plan.loss is not None  # loops are for steps that have one
+            self._loop = DeviceLoop(
+                self.program,
+                self.plan.loss.dtype,
+                stop_on_nan=self.plan.stop_on_nan,
+                may_choose=self._may_run_on_one_thread(self.program),
+                branches=self.program.has_branches,
+                next_element=self._next_element,
+                interrupted=self._interrupted,
+                calls=self.program.queue,
+                counter=self.store.global_step(self.plan.graph),
+                notes_before=self._notes_before,
+                contents=self.program.contents,
+                tuning=self._tuning,
+                whole=not self._alone,
+                ops=self.program.size,
+                replicas=self.store.strategy.num_replicas_in_sync,
+            )
+        return self._loop
+
+    def run(self, iterator: Iterator, steps: int) -> LoopResult:
+        """See `Runner`."""
+        return self._the_loop()(iterator, steps)
+
+    def run_once(
+        self,
+        iterator: Iterator,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
+    ) -> list[Any]:
+        """See `Runner`."""
+        fed = [tensor for tensor, _ in feeds]
+        names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
+        asked = names, tuple(value.shape for _, value in feeds)
+        if asked not in self._single:
+            program = self._program(self.plan.of(fetches, targets), fed=fed)
+            self._single[asked] = self._fetching(program, fetches, fed)
+        self.finish_host_calls()
+        with eager.eager_mode(), functions.call_options():
+            try:
+                outputs = self._single[asked](iterator, *(tf.constant(v) for _, v in feeds))
+            except StopIteration:
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
+        return [as_numpy(v) for v in outputs]
+
+    def _fetching(
+        self, program: StepProgram, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
+    ) -> Callable[..., list[tf.Tensor]]:
+        """A step of an iterator, and of values in place of `fed`, that returns all its outputs."""
+
+        def step(iterator: Iterator, *values: tf.Tensor) -> list[tf.Tensor]:
+            return program(self._next_element(iterator), *values)
+
+        if any(map(is_handle, fetches)):
+            return functions.function(step)
+        contents = program.contents()
+        contents = contents and contents.within("run once")
+        if fed:
+            return functions.IteratorFunction(step, contents)
+        may_choose = self._may_run_on_one_thread(program)
+        return FetchingStep(step, self._tuning, may_choose=may_choose, contents=contents)
+
+    def _may_run_on_one_thread(self, program: StepProgram) -> bool:
+        return program.is_flat and environment.allows_single_threaded_executor()
+
+    def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
+        """A function of an input element, as the strategy distributes it, to the plan's fetches."""
+        made: Callable[[Any], list[tf.Tensor]]
+        made = functions.function(self.program, reduce_retracing=True)
+        return made
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """See `Runner`: on one replica, fetches that have a batch dimension."""
+        one = self.store.strategy.num_replicas_in_sync == 1
+        return one and all(t.shape.rank for t in fetches)
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """See `Runner`."""
+        if self._collect is None:
+            program = self.program  # made for the same fetches, where a session predicts
+            if list(map(key, program.fetches)) != list(map(key, fetches)):
+                program = self._program(self.plan.of(fetches, []))
+            tuner = CollectTuner(self._tuning, self._may_run_on_one_thread(program))
+            outputs = [(t.dtype, t.shape.rank) for t in fetches]
+            self._collect = CollectLoop(program, outputs, tuner, program.contents)
+        return self._collect(iterator, most)
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """See `Runner`."""
+        queue = self.program.queue
+        if queue is not None and (using is None or queue.uses(using)):
+            queue.finish()
+
+    def leave(self) -> None:
+        """Does nothing: no other machine waits."""
+
+    def fail(self) -> None:
+        """Does nothing: no other machine waits."""
+
+    def close(self) -> None:
+        """See `Runner`."""
+        if self.program.queue is not None:
+            self.program.queue.close()
+        self.store.flush_summaries()
+        self._loop = self._collect = None
+        self._single.clear()

@@ -1,0 +1,224 @@
+"""Makes a ready session: restored from a checkpoint, or initialised as the scaffold says.
+
+TF's own ChiefSessionCreator and SessionManager do the work; only the session is another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.checkpoint import diagnosis
+from tpu_estimator_compat.engine.checkpoint.state import Source
+from tpu_estimator_compat.engine.runtime import aside
+from tpu_estimator_compat.engine.session.graph_session import GraphSession
+from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
+
+AnySession = TypeVar("AnySession", bound=GraphSession)
+_ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
+
+
+class _SessionManager(session_manager.SessionManager):
+    """A SessionManager whose sessions run on live TF2 variables."""
+
+    def __init__(
+        self,
+        make_session: Callable[[], GraphSession],
+        source: Source,
+        *,
+        restore_input: bool,
+        asks_variables: bool,
+        asks_global_variables: bool,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._make_session = make_session
+        self._source = source
+        self._asks_variables = asks_variables
+        self._asks_global_variables = asks_global_variables
+        self._restore_input = restore_input
+        self.restored: str | None = None
+
+    def _model_ready_for_local_init(self, sess):
+        ready, message = super()._model_ready_for_local_init(sess)
+        if ready and self._asks_global_variables:
+            of_graph = {v.op.name for v in tf.compat.v1.global_variables()}
+            if missing := [name for name in sess.uninitialized() if name in of_graph]:
+                return False, f"Variables not initialized: {', '.join(missing)}"
+        return ready, message
+
+    def _model_ready(self, sess):
+        ready, message = super()._model_ready(sess)
+        if ready and self._asks_variables and (missing := sess.uninitialized()):
+            return False, f"Variables not initialized: {', '.join(missing)}"
+        return ready, message
+
+    def _restore_checkpoint(
+        self,
+        master,
+        saver=None,
+        checkpoint_dir=None,
+        checkpoint_filename_with_path=None,
+        wait_for_checkpoint=False,
+        max_wait_secs=7200,
+        config=None,
+    ):
+        del master, checkpoint_dir, checkpoint_filename_with_path
+        del wait_for_checkpoint, max_wait_secs, config
+        session = self._make_session()
+        self.restored = None
+        if not saver:
+            return session, False
+        source = self._source
+        self.restored = source.restore(lambda path: self._restore(session, saver, path))
+        if self.restored and source.model_dir and not source.path:
+            state = tf.train.get_checkpoint_state(source.model_dir)
+            saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+        return session, self.restored is not None
+
+    def _restore(self, session: GraphSession, saver, path: str) -> None:
+        with diagnosis.explained(session.graph, saver, path):
+            session_manager._restore_checkpoint_and_maybe_run_saved_model_initializers(
+                session, saver, path
+            )
+        if not self._restore_input:
+            return
+        assert isinstance(session, StepSession)
+        if not session.restore_input(path):
+            logging.warning(
+                "save_input_state=True, but there is no position of the input beside %s: the input "
+                "starts anew.",
+                path,
+            )
+
+
+def _is_default(ready_op: tf.Tensor) -> bool:
+    return ready_op.op.name.startswith(_ASKS_VARIABLES)
+
+
+class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
+    """A session creator for MonitoredSession.
+
+    Args:
+      make_session: makes the session, once the scaffold has finalised the graph.
+      scaffold: the mode's scaffold.
+      source: the checkpoint to restore, if there is one.
+      restore_input: whether to restore the input's position as well.
+
+    Attributes:
+      session: the last session made, ready or not; None before that.
+    """
+
+    def __init__(
+        self,
+        make_session: Callable[[], AnySession],
+        scaffold: tf.compat.v1.train.Scaffold,
+        source: Source,
+        *,
+        restore_input: bool = False,
+    ):
+        super().__init__(scaffold=scaffold)
+        self._source = source
+        self._make_session = make_session
+        self._restore_input = restore_input
+        self.session: AnySession | None = None
+
+    @property
+    def restored(self) -> str | None:
+        """The checkpoint that the last session was restored from."""
+        return self._session_manager.restored if self._session_manager else None
+
+    def create_session(self):
+        """A ready session, as TF's own creator makes it."""
+        keys = tf.compat.v1.GraphKeys
+        for field, key in (
+            ("_ready_op", keys.READY_OP),
+            ("_ready_for_local_init_op", keys.READY_FOR_LOCAL_INIT_OP),
+        ):
+            # TF's defaults ask every variable in the graph; the session knows without.
+            if getattr(self._scaffold, field) is None and not tf.compat.v1.get_collection(key):
+                setattr(self._scaffold, field, tf.constant([], tf.string, name=_ASKS_VARIABLES))
+        session = super().create_session()
+        session.start(self.restored)
+        return session
+
+    def _remembered(self) -> AnySession:
+        self.session = self._make_session()
+        return self.session
+
+    def _get_session_manager(self):
+        if self._session_manager is None:
+            self._session_manager = _SessionManager(
+                self._remembered,
+                self._source,
+                restore_input=self._restore_input,
+                asks_variables=_is_default(self._scaffold.ready_op),
+                asks_global_variables=_is_default(self._scaffold.ready_for_local_init_op),
+                local_init_op=self._scaffold.local_init_op,
+                local_init_feed_dict=self._scaffold.local_init_feed_dict,
+                ready_op=self._scaffold.ready_op,
+                ready_for_local_init_op=self._scaffold.ready_for_local_init_op,
+                graph=tf.compat.v1.get_default_graph(),
+            )
+        return self._session_manager
+
+
+class QueueThreads(tf.compat.v1.train.SessionRunHook):
+    """Has a session that a signal ends not wait for queue runners that Python blocks.
+
+    Args:
+      hooks: of the same session; one of them may listen for a signal.
+    """
+
+    def __init__(self, hooks: Sequence[Any]):
+        self._hooks = hooks
+
+    def after_create_session(self, session: Any, coord: tf.train.Coordinator) -> None:
+        del session
+        join = coord.join
+
+        def join_soon(*args: Any, stop_grace_period_secs: float = 120, **kwargs: Any) -> None:
+            seconds = 3 if self._is_told() else stop_grace_period_secs
+            threads = set(coord._registered_threads)
+            try:
+                join(*args, stop_grace_period_secs=seconds, **kwargs)
+            finally:
+                if any(thread.is_alive() for thread in threads):
+                    aside.end_without_waiting()
+
+        coord.join = join_soon
+
+    def _is_told(self) -> bool:
+        told = any(getattr(hook, "signalled", False) for hook in self._hooks)
+        return told or sys.exc_info()[0] is KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def monitored_session(
+    creator: SessionCreator[StepSession], hooks: Sequence[Any]
+) -> Iterator[tf.compat.v1.train.MonitoredSession]:
+    """A MonitoredSession; where there are other workers, they start and end together.
+
+    Args:
+      creator: makes the session.
+      hooks: called by the monitored session.
+
+    Raises:
+      What `Runner.leave` raises.
+    """
+    try:
+        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
+        with monitored:
+            yield monitored
+    except BaseException:
+        if creator.session is not None:
+            creator.session.runner.fail()
+        raise
+    if creator.session is not None:
+        creator.session.runner.leave()

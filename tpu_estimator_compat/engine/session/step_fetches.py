@@ -1,0 +1,76 @@
+"""Fetches and targets of one run, sorted once by what they are to the plan of a step."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.step.plan import StepPlan
+
+
+class StepFetches:
+    """The fetches of one run.
+
+    Args:
+      plan: the computation of a step.
+      tensors: the fetches.
+      targets: operations to run.
+      variable_behind: the live variable whose plain value a tensor is, if it is one.
+
+    Attributes:
+      tensors, targets: the same.
+      keys: of the tensors, in their order.
+      variables: the fetches that are plain values of variables, the loss apart.
+      derived: the other fetches, the loss apart.
+      makes_steps: whether the plan's targets are among the targets.
+      needs_step: whether anything of it has a value within a step only.
+    """
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        tensors: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        variable_behind: Callable[[tf.Tensor], tf.Variable | None],
+    ):
+        self.tensors, self.targets = tensors, targets
+        self.keys = [key(t) for t in tensors]
+        self.variables: dict[Key, tf.Tensor] = {}
+        self.derived: dict[Key, tf.Tensor] = {}
+        for k, tensor in zip(self.keys, tensors, strict=True):
+            if not plan.is_loss(tensor):
+                plain = variable_behind(tensor) is not None
+                (self.variables if plain else self.derived)[k] = tensor
+        self._plan = plan
+        # A prediction is made for each fetch by itself: no run of it makes many.
+        of_plan = set() if plan.loss is None else {op.name for op in plan.targets}
+        names = {op.name for op in targets}
+        self._others = names - of_plan
+        self.makes_steps = bool(of_plan) and of_plan <= names
+        # A step is a step, and takes its element, even where nothing in it looks at the input.
+        asked = [*(t.op for t in tensors), *targets]
+        self.needs_step = self.makes_steps or any(map(plan.needs_step, asked))
+
+    @functools.cached_property
+    def reads_alone(self) -> bool:
+        """Whether these are plain values of variables, and nothing else."""
+        return not self.targets and all(k in self.variables for k in self.keys)
+
+    @functools.cached_property
+    def in_loop(self) -> bool:
+        """Whether a loop of steps serves it: of a step it needs no more than its loss."""
+        plan = self._plan
+        if plan.loss is None or not self.makes_steps or self._others:
+            return False
+        needed = graph_ops.ancestors([t.op for t in self.derived.values()], {key(plan.loss)})
+        roots = plan.input_roots | plan.replica_ops
+        roots |= {name for name, _ in plan.host_placeholders}
+        # What is computed from variables or tables is a part of the step, too: it changes them. So
+        # is what is drawn: a second draw would be another one.
+        return not any(
+            op.name in roots or graph_ops.is_handle(op) or graph_ops.draws(op) for op in needed
+        )

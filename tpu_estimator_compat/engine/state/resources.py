@@ -1,0 +1,115 @@
+"""Makes the host resources of a captured graph: hash tables, iterators, writers, queues."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_def, graph_ops, importing
+from tpu_estimator_compat.engine.runtime import functions
+
+_ITERATORS = frozenset({"Iterator", "IteratorV2", "OneShotIterator"})
+
+
+class Resource:
+    """A resource of a captured graph, made once.
+
+    Attributes:
+      handle: its handle; whatever it depends on lives as long as this object.
+      is_iterator: whether it is an iterator of tf.data.
+      is_summary_writer: whether it writes events.
+
+    Args:
+      op: the op that makes it.
+    """
+
+    def __init__(self, op: tf.Operation):
+        self.is_iterator = op.type in _ITERATORS
+        self._element_spec = _element_spec(op) if self.is_iterator else ()
+        self.is_summary_writer = op.type == "SummaryWriter"
+        # A resource without a shared name dies with the function whose kernel made it.
+        self._keep = functions.function(functools.partial(_made, op, _definition(op)))
+        self.handle = self._keep()
+
+    def no_data(self) -> tf.data.Dataset:
+        """A dataset for an iterator that is at its end at once."""
+        return tf.data.Dataset.range(0).map(self._blank_element)
+
+    def read(self, dataset: tf.data.Dataset) -> None:
+        """Has an iterator read this dataset from now on, and free what it read before."""
+        tf.raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self.handle)
+
+    @tf.autograph.experimental.do_not_convert
+    def _blank_element(self, _: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return tuple(map(_blank, self._element_spec))
+
+    def flush(self) -> None:
+        """Has a summary writer write what waits; nothing where nobody has opened it."""
+        with contextlib.suppress(tf.errors.NotFoundError):
+            tf.raw_ops.FlushSummaryWriter(writer=self.handle)
+
+
+def _definition(op: tf.Operation) -> graph_def.GraphDef:
+    """The operations that make a resource, as a graph of their own."""
+    ops = graph_ops.in_creation_order(graph_ops.ancestors([op], ()))
+    return graph_def.subgraph_def(op.graph, ops, replica=0, rewrites={op.type: _own(op)})
+
+
+def _made(op: tf.Operation, definition: graph_def.GraphDef) -> tf.Tensor:
+    """Builds a resource into the function under construction; returns its handle."""
+    functions.register_functions(definition)
+    wanted = [op.outputs[0].name]
+    [handle] = importing.imported(definition, {}, wanted, (), importing.Wait(), ())
+    return tf.identity(handle)
+
+
+def _element_spec(iterator: tf.Operation) -> tuple[tf.TensorSpec, ...]:
+    """Flat: what a composite is made of, or a variant that holds it."""
+    types, shapes = iterator.get_attr("output_types"), iterator.get_attr("output_shapes")
+    return tuple(
+        tf.TensorSpec(tf.TensorShape(shape), dtype)
+        for shape, dtype in zip(shapes, types, strict=True)
+    )
+
+
+def _blank(spec: tf.TensorSpec) -> tf.Tensor:
+    """A tensor that goes with the spec."""
+    sizes = [size or 1 for size in spec.shape.as_list()] if spec.shape.rank else []
+    if spec.dtype != tf.variant:
+        return tf.zeros(sizes, spec.dtype)
+    nothing = tf.raw_ops.EmptyTensorList(
+        element_shape=-1, max_num_elements=-1, element_dtype=tf.float32
+    )
+    return tf.reshape(tf.stack([nothing] * math.prod(sizes)), sizes)
+
+
+def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
+    """A function that makes the node of a resource's op one of its graph alone.
+
+    A session had resources of its own. Here all graphs share a runtime: of two resources of the
+    same name, the second would be the first, with its content.
+    """
+    attributes = {attr.name for attr in op.op_def.attr}
+
+    def rename(node: graph_def.NodeDef) -> None:
+        shared = node.attr["shared_name"].s if "shared_name" in attributes else b""
+        if shared and _others_share(op, shared):
+            node.attr["shared_name"].s = b"%s_%d" % (shared, graph_def.serial(op.graph))
+        elif "shared_name" in attributes:
+            node.attr["shared_name"].s = b""  # so that it goes with its kernel
+            if "use_node_name_sharing" in attributes:
+                node.attr["use_node_name_sharing"].b = False
+
+    return rename
+
+
+def _others_share(op: tf.Operation, name: bytes) -> bool:
+    """Whether other ops of the graph stand for the resource of this name; a writer has its own."""
+    return op.type == "SummaryWriter" or any(
+        other is not op and other.type == op.type and other.get_attr("shared_name") == name
+        for other in op.graph.get_operations()
+    )

@@ -1,0 +1,231 @@
+"""Variables of which every machine holds a shard, such as embedding tables, and their checkpoints.
+
+A checkpoint has each of them whole, under its one name. The chief writes it: its own rows, and
+piece by piece those that the other machines send it. Of what it restores, it sends them theirs. So
+no machine needs memory for more than its rows, and only the chief needs the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime.workers import State, Workers
+from tpu_estimator_compat.engine.state.shards import Shard
+from tpu_estimator_compat.engine.state.variables import VariableStore, components
+
+_CHIEF = 0
+_FILE = 1 << 27  # bytes of others that the chief holds before it writes them
+
+
+class ShardedVariables:
+    """The sharded variables of a training, on one of its machines.
+
+    Args:
+      variables: of the captured graph, with TF's slice info; the same on all machines.
+      store: holds this machine's rows.
+      group: the machines.
+      ask: tells the other machines, wherever they are, that the chief is saving.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[tf.Variable],
+        store: VariableStore,
+        group: Workers,
+        ask: Callable[[], None],
+    ):
+        self._store = store
+        self._group = group
+        self._ask = ask
+        self._dtypes = [v.dtype for v in variables]
+        self.names = [v.op.name for v in variables]
+        infos = [v._get_save_slice_info() for v in variables]
+        self._shards = [  # by machine
+            [Shard.of_machine(i.full_name, i.full_shape, group.count, k) for i in infos]
+            for k in range(group.count)
+        ]
+
+    @contextlib.contextmanager
+    def completed(self, prefix: str, names: Collection[str]) -> Iterator[str]:
+        """On the chief: adds the other machines' rows to a checkpoint.
+
+        Args:
+          prefix: the path of the checkpoint.
+          names: of the variables that it holds.
+
+        Yields:
+          Where to write what this machine has.
+
+        Raises:
+          MachineLostError: another machine failed.
+          tf.errors.OpError: a file could not be written, or another machine cannot be reached.
+        """
+        asked = [i for i, name in enumerate(self.names) if name in names]
+        if not asked:
+            yield prefix
+            return
+        folder = f"{prefix}.shards"
+        own = os.path.join(folder, "0")
+        if tf.io.gfile.exists(folder):  # of a process that was killed
+            tf.io.gfile.rmtree(folder)
+        tf.io.gfile.mkdir(folder)  # not its parents: the save names what is missing
+        try:
+            yield own
+            self._ask()
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                mask = tf.constant([i in asked for i in range(len(self.names))], tf.int32)
+                self._group.from_chief_now(mask, "sharded variables that are saved")
+                parts = [own, *self._write_others(folder, asked)]
+                tf.raw_ops.MergeV2Checkpoints(
+                    checkpoint_prefixes=parts, destination_prefix=prefix, delete_old_dirs=False
+                )
+        finally:
+            tf.io.gfile.rmtree(folder)
+
+    def _write_others(self, folder: str, asked: Sequence[int]) -> Iterator[str]:
+        """Writes what the other machines send, some pieces to a file; yields prefixes."""
+        files, held = itertools.count(1), _Held()
+        for machine in range(1, self._group.count):
+            for i in asked:
+                for piece in self._pieces(machine, i):
+                    rows = self._group.receive(self._spec(piece, i), _exchange(piece), machine)
+                    held.add(piece, rows)
+                    if held.bytes >= _FILE:
+                        yield held.write(os.path.join(folder, str(next(files))))
+                        held = _Held()
+        if held.bytes:
+            yield held.write(os.path.join(folder, str(next(files))))
+
+    def settle(self, states: np.ndarray, state: State, *place: str) -> np.ndarray:
+        """On the others: sends rows as often as the chief asks for them.
+
+        Args:
+          states: the states of the machines.
+          state: the state of this machine.
+          *place: the place of the exchange; see `Workers.meet`.
+
+        Returns:
+          What they say when the chief has what it wants.
+        """
+        while states[_CHIEF] == State.SAVING and not (states == State.FAILED).any():
+            self._send_own()
+            states = self._group.meet(state, *place)
+        return states
+
+    def _send_own(self) -> None:
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            mask = tf.zeros([len(self.names)], tf.int32)
+            mask = self._group.from_chief_now(mask, "sharded variables that are saved")
+            own = self._shards[self._group.index]
+            for i in np.flatnonzero(mask.numpy()).tolist():
+                for piece in self._pieces(self._group.index, i):
+                    rows = tf.raw_ops.ResourceGather(
+                        resource=self._live(i).handle,
+                        indices=_indices(piece, own[i]),
+                        dtype=self._dtypes[i],
+                    )
+                    self._group.send(rows, _exchange(piece), _CHIEF)
+
+    def check(self, path: str | None) -> None:
+        """Raises ValueError where the restored checkpoint has no such variables to share."""
+        if path is None:
+            return
+        shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+        for shard in self._shards[_CHIEF]:
+            if tuple(shapes.get(shard.name, ())) != shard.shape:
+                raise ValueError(
+                    f"The checkpoint {path} has no {shard.name!r} of shape {list(shard.shape)}, of "
+                    "which each machine is to have its rows. On several machines, a saver must "
+                    "keep embedding tables and their slots under their own names."
+                )
+
+    def take_restored(self, path: str | None) -> None:
+        """Gives all machines their rows of what the chief has restored; all of them call this.
+
+        Args:
+          path: the checkpoint that was restored, on the chief; None where variables have their
+            first values, of which every machine has made its own.
+        """
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            if not self._group.tell(int(path is not None), "restored sharded variables"):
+                return
+            for machine in range(1, self._group.count):
+                for i, name in enumerate(self.names):
+                    if self._group.is_chief:
+                        self._send_restored(path or "", machine, i)
+                    elif self._group.index == machine:
+                        self._take(i)
+                        self._store.host_wrote([name])
+
+    def _send_restored(self, path: str, machine: int, i: int) -> None:
+        whole = self._shards[machine][i]
+        # At once: of a table that is in one piece, each read takes all of it.
+        [rows] = tf.raw_ops.RestoreV2(
+            prefix=path,
+            tensor_names=[whole.name],
+            shape_and_slices=[whole.slice_info.spec],
+            dtypes=[self._dtypes[i]],
+        )
+        for piece in self._pieces(machine, i):
+            start = piece.first - whole.first
+            part = rows[start : start + piece.rows]
+            self._group.send(part, _exchange(piece), machine)
+
+    def _take(self, i: int) -> None:
+        own = self._shards[self._group.index][i]
+        for piece in self._pieces(self._group.index, i):
+            rows = self._group.receive(self._spec(piece, i), _exchange(piece), _CHIEF)
+            tf.raw_ops.ResourceScatterUpdate(
+                resource=self._live(i).handle, indices=_indices(piece, own), updates=rows
+            )
+
+    def _live(self, i: int) -> tf.Variable:
+        return components(self._store[self.names[i]])[0]
+
+    def _pieces(self, machine: int, i: int) -> list[Shard]:
+        shard = self._shards[machine][i]
+        return shard.pieces(int(np.prod(shard.shape[1:])) * self._dtypes[i].size)
+
+    def _spec(self, piece: Shard, i: int) -> tf.TensorSpec:
+        return tf.TensorSpec(piece.own_shape, self._dtypes[i])
+
+
+class _Held:
+    """Pieces that are to be written to one file."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._pieces: list[Shard] = []
+        self._rows: list[tf.Tensor] = []
+
+    def add(self, piece: Shard, rows: tf.Tensor) -> None:
+        self.bytes += rows.dtype.size * rows.shape.num_elements()
+        self._pieces.append(piece)
+        self._rows.append(rows)
+
+    def write(self, prefix: str) -> str:
+        """Writes a checkpoint of the pieces; returns its prefix."""
+        tf.raw_ops.SaveV2(
+            prefix=prefix,
+            tensor_names=[piece.name for piece in self._pieces],
+            shape_and_slices=[piece.slice_info.spec for piece in self._pieces],
+            tensors=self._rows,
+        )
+        return prefix
+
+
+def _exchange(piece: Shard) -> str:
+    return f"rows of {piece.name} from {piece.first}"
+
+
+def _indices(piece: Shard, shard: Shard) -> tf.Tensor:
+    """Which rows of a shard a piece is."""
+    start = piece.first - shard.first
+    return tf.range(start, start + piece.rows, dtype=tf.int64)

@@ -1,0 +1,276 @@
+"""Live state of a captured graph: one `tf.Variable` per variable, one handle per host resource.
+
+Variables keep their TF1 names. Those that the replicas use are created under the strategy, one
+component per replica; all others (local and metric variables, hooks' counters) live on the host,
+once. Nothing is initialised here: as in TF1, a variable has no value until an initialiser or a
+checkpoint gives it one, and reading it before that is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.runtime import eager, functions, placement
+from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.state.resources import Resource
+from tpu_estimator_compat.tf_internals import resource_variable_ops, tensor_shape
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
+
+
+class VariableStore:
+    """Variables and resources of one captured graph, by the name of the op that stands for them.
+
+    Args:
+      strategy: creates the replicas' variables and says which component is a replica's own.
+
+    Attributes:
+      assignments: the number of calls of `assign`.
+      sharded: the variables of which this machine has some rows; None where it has all rows.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self.strategy = strategy
+        self.assignments = 0
+        self.sharded: ShardedVariables | None = None
+        self._variables: dict[str, tf.Variable] = {}
+        self._resources: dict[str, Resource] = {}
+        self._averaged: set[str] = set()
+        self._making = threading.RLock()
+
+    @property
+    def on_tpu(self) -> bool:
+        """Whether the replicas are cores of a TPU."""
+        return isinstance(self.strategy, tf.distribute.TPUStrategy)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._variables
+
+    def __getitem__(self, name: str) -> tf.Variable:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def assign(self, name: str, value: Any) -> None:
+        """Gives all components of variable `name` a value."""
+        self.assignments += 1
+        with eager.eager_mode():
+            for component in components(self._variables[name]):
+                component.assign(value)
+
+    def prepare(
+        self,
+        handles: Iterable[tf.Operation],
+        *,
+        replicated: bool | None = None,
+        trainable: Iterable[str] = (),
+    ) -> None:
+        """Creates what `handles` stand for, where it does not exist yet.
+
+        Args:
+          handles: handle ops of the captured graph.
+          replicated: whether to give every replica a component of its own. None where no step
+            uses them: a hook may fetch what does, and the cores of a TPU, which compute that, do
+            not see the host's variables; other replicas do.
+          trainable: names of the variables to mark as trainable.
+
+        Raises:
+          NotImplementedError: a ref variable (`use_resource=False`), which TF2 cannot import.
+        """
+        trainable = set(trainable)
+        if replicated is None:
+            replicated = self.on_tpu
+        with self._making:  # a queue is made by whichever of its runners comes first
+            for op in handles:
+                if op.name not in self._variables and op.name not in self._resources:
+                    self._make(op, replicated, op.name in trainable)
+
+    def _make(self, op: tf.Operation, replicated: bool, trainable: bool) -> None:
+        if op.type == "VarHandleOp":
+            self._variables[op.name] = self._create(op, replicated, trainable)
+        elif graph_ops.is_variable_handle(op):
+            raise NotImplementedError(
+                f"Variable {op.name!r} is a ref variable. TensorFlow 2 cannot run it in a "
+                "function: create it with use_resource=True, or drop use_resource=False."
+            )
+        else:
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                self._resources[op.name] = Resource(op)
+
+    @functools.cached_property
+    def _common_device(self) -> str:
+        """Empty where each replica has a device of its own."""
+        return placement.common_device(self.strategy) or ""
+
+    def _create(self, op: tf.Operation, replicated: bool, trainable: bool) -> tf.Variable:
+        shape = tensor_shape.TensorShape(op.get_attr("shape"))
+        dtype = tf.as_dtype(op.get_attr("dtype"))
+        # A strategy asks for each component on its replica's device, which "" leaves as it is.
+        common = self._common_device if replicated else ""
+
+        def uninitialized(next_creator, **kwargs):
+            del next_creator
+            # TensorFlow keeps a kernel for each name, which takes most of the time to make.
+            name = op.name if common else kwargs["name"]
+            with tf.device(common):
+                return resource_variable_ops.UninitializedVariable(
+                    trainable=trainable, name=name, shape=shape, dtype=dtype
+                )
+
+        def create() -> tf.Variable:
+            return tf.Variable(
+                initial_value=lambda: tf.zeros([], dtype),  # never called: see `uninitialized`
+                trainable=trainable,
+                name=op.name,
+                shape=shape,
+                dtype=dtype,
+                aggregation=tf.VariableAggregation.NONE,
+            )
+
+        with eager.eager_mode(), tf.variable_creator_scope(uninitialized):
+            if not replicated:
+                with tf.device("/cpu:0"):
+                    return create()
+            with self.strategy.scope():
+                return create()
+
+    def handles(self) -> dict[tuple[str, int], tf.Tensor]:
+        """All handles by their op's name and the component's index: see `traces.Holder`."""
+        found = {
+            (name, i): component.handle
+            for name, variable in self._variables.items()
+            for i, component in enumerate(components(variable))
+        }
+        return found | {(name, 0): made.handle for name, made in self._resources.items()}
+
+    def handle(self, name: tuple[str, int]) -> tf.Tensor:
+        """One of `handles()`."""
+        op_name, i = name
+        if op_name in self._resources:
+            return self._resources[op_name].handle
+        return components(self._variables[op_name])[i].handle
+
+    def host_handle(self, op: tf.Operation) -> tf.Tensor:
+        """The handle that host programs use: a resource's, or the first component of a variable."""
+        return self.handle((op.name, 0))
+
+    def replica_handle(self, op: tf.Operation) -> tf.Tensor:
+        """The handle of the calling replica's own variable; call it inside `strategy.run`."""
+        if op.name in self._resources:
+            return self._resources[op.name].handle
+        variable = self._variables[op.name]
+        if self.on_tpu or not isinstance(variable, tf.distribute.DistributedValues):
+            return variable.handle
+        return variable._get().handle
+
+    def global_step(self, graph: tf.Graph) -> tf.Variable | None:
+        """The first component of the variable of a graph's global step; None without one."""
+        step = tf.compat.v1.train.get_global_step(graph)
+        if step is None or step.op.name not in self._variables:
+            return None
+        return components(self._variables[step.op.name])[0]
+
+    def read(self, name: str, dataset: tf.data.Dataset) -> tf.Tensor:
+        """Has the iterator `name` read a dataset; returns the iterator's handle."""
+        self._resources[name].read(dataset)
+        return self._resources[name].handle
+
+    def iterators(self) -> list[Resource]:
+        """Iterators of tf.data among the resources."""
+        return [resource for resource in self._resources.values() if resource.is_iterator]
+
+    def drop_resources(self) -> None:
+        """Forgets all but the variables: another session has tables, queues and iterators anew."""
+        self._resources.clear()
+
+    def flush_summaries(self) -> None:
+        """Writes the events that wait, as summary writers did when their session was closed."""
+        with eager.eager_mode():
+            for resource in self._resources.values():
+                if resource.is_summary_writer:
+                    resource.flush()
+
+    def to_host(self, names: Iterable[str]) -> None:
+        """Called before host code uses variables `names`; here they are on the host anyway."""
+
+    def host_wrote(self, names: Iterable[str]) -> None:
+        """Called when host code has written variables `names` itself, all components of each."""
+
+    def average_on_read(self, names: Iterable[str]) -> None:
+        """Marks variables that mean, to the host, the average over the replicas' own values.
+
+        That is what `synchronization=ON_READ` with `aggregation=MEAN` says, for example of the
+        moving averages of batch normalisation.
+        """
+        self._averaged.update(names)
+
+    @contextlib.contextmanager
+    def host_view(self, names: Iterable[str]) -> Iterator[None]:
+        """While host code reads variables `names`, puts averages in place of first components."""
+        kept = []
+        for name in self._averaged.intersection(names):
+            first, *others = components(self._variables[name])
+            if others and first.is_initialized():
+                kept.append((first, first.read_value()))
+                first.assign(
+                    tf.add_n([first, *(tf.identity(o) for o in others)]) / (1 + len(others))
+                )
+        try:
+            yield
+        finally:
+            for first, value in kept:
+                first.assign(value)
+
+    def share_reads(self, names: Iterable[str]) -> None:
+        """Lets the next reads of variables `names` share their buffers instead of copying them.
+
+        A variable that ever had a sparse update copies itself for every reader; a checkpoint reads
+        all variables at once, and would hold the model twice. The next sparse update turns copying
+        on again.
+        """
+        for variable in (self._variables[name] for name in names if name in self._variables):
+            tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
+
+    def take_from_chief(self, group: Workers, names: Sequence[str]) -> None:
+        """Gives the variables `names` of all machines, and all their replicas, the chief's values.
+
+        Args:
+          group: the machines; each of them calls this with the same names.
+          names: of variables that have a value here.
+        """
+        every = [components(self._variables[name]) for name in names]
+
+        def take() -> None:
+            for name, (first, *_) in zip(names, every, strict=True):
+                first.assign(group.from_chief(first.read_value(), f"first value of {name}"))
+
+        with functions.call_options(optimize=False):
+            functions.function(take)()
+        for first, *others in every:
+            for other in others:
+                other.assign(first.read_value())
+
+    def broadcast(self, handles: Iterable[tf.Operation]) -> None:
+        """Copies the first component of every named variable to the other replicas."""
+        with eager.eager_mode():
+            for op in handles:
+                first, *others = components(self._variables[op.name])
+                value = first.read_value() if others else None
+                for other in others:
+                    tf.raw_ops.AssignVariableOp(resource=other.handle, value=value)
+
+
+def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
+    """The plain variables behind a variable: one, or one per local replica."""
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable.values
+    return (variable,)

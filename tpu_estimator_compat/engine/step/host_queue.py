@@ -1,0 +1,175 @@
+"""Makes host calls in a thread while steps go on: each step puts its tensors in a queue.
+
+Nothing ever blocks within TensorFlow, whose few threads serve all functions: the loop of steps asks
+for room first, and the thread takes only calls that are in the queue.
+
+Where the first calls turn out to be quick, the queue is left, and the later ones are a part of
+their steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.runtime import eager, functions
+from tpu_estimator_compat.engine.runtime.tuners import HostCallTuner
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
+
+
+class HostCallQueue:
+    """The host calls of steps that were made, in the order of the steps.
+
+    Args:
+      program: one call: its feeds are a step's tensors.
+      store: holds what the program uses.
+      capacity: the number of calls that may wait; see `capacity_for`.
+      tuning: whether calls stay in the queue, and on which executor, goes by its numbers.
+
+    Attributes:
+      failed: whether a call raised an error. No further call is made then, until `finish`.
+      tuner: whether calls are quick.
+      left: whether the queue is no longer in use: steps make their calls themselves.
+    """
+
+    def __init__(
+        self,
+        program: ReplicaProgram,
+        store: VariableStore,
+        capacity: int,
+        tuning: Tuning = DEFAULTS,
+    ):
+        is_flat = not any(map(graph_ops.calls_functions, program.ops))
+        self.failed = False
+        self.tuner = HostCallTuner(tuning, capacity, is_flat)
+        self.left = False
+        self._program = program
+        self._store = store
+        self._clock = tuning.clock
+        self._variables = {op.name for op in program.handles if op.name in store}
+        self._function = functions.PerExecutor(self._trace)
+        self._thread: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None
+        self._error: BaseException | None = None
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            self._queue = tf.queue.FIFOQueue(capacity, [t.dtype for t in program.feeds])
+
+    @property
+    def handle(self) -> tf.Tensor:
+        """The handle of TensorFlow's queue."""
+        return self._queue.queue_ref
+
+    def uses(self, variable: str) -> bool:
+        """Whether calls read or write the variable of this name."""
+        return variable in self._variables
+
+    def put(self, values: Sequence[tf.Tensor]) -> None:
+        """Builds into the function under construction: a step's tensors, one per feed, wait."""
+        self._queue.enqueue(list(values))
+
+    def make_room(self, steps: int) -> None:
+        """Waits, where calls are slow, until those of so many steps may wait."""
+        if not self.tuner.fits(self._waiting(), steps):
+            self.finish()
+
+    def hand_over(self) -> None:
+        """Has the thread make the calls of the steps that were run since."""
+        if self.failed or (self._last and not self._last.done() and not self._last.running()):
+            return  # the thread has yet to look at the queue
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="host_call")
+        executor = self.tuner.next(self._waiting())
+        self._function.trace(executor)  # here: graphs are not made for many threads
+        self._last = self._thread.submit(self._make, executor)
+
+    def finish(self) -> None:
+        """Waits until all calls that were handed over are made.
+
+        Raises:
+          tf.errors.OpError: what a call raised. The calls after it are not made.
+        """
+        if self._last is not None:
+            self._last.result()
+            self._last = None
+        error, self._error = self._error, None
+        if error is None:
+            return
+        self.failed = False
+        with eager.eager_mode():
+            while self._waiting():
+                self._queue.dequeue()
+        raise error
+
+    def leave(self) -> None:
+        """Makes all calls that were handed over; steps that are built from now on make their own.
+
+        Raises:
+          tf.errors.OpError: what a call raised.
+        """
+        self.finish()
+        self.close()
+        self.left = True
+
+    def close(self) -> None:
+        """Ends the thread, once all calls are made."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+
+    def _waiting(self) -> int:
+        with eager.eager_mode():
+            return int(self._queue.size())
+
+    def _trace(self) -> Any:
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            built: Any = functions.function(self._build)
+            return built.get_concrete_function()
+
+    def _build(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Makes all calls that wait; returns how many, and the seconds that they took."""
+
+        def body(i: tf.Tensor) -> tuple[tf.Tensor]:
+            dequeued = self._queue.dequeue()
+            values = dequeued if isinstance(dequeued, list) else [dequeued]
+            for feed, value in zip(self._program.feeds, values, strict=True):
+                value.set_shape(feed.shape)
+            self._program(values, self._store.host_handle)
+            return (i + 1,)
+
+        count = self._queue.size()
+        # Not timed from outside: calling a function takes longer than a quick host call.
+        with tf.control_dependencies([count]):
+            started = tf.timestamp()
+        with tf.control_dependencies([started]):
+            made = tf.while_loop(lambda i: i < count, body, (tf.constant(0),))
+        with tf.control_dependencies(made):
+            return count, tf.timestamp() - started
+
+    def _make(self, executor: str) -> None:
+        """In the thread: makes the calls of all steps that wait."""
+        if self.failed:
+            return
+        started = self._clock()
+        try:
+            with eager.eager_mode(), tf.device("/cpu:0"):
+                count, seconds_of_calls = self._function(executor)
+                made = int(count)
+        except BaseException as error:  # raised again where training can see it
+            self._error, self.failed = error, True
+            return
+        self.tuner.record(executor, made, self._clock() - started, float(seconds_of_calls))
+
+
+def capacity_for(feeds: Sequence[tf.Tensor], tuning: Tuning = DEFAULTS) -> int | None:
+    """The number of calls with such `feeds` that may wait; None if large, or of unknown size."""
+    if not feeds or any(t.dtype in (tf.string, tf.variant, tf.resource) for t in feeds):
+        return None
+    if not all(t.shape.is_fully_defined() for t in feeds):
+        return None
+    return tuning.queue_capacity(sum(t.shape.num_elements() * t.dtype.size for t in feeds))

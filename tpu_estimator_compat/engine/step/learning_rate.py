@@ -1,0 +1,132 @@
+"""The learning rate of a captured training step: found in its graph, and replaced by a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_def, graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import key
+
+_UPDATES = ("Assign", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
+_WRITERS = frozenset(name for name in dir(tf.raw_ops) if name.startswith(_UPDATES))
+_COPIES = frozenset({"Identity", "Cast"})
+
+
+def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[tf.Tensor]:
+    """The tensors by whose one value all updates of trainable variables go.
+
+    An update says which of its inputs is the rate, if it is an optimizer's operation. What another
+    update makes of the rate is its own, so long as it looks at it.
+
+    Args:
+      train_ops: operations that a training step runs.
+      trainable: names of the trainable variables.
+
+    Returns:
+      Scalars of the graph: one, or reads of one variable.
+
+    Raises:
+      ValueError: there is no such value; the message is the reason.
+    """
+    graph = train_ops[0].graph
+    ops = graph_ops.in_creation_order(graph_ops.ancestors(train_ops, ()))
+    updates = [op for op in ops if _is_written(graph, op, trainable)]
+    found = graph_ops.distinct(r for op in updates if (r := _rate_of(op)) is not None)
+    if not found:
+        types = ", ".join(sorted({op.type for op in updates})) or "nothing"
+        raise ValueError(
+            f"no operation of an optimizer that takes a rate updates the variables; {types} does"
+        )
+    if len({_origin(rate) for rate in found}) > 1:
+        names = ", ".join(rate.name for rate in found[:5])
+        raise ValueError(f"its optimizers go by {len(found)} of them: {names}")
+    if any(op.type.startswith("Placeholder") for op in _behind(found)):
+        raise ValueError(f"its rate {found[0].name} depends on the input")
+    rates = {rate.op for rate in found}
+    for op in updates:
+        if _rate_of(op) is None and rates.isdisjoint(_behind(list(op.inputs))):
+            raise ValueError(f"{op.name} ({op.type}), which updates a variable, goes by no rate")
+    return found
+
+
+def replace(rates: Sequence[tf.Tensor]) -> tf.Operation:
+    """Has the value of a variable take the place of `rates` in their graph.
+
+    Returns:
+      The variable's handle, which has its name. The variable has no value yet.
+    """
+    graph, dtype = rates[0].graph, rates[0].dtype
+    before = len(graph.get_operations())
+    graph._unsafe_unfinalize()  # a Scaffold has finalized it
+    with graph.as_default(), tf.control_dependencies(None):
+        handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=[], name="learning_rate_of_keras")
+        read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+        values = [tf.cast(read, rate.dtype) for rate in rates]
+    # The graph's operations are run in the order in which they are created.
+    graph_ops.place_first(graph.get_operations()[before:])
+    for rate, value in zip(rates, values, strict=True):
+        for op in rate.consumers():
+            for i, tensor in enumerate(op.inputs):
+                if tensor is rate:
+                    op._update_input(i, value)
+    graph.finalize()
+    return handle.op
+
+
+def _is_written(graph: tf.Graph, op: tf.Operation, names: Collection[str]) -> bool:
+    """Whether `op`, or a function that it calls, writes to one of the variables `names`."""
+    taken = any(t.dtype == tf.resource and t.op.name in names for t in op.inputs)
+    return taken and graph_def.has_types(graph, [op], _WRITERS)
+
+
+def _rate_of(op: tf.Operation) -> tf.Tensor | None:
+    """The tensor that an update takes as its rate, before copies; None if it says of none."""
+    if not op.type.startswith(("ResourceApply", "ResourceSparseApply")):
+        return _rate_by_hand(op)
+    names = [argument.name for argument in op.op_def.input_arg]
+    name = next((n for n in ("lr", "alpha") if n in names), None)
+    return None if name is None else _original(op.inputs[names.index(name)])
+
+
+def _rate_by_hand(op: tf.Operation) -> tf.Tensor | None:
+    """The rate of an optimizer that is written in Python, such as BERT's.
+
+    Such a one assigns `variable - rate * update`, or subtracts `rate * update`. What is multiplied
+    by a constant may be something else than a step along a gradient.
+    """
+    step = op.inputs[1] if op.type == "AssignSubVariableOp" else None
+    if op.type == "AssignVariableOp":
+        made = _original(op.inputs[1]).op
+        own = made.type == "Sub" and _original(made.inputs[0]).op
+        if own and own.type == "ReadVariableOp" and own.inputs[0] is op.inputs[0]:
+            step = made.inputs[1]
+    product = None if step is None else _original(step).op
+    if product is None or product.type != "Mul" or product.outputs[0].shape.rank == 0:
+        return None
+    scalars = [t for t in map(_original, product.inputs) if t.shape.rank == 0]
+    return scalars[0] if len(scalars) == 1 and scalars[0].op.type != "Const" else None
+
+
+def _original(tensor: tf.Tensor) -> tf.Tensor:
+    """The tensor that a tensor is a copy of, perhaps in another precision."""
+    while tensor.op.type in _COPIES and tensor.op.inputs[0].dtype.is_floating:
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _origin(rate: tf.Tensor) -> graph_ops.Key:
+    return key(rate.op.inputs[0] if rate.op.type == "ReadVariableOp" else rate)
+
+
+def _behind(tensors: Sequence[tf.Tensor]) -> set[tf.Operation]:
+    """The tensors that the values of `tensors` depend on, without control inputs."""
+    seen: set[tf.Operation] = set()
+    stack = [tensor.op for tensor in tensors]
+    while stack:
+        op = stack.pop()
+        if op not in seen:
+            seen.add(op)
+            stack.extend(tensor.op for tensor in op.inputs)
+    return seen

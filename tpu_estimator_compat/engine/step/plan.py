@@ -1,0 +1,130 @@
+"""A step as a value: what one step of a mode computes. `cut` says where."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.step.host_stage import HostStage
+from tpu_estimator_compat.engine.step.partition import Dims
+
+Structure = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class StepPlan:
+    """The plan of one step of a mode: all that a runtime needs in order to run it.
+
+    Attributes:
+      graph: the captured graph.
+      element_spec: structure of `tf.TypeSpec`s of one replica's input element.
+      feeds: the tensors that stand for that element, flattened, composites expanded.
+      fetches: tensors that every step returns.
+      targets: operations that every step runs.
+      loss: the loss, averaged over replicas where it is fetched; other fetches of the replicas'
+        share are the first replica's. None where a mode has none.
+      replica_ops: names of ops that belong to the replicas even if they ignore the input.
+      host_placeholders: placeholders for tensors of all replicas, by `key()`, each with
+        the replicas' tensor.
+      host_stage: the host's part of the step before the replicas' share; None for none.
+      host_calls: names of those targets of the host that only the chief of several workers runs,
+        such as writing events.
+      host_calls_every: host calls run in every n-th step of a loop, starting with the first.
+      same_on_all_replicas: whether all replicas compute the same, so that the first one's tensors
+        stand for all.
+      partition: for every feed the partition counts of its dimensions, or None; None in all for no
+        partition.
+      jit_compile: whether the replicas' share is compiled with XLA.
+      stop_on_nan: whether no step is made after one whose loss is NaN.
+      made_of: in place of `feeds`, the tensors of an element that the step computes itself.
+    """
+
+    graph: tf.Graph
+    element_spec: Structure
+    feeds: Sequence[tf.Tensor]
+    fetches: Sequence[tf.Tensor] = ()
+    targets: Sequence[tf.Operation] = ()
+    loss: tf.Tensor | None = None
+    replica_ops: frozenset[str] = frozenset()
+    host_placeholders: Mapping[Key, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(
+        default_factory=dict
+    )
+    host_stage: HostStage | None = None
+    host_calls: frozenset[str] = frozenset()
+    host_calls_every: int = 1
+    same_on_all_replicas: bool = False
+    partition: Sequence[Dims] | None = None
+    jit_compile: bool = False
+    stop_on_nan: bool = False
+    made_of: Sequence[tf.Tensor] = ()
+    _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def of(self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> StepPlan:
+        """The step that computes something else of the same graph, and is not compiled."""
+        return dataclasses.replace(
+            self, fetches=tuple(fetches), targets=tuple(targets), jit_compile=False
+        )
+
+    def needs_step(self, op: tf.Operation) -> bool:
+        """Whether `op` has a value within a step only."""
+        return (
+            op.name in self.replica_ops
+            or op.name in self.behind_input()
+            or op.name in self.behind_host_placeholders()
+        )
+
+    def is_loss(self, tensor: tf.Tensor) -> bool:
+        """Whether `tensor` is the loss."""
+        return key(tensor) == self._loss_key  # asked for each fetch of each run
+
+    @functools.cached_property
+    def _loss_key(self) -> Key | None:
+        return None if self.loss is None else key(self.loss)
+
+    def behind_input(self) -> set[str]:
+        """Names of ops that need the step's input element, directly or not."""
+        return self._reached("input", self.input_roots)
+
+    @functools.cached_property
+    def input_roots(self) -> frozenset[str]:
+        """Names of the ops whose values are those of the step's element."""
+        made = graph_ops.ancestors([t.op for t in self.made_of], ())
+        drawing = [op.name for op in made if graph_ops.draws(op)]
+        return frozenset([*(t.op.name for t in self.replica_feeds), *drawing])
+
+    @property
+    def replica_feeds(self) -> list[tf.Tensor]:
+        """The inputs of the replicas' share: the element, then the tensors of the host stage."""
+        return [*self.feeds, *(self.host_stage.placeholders if self.host_stage else ())]
+
+    def is_of_stage(self, tensor: tf.Tensor) -> bool:
+        """Whether the host stage gives `tensor`, and not a replica."""
+        return self.host_stage is not None and self.host_stage.gives(tensor)
+
+    def behind_host_placeholders(self) -> set[str]:
+        """Names of ops that need something concatenated over replicas."""
+        return self._reached("host", [name for name, _ in self.host_placeholders])
+
+    def _reached(self, kind: str, roots: Iterable[str]) -> set[str]:
+        version, reached = self._reach.get(kind, (-1, set()))
+        if version != self.graph.version:
+            reached = set(roots)
+            for op in self.graph.get_operations():
+                before = [*(t.op for t in op.inputs), *op.control_inputs]
+                if any(b.name in reached for b in before):
+                    reached.add(op.name)
+            self._reach[kind] = (self.graph.version, reached)
+        return reached
+
+    def trainable_names(self) -> list[str]:
+        """Names of the trainable variables."""
+        collection = self.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+        return [v.op.name for v in collection]

@@ -1,0 +1,104 @@
+"""Streams of random ops, which go on whatever function draws the next number.
+
+A kernel of TF1's random ops has the state of its stream in itself. A session of TF1 has one kernel
+for an op. Here a step is made by one function or another, as hooks and executors demand, and each
+has kernels of its own, which would all begin the stream of a seed anew: a dropout would repeat its
+masks. So ops with a seed draw from a variable that all functions share. The state is Philox's, as
+`tf.random.Generator` has it: a counter of 128 bits, low half first, and a key of 64 bits. It begins
+as in the kernels (`tensorflow/core/util/guarded_philox_random.cc`: the seed is the key, the second
+one the upper half of the counter), and moves on as they do, so that the numbers are theirs.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph.graph_def import GraphDef, NodeDef, set_inputs
+from tpu_estimator_compat.tf_internals import device_util, resource_variable_ops
+
+FROM_STATE = {
+    "RandomUniform": "StatefulUniform",
+    "RandomStandardNormal": "StatefulStandardNormalV2",
+    "TruncatedNormal": "StatefulTruncatedNormal",
+    "RandomUniformInt": "StatefulUniformInt",
+}
+"""The op that draws the same from a state, by the type of the op that has one in itself."""
+
+ALGORITHM = "random_algorithm"
+"""Name of the constant that these take besides a state."""
+
+_PHILOX = 1
+
+Stream = tuple[str, int, int, str]
+"""Name of an op, its seeds, of which replicas differ in the second, and its state's device."""
+
+
+def draw_from(node: NodeDef, state: str, algorithm: str) -> None:
+    """Has a node, of a type in `FROM_STATE`, draw from a state: inputs of its graph, by name."""
+    controls = [name for name in node.input if name.startswith("^")]
+    inputs = [name for name in node.input if not name.startswith("^")]
+    result = "Tout" if node.op == "RandomUniformInt" else "dtype"
+    dtype, shape_dtype = node.attr[result].type, node.attr["T"].type
+    node.op = FROM_STATE[node.op]
+    node.attr.clear()
+    node.attr["dtype"].type, node.attr["shape_dtype"].type = dtype, shape_dtype
+    set_inputs(node, [state, algorithm, *inputs, *controls])
+
+
+def add_algorithm(node: NodeDef) -> None:
+    """Makes a new node the constant `ALGORITHM`."""
+    node.name, node.op = ALGORITHM, "Const"
+    node.attr["dtype"].type = tf.int64.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(_PHILOX, tf.int64))
+
+
+class RandomStreams:
+    """The streams of a session, one for each op and replica: an `Amendment` of its programs.
+
+    Ops without any seed are left alone: every kernel of theirs begins somewhere else. So are those
+    in functions, of branches and loops. As a `traces.Holder`, it names a stream's state after its
+    op, seeds, and device.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, int, int], tuple[str, tf.Variable]] = {}
+
+    def amends(self, node: NodeDef) -> bool:
+        """Whether a node, not one in a function, draws from a variable."""
+        return node.op in FROM_STATE and bool(node.attr["seed"].i or node.attr["seed2"].i)
+
+    def amended(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
+        """`graph_def` with ops that draw from variables; these, by the inputs that stand for them.
+
+        Call it in replica context: variables are made on the replica's device.
+        """
+        if not any(map(self.amends, graph_def.node)):
+            return graph_def, {}
+        changed = tf.compat.v1.GraphDef()
+        changed.CopyFrom(graph_def)
+        handles = {}
+        device = device_util.current()
+        for node in filter(self.amends, changed.node):
+            state = f"{node.name}/random_state"
+            seeds = node.attr["seed"].i, node.attr["seed2"].i
+            handles[f"{state}:0"] = self.handle((node.name, *seeds, device))
+            draw_from(node, state, ALGORITHM)
+        add_algorithm(changed.node.add())
+        return changed, handles
+
+    def handles(self) -> dict[Stream, tf.Tensor]:
+        """The states that there are."""
+        return {(*key, device): state.handle for key, (device, state) in self._states.items()}
+
+    def handle(self, stream: Stream) -> tf.Tensor:
+        """The state of a stream, made on its device if there is none on any."""
+        name, seed, seed2, device = stream
+        key = name, seed, seed2
+        if key not in self._states:
+            with tf.init_scope(), tf.device(device):
+                # Not by tf.Variable, of which a strategy would make one for all replicas.
+                state = resource_variable_ops.ResourceVariable(
+                    tf.constant([0, seed2, seed], tf.int64), trainable=False, name="random_state"
+                )
+            self._states[key] = device, state
+        return self._states[key][1].handle

@@ -1,0 +1,361 @@
+"""Third stage: a callable that runs a pruned, cut graph on the replica that calls it.
+
+Called inside `strategy.run` (or in a plain tf.function for host work), it imports the pieces into
+the function under construction, maps feeds to the replica's tensors and every variable handle to
+the replica's own variable. So a replica sees plain local variables, as on a TPU core: TF1
+optimizers never meet a strategy, and the only communication is what the graph asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Protocol
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import (
+    graph_def,
+    graph_ops,
+    importing,
+    kernel_state,
+    simplify,
+)
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.runtime import functions, placement
+from tpu_estimator_compat.engine.step import collectives, replicated_ops, stage_functions, stages
+from tpu_estimator_compat.tf_internals import tensor_shape
+
+_OF_COMPOSITES = frozenset({"DeserializeSparse", "RaggedTensorFromVariant", "Identity"})
+HandleOf = Callable[[tf.Operation], tf.Tensor]
+
+
+class Amendment(Protocol):
+    """A change of a program on its way into the function under construction."""
+
+    def amends(self, node: graph_def.NodeDef) -> bool:
+        """Whether a node, not one in a function, is given its state."""
+
+    def amended(
+        self, graph_def: graph_def.GraphDef
+    ) -> tuple[graph_def.GraphDef, Mapping[str, tf.Tensor]]:
+        """The graph to import in place of `graph_def`, and the values of its additional inputs."""
+
+
+class ReplicaProgram:
+    """A piece of a captured graph: feeds in, fetches out, targets run on the way.
+
+    Args:
+      graph: the captured graph.
+      feeds: graph tensors whose values the caller gives.
+      fetches: graph tensors whose values the caller gets.
+      targets: operations to run for their effect.
+      replicas: the number of replicas that run this program together; 1 for host work.
+      native_collectives: leave collectives in place, for devices that have kernels (TPU).
+      rewrites: as for `graph_def.subgraph_def`; None for what collectives of one participant take.
+      reads_first: read variables as they are before the step, where a read waits for nothing.
+      waits_for: feeds, or tensors of the program, that come before any change of a variable,
+        whether or not that is made of them: at the end of the data a step changes none.
+      done: operations that nothing here waits for, since they have run before.
+
+    Raises:
+      NotImplementedError: an exchange inside a branch or loop body.
+    """
+
+    def __init__(
+        self,
+        graph: tf.Graph,
+        feeds: Sequence[tf.Tensor],
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation] = (),
+        *,
+        replicas: int = 1,
+        native_collectives: bool = False,
+        rewrites: graph_def.Rewrites | None = None,
+        reads_first: bool = False,
+        waits_for: Sequence[tf.Tensor] = (),
+        done: Collection[tf.Operation] = (),
+    ):
+        self.graph = graph
+        self.feeds = list(feeds)
+        self.fetches = list(fetches)
+        self.targets = list(targets)
+        self.replicas = replicas
+        self.native_collectives = native_collectives
+        self._reads_first = reads_first
+        self._waits_for = list(waits_for)
+        self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
+        fed = {key(t) for t in self.feeds}
+        wanted = [t.op for t in self.fetches if key(t) not in fed]
+        ops = graph_ops.ancestors([*wanted, *self.targets], fed, done)
+        self.handles = graph_ops.in_creation_order(filter(graph_ops.is_handle, ops))
+        stops = fed | {(op.name, 0) for op in self.handles}
+        idle = (simplify.idle_gates(ops) - set(self.targets)) | set(done)
+        self._given = _given(self.feeds)
+        needed = graph_ops.ancestors([*wanted, *self.targets], stops, {*idle, *self._given})
+        self._finish(needed - set(self.handles), stops)
+
+    def _finish(self, ops: set[tf.Operation], stops: set[Key]) -> None:
+        self.ops, self.stops = ops, stops
+        native = self.native_collectives
+        exchanged = set() if native else collectives.exchanged(self.ops, self.replicas)
+        self.stages = stages.cut(
+            self.ops, self.fetches, stops, exchanged=exchanged, reads_first=self._reads_first
+        )
+        self._graph_defs: dict[tuple[int, int | None], tf.compat.v1.GraphDef] = {}
+        self._differs: dict[int, bool] = {}
+        self._shared: dict[int, bool] = {}
+        self._functions: dict[Hashable, stage_functions.StageFunction] = {}
+        targets = set(self.targets)
+        self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
+        given = self._given
+        self._awaited = [  # feeds that a stage waits for without taking them
+            {c.name: given[c] for op in stage.ops for c in op.control_inputs if c in given}
+            for stage in self.stages
+        ]
+        self._waits = [self._wait(stage) for stage in self.stages]
+
+    def _wait(self, stage: stages.Stage) -> importing.Wait:
+        """The operations of a stage that wait for the element without depending on it."""
+        if not self._waits_for:  # as most programs, of which each hook and saver has some
+            return importing.Wait()
+        before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
+        late: list[str] = []
+        used: set[Key] = set()  # handles that the element needs later in the stage
+        for op in reversed(stage.ops):
+            if op in before:
+                used |= {key(t) for t in op.inputs if t.dtype == tf.resource}
+            elif graph_ops.changes_resource(op) and used.isdisjoint(map(key, op.inputs)):
+                late.append(op.name)  # else it comes first: a function keeps their order
+        if not late:
+            return importing.Wait()
+        ops = set(stage.ops)
+        return importing.Wait(
+            late=tuple(reversed(late)),
+            inside=tuple(dict.fromkeys(t.op.name for t in self._waits_for if t.op in ops)),
+            given=tuple(t for t in self._waits_for if t.op in self._given),
+        )
+
+    def written_handles(self) -> list[tf.Operation]:
+        """The variable handles that something other than a read consumes."""
+        handles = set(self.handles)
+        written = {
+            t.op
+            for op in self.ops
+            if op.type not in graph_ops.READERS
+            for t in op.inputs
+            if t.op in handles
+        }
+        return graph_ops.in_creation_order(written)
+
+    def unfed_placeholders(self) -> list[tf.Operation]:
+        """Placeholders that the program needs and that nobody feeds."""
+        return [op for op in self.ops if op.type == "Placeholder"]
+
+    def definitions(self) -> list[bytes]:
+        """The program's stages as bytes, the same for the same program in another process."""
+        return [
+            self._graph_def(index).SerializeToString(deterministic=True)
+            for index in range(len(self.stages))
+        ]
+
+    def signature(
+        self, amended: Callable[[graph_def.NodeDef], bool] = lambda node: False
+    ) -> Hashable | None:
+        """The key that programs with the same computation share, of one replica or the host.
+
+        Args:
+          amended: whether a node, not one in a function, is given its state by an amendment.
+
+        Returns:
+          None where a kernel has a state in itself, such as the stream of a seeded random op: the
+          runtime's function would go on where another call has left it.
+        """
+        if self.replicas > 1 or self.native_collectives:
+            return None
+        graph_defs = [self._graph_def(index) for index in range(len(self.stages))]
+        if any(kernel_state.keeps_state(each, but=amended) for each in graph_defs):
+            return None
+        digest = hashlib.sha256()
+        for definition in map(graph_def.canonical, graph_defs):
+            digest.update(b"%d " % len(definition) + definition)
+        names = [
+            *map(_names, (self.feeds, self.fetches)),
+            [(op.name, op.type, _signature_of_variable(op)) for op in self.handles],
+            [[op.name for op in wanted] for wanted in self._wanted],
+            [sorted((name, t.name) for name, t in feeds.items()) for feeds in self._awaited],
+            [(wait.late, wait.inside, _names(wait.given)) for wait in self._waits],
+            [
+                (_names(stage.inputs), _names(stage.outputs), [op.name for op in stage.collectives])
+                for stage in self.stages
+            ],
+        ]
+        digest.update(repr(names).encode())
+        return digest.digest()
+
+    def _graph_def(self, index: int) -> tf.compat.v1.GraphDef:
+        replica = None if self.native_collectives else self._replica_of(index)
+        cached = self._graph_defs.get((index, replica))
+        if cached is None:
+            ops = self.stages[index].ops
+            if not self.native_collectives:
+                collectives.refuse_nested(self.graph, ops, self.replicas)
+            kept = {op.name for op in self._wanted[index]}
+            kept |= {t.op.name for t in self.stages[index].outputs}
+            kept.update(self._waits[index].inside)
+            cached = graph_def.subgraph_def(
+                self.graph,
+                ops,
+                replica=replica,
+                rewrites={**replicated_ops.rewrites(replica), **self._rewrites},
+                instead={
+                    **simplify.repeated_reads(ops, kept),
+                    **graph_def.repeated_constants(self.graph, ops, kept),
+                },
+                awaited=self._awaited[index],
+            )
+            self._graph_defs[index, replica] = cached
+        return cached
+
+    def _replica_of(self, index: int) -> int:
+        """The id of the replica that calls; 0 for all where a stage is the same for all."""
+        if self.replicas > 1 and index not in self._differs:
+            ops = self.stages[index].ops
+            self._differs[index] = graph_def.differs_by_replica(self.graph, ops)
+        return _replica_id(self.replicas) if self._differs.get(index) else 0
+
+    def __call__(
+        self,
+        values: Sequence[tf.Tensor],
+        handle_of: HandleOf,
+        amendment: Amendment | None = None,
+    ) -> list[tf.Tensor]:
+        """Builds the program into the function under construction.
+
+        Args:
+          values: one tensor per feed.
+          handle_of: gives the resource handle that stands for a handle op of the captured graph.
+          amendment: changes what is imported; None for nothing.
+
+        Returns:
+          One tensor per fetch.
+        """
+        environment = dict(zip((key(t) for t in self.feeds), values, strict=True))
+        under_construction = tf.compat.v1.get_default_graph()
+        for op in self.handles:
+            environment[op.name, 0] = under_construction.capture(handle_of(op))
+        done: list[tf.Operation] = []
+        for index, stage in enumerate(self.stages):
+            done += self._import(index, environment, done, amendment)
+            values = [environment[key(op.inputs[0])] for op in stage.collectives]
+            received = collectives.exchange(stage.collectives, values, self.replicas)
+            environment.update(((op.name, 0), value) for op, value in received.items())
+        if not self.native_collectives:
+            importing.must_run(done)
+        with tf.control_dependencies(done):
+            return [tf.identity(environment[key(t)]) for t in self.fetches]
+
+    def _import(
+        self,
+        index: int,
+        environment: dict[Key, tf.Tensor],
+        after: list[tf.Operation],
+        amendment: Amendment | None,
+    ) -> list[tf.Operation]:
+        """Builds a stage that runs after the operations `after`; returns those that must run."""
+        stage = self.stages[index]
+        definition = self._graph_def(index)
+        added: Mapping[str, tf.Tensor] = {}
+        if amendment is not None:
+            definition, added = amendment.amended(definition)
+        functions.register_functions(definition)
+        inputs = self._inputs(index, environment, added)
+        wait = self._waits[index]
+        given = [environment[key(t)] for t in wait.given]
+        if self._is_shared(index, amendment):
+            function = self._function(index, definition, inputs)
+            with tf.control_dependencies([*after, *given]):
+                *returned, ran = function(inputs.values())
+            must_run = [ran.op]
+        else:
+            wanted = [op.name for op in self._wanted[index]]
+            elements = [*(t.name for t in stage.outputs), *wanted]
+            found = importing.imported(definition, inputs, elements, after, wait, given)
+            returned, must_run = found[: len(stage.outputs)], found[len(stage.outputs) :]
+        environment.update(zip(map(key, stage.outputs), returned, strict=True))
+        return must_run
+
+    def _inputs(
+        self, index: int, environment: dict[Key, tf.Tensor], added: Mapping[str, tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
+        """The inputs of a stage, by their names in its definition."""
+        under_construction = tf.compat.v1.get_default_graph()
+        stage = self.stages[index]
+        replica = 0 if self.native_collectives else self._replica_of(index)
+        others = replicated_ops.of_others(stage.ops, replica)
+        inputs = {t.name: environment[key(t)] for t in stage.inputs if key(t) not in others}
+        for name, feed in self._awaited[index].items():
+            inputs[f"^{name}"] = under_construction.capture(environment[key(feed)])
+        for name, tensor in added.items():
+            inputs[name] = under_construction.capture(tensor)
+        return inputs
+
+    def _is_shared(self, index: int, amendment: Amendment | None) -> bool:
+        """Whether all replicas call one function for a stage: see `stage_functions`."""
+        context = tf.distribute.get_replica_context()
+        if self.replicas == 1 or self.native_collectives or context is None:
+            return False
+        if placement.common_device(context.strategy) is None:
+            return False
+        if index not in self._shared:
+            ops = self.stages[index].ops
+            knows_id = graph_def.has_types(self.graph, ops, graph_def.BY_REPLICA)
+            amends = amendment.amends if amendment else (lambda node: False)
+            definition = self._graph_def(index)
+            self._shared[index] = not knows_id and stage_functions.is_shared(definition, amends)
+        return self._shared[index]
+
+    def _function(
+        self, index: int, definition: graph_def.GraphDef, inputs: Mapping[str, tf.Tensor]
+    ) -> stage_functions.StageFunction:
+        known = (index, *((t.dtype, repr(t.shape)) for t in inputs.values()))
+        if known not in self._functions:
+            outputs = [t.name for t in self.stages[index].outputs]
+            wanted = [op.name for op in self._wanted[index]]
+            self._functions[known] = stage_functions.StageFunction(
+                definition, inputs, outputs, wanted
+            )
+        return self._functions[known]
+
+
+def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
+    """Operations whose values are given, each with a feed that is there when its values are.
+
+    Besides those of the feeds, an iterator's whose element has composites: feeds are their parts.
+    """
+    given = {t.op: t for t in feeds}
+    for feed in feeds:
+        op = feed.op
+        while len(op.inputs) == 1 and op.type in _OF_COMPOSITES:
+            op = op.inputs[0].op
+        if op.type == "IteratorGetNext":
+            given.setdefault(op, feed)
+    return given
+
+
+def _names(tensors: Sequence[tf.Tensor]) -> list[str]:
+    return [tensor.name for tensor in tensors]
+
+
+def _signature_of_variable(op: tf.Operation) -> tuple[str, ...]:
+    if not graph_ops.is_variable_handle(op):
+        return ()
+    return str(op.get_attr("dtype")), str(tensor_shape.TensorShape(op.get_attr("shape")))
+
+
+def _replica_id(replicas: int) -> int:
+    """The id of the CPU or GPU replica that calls; 0 for what a sole one or the host runs."""
+    context = tf.distribute.get_replica_context()
+    if replicas == 1 or context is None:
+        return 0
+    return int(tf.get_static_value(context.replica_id_in_sync_group))

@@ -1,0 +1,83 @@
+"""Stages as functions that all replicas of a machine call.
+
+Built into a function once for each replica, a step of eight replicas is eight times as large, and
+TensorFlow takes eight times as long to trace it, to optimise it, and to make its kernels. Where the
+replicas share a device, one function serves them all: TensorFlow makes a function once for each
+device that it is called on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_def, kernel_state
+from tpu_estimator_compat.engine.runtime import functions
+from tpu_estimator_compat.tf_internals import handle_data_util
+
+FEWEST_OPS = 500
+"""Smaller stages are built in for each replica: a call costs more than they do."""
+
+
+def is_shared(definition: graph_def.GraphDef, amended: Callable[[graph_def.NodeDef], bool]) -> bool:
+    """Whether a stage is the same for all replicas, and is worth a function.
+
+    Args:
+      definition: the stage, with its library.
+      amended: whether a node, not one in a function, is given its state from outside.
+    """
+    if len(definition.node) < FEWEST_OPS:
+        return False
+    return not kernel_state.keeps_state(definition, but=amended)
+
+
+class StageFunction:
+    """A function that computes a stage.
+
+    Args:
+      definition: the stage, with its library.
+      inputs: by their names in the definition, the first caller's tensors.
+      outputs: names of tensors in the definition.
+      wanted: names of operations in the definition that have to run.
+    """
+
+    def __init__(
+        self,
+        definition: graph_def.GraphDef,
+        inputs: Mapping[str, tf.Tensor],
+        outputs: Sequence[str],
+        wanted: Collection[str],
+    ):
+        self._definition, self._outputs, self._wanted = definition, outputs, wanted
+        self._inputs = inputs
+        specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs.values()]
+        # Inlined, it would be a part of every replica again.
+        made: Any = functions.function(self._build, experimental_attributes={"_noinline": True})
+        self._function = made._get_concrete_function_garbage_collected(*specs)
+        del self._definition, self._inputs
+
+    def _build(self, *placeholders: tf.Tensor) -> list[tf.Tensor]:
+        for tensor, placeholder in zip(self._inputs.values(), placeholders, strict=True):
+            handle_data_util.copy_handle_data(tensor, placeholder)
+        returned = tf.graph_util.import_graph_def(
+            self._definition,
+            input_map=dict(zip(self._inputs, placeholders, strict=True)),
+            return_elements=[*self._outputs, *self._wanted],
+            name="",
+        )
+        ran = returned[len(self._outputs) :]
+        with tf.control_dependencies(ran):
+            return [*returned[: len(self._outputs)], tf.constant(True)]
+
+    def __call__(self, inputs: Iterable[tf.Tensor]) -> Sequence[tf.Tensor]:
+        """Builds a call into the function under construction.
+
+        Args:
+          inputs: one tensor for each of the first caller's.
+
+        Returns:
+          The outputs, and a tensor that is there once the operations that had to run have.
+        """
+        return self._function.inference_fn.call_flat(*inputs)

@@ -1,0 +1,160 @@
+"""Second stage of a replica program: the pruned graph, cut where replicas must exchange values.
+
+Every op gets a level: the number of collectives on its longest path from a feed. Ops of one level
+form a stage; between stages the replicas exchange that stage's collective inputs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops, simplify
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.step import collectives
+
+
+@dataclasses.dataclass
+class Stage:
+    """Ops that run between two exchanges.
+
+    Attributes:
+      ops: the operations, in creation order, collectives excluded.
+      inputs: tensors that come from feeds, handles or earlier stages.
+      outputs: tensors that later stages, collectives or the caller want.
+      collectives: the collectives whose inputs are ready after this stage.
+    """
+
+    ops: list[tf.Operation]
+    inputs: list[tf.Tensor]
+    outputs: list[tf.Tensor]
+    collectives: list[tf.Operation]
+
+
+def cut(
+    ops: Collection[tf.Operation],
+    fetches: Sequence[tf.Tensor],
+    stops: Collection[Key],
+    *,
+    exchanged: Collection[tf.Operation],
+    reads_first: bool = False,
+) -> list[Stage]:
+    """Cuts pruned operations into stages.
+
+    Args:
+      ops: the operations to run, as `graph_ops.ancestors` found them.
+      fetches: tensors that the caller wants.
+      stops: feeds and handles: tensors that come from outside.
+      exchanged: the collectives at which stages end; without any, everything is one stage.
+      reads_first: see `simplify.reads_first`.
+
+    Returns:
+      The stages in the order in which they run.
+    """
+    order = graph_ops.in_creation_order(ops)
+    if reads_first:
+        order = simplify.reads_first(order)
+    levels = _levels(order, stops, exchanged)
+    _postpone(order, levels, {*exchanged, *(t.op for t in fetches)})
+    last = max(levels.values(), default=0)
+    stages = [_stage(order, levels, level, exchanged) for level in range(last + 1)]
+    _set_outputs(stages, fetches)
+    return stages
+
+
+def _levels(
+    order: Sequence[tf.Operation], stops: Collection[Key], exchanged: Collection[tf.Operation]
+) -> dict[tf.Operation, int]:
+    """Creation order is topological: control flow v2 has no back edges.
+
+    It is also the order of effects on a variable, as it is within a stage: who reads after a write
+    is not to be in an earlier stage than that write, nor who writes after a read.
+    """
+    levels: dict[tf.Operation, int] = {}
+    written: dict[Key, int] = {}  # the level of the last write to a variable
+    touched: dict[Key, int] = {}  # and that of the last stage that reads or writes it
+    for op in order:
+        before = [t.op for t in op.inputs if key(t) not in stops] + list(op.control_inputs)
+        level = max((levels[b] + (b in exchanged) for b in before if b in levels), default=0)
+        reads = op.type in graph_ops.READERS
+        variables = _resources(op)
+        level = max([level, *((written if reads else touched).get(v, 0) for v in variables)])
+        for variable in variables:
+            touched[variable] = max(touched.get(variable, 0), level)
+            if not reads:
+                written[variable] = level
+        levels[op] = level
+    return levels
+
+
+def _postpone(
+    order: Sequence[tf.Operation],
+    levels: dict[tf.Operation, int],
+    placed: Collection[tf.Operation],
+) -> None:
+    """Moves what only a later stage needs to the first that does.
+
+    Otherwise what an optimizer computes of its slots, and what it reads, would be there in all
+    sizes while the gradients are still to come.
+
+    Args:
+      order: see `cut`.
+      levels: of the operations; changed in place.
+      placed: operations that stay.
+    """
+    written: dict[Key, set[int]] = {}
+    for op in order:
+        if op.type not in graph_ops.READERS:
+            for variable in _resources(op):
+                written.setdefault(variable, set()).add(levels[op])
+    needed: dict[tf.Operation, int] = {}  # the first level that needs it
+    for op in reversed(order):
+        level, later = levels[op], needed.get(op, 0)
+        if later > level and op not in placed and _may_wait(op):
+            writes = (w for variable in _resources(op) for w in written.get(variable, ()))
+            if not any(level <= write < later for write in writes):
+                levels[op] = level = later
+        for before in [*(t.op for t in op.inputs), *op.control_inputs]:
+            needed[before] = min(level, needed.get(before, level))
+
+
+def _resources(op: tf.Operation) -> list[Key]:
+    return [key(t) for t in op.inputs if t.dtype == tf.resource]
+
+
+def _may_wait(op: tf.Operation) -> bool:
+    """Whether `op` gives the same later, as long as nothing is written to what it reads."""
+    if op.type == "ReadVariableOp":
+        return True
+    return not op.op_def.is_stateful and not _resources(op)
+
+
+def _stage(
+    order: Sequence[tf.Operation],
+    levels: dict[tf.Operation, int],
+    level: int,
+    exchanged: Collection[tf.Operation],
+) -> Stage:
+    here = [op for op in order if levels[op] == level]
+    ordinary = [op for op in here if op not in exchanged]
+    inside = set(ordinary)
+    inputs = {key(t): t for op in ordinary for t in _values(op) if t.op not in inside}
+    ends = [op for op in here if op in exchanged]
+    return Stage(ops=ordinary, inputs=list(inputs.values()), outputs=[], collectives=ends)
+
+
+def _values(op: tf.Operation) -> Sequence[tf.Tensor]:
+    """The inputs of `op`; of a collective of one participant the one that is left."""
+    return op.inputs[:1] if op.type in collectives.OP_TYPES else op.inputs
+
+
+def _set_outputs(stages: Sequence[Stage], fetches: Sequence[tf.Tensor]) -> None:
+    wanted = {key(t): t for t in fetches}
+    for stage in stages:
+        wanted.update((key(t), t) for t in stage.inputs)
+        wanted.update((key(op.inputs[0]), op.inputs[0]) for op in stage.collectives)
+    for stage in stages:
+        inside = set(stage.ops)
+        stage.outputs = [t for t in wanted.values() if t.op in inside]

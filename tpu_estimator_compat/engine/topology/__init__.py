@@ -1,0 +1,16 @@
+"""The topology of a mode: its strategy, its replicas and hosts."""
+
+from tpu_estimator_compat.engine.topology.chosen_topology import join_cluster, resolve
+from tpu_estimator_compat.engine.topology.local_resolver import LocalResolver
+from tpu_estimator_compat.engine.topology.replicas import Topology
+from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
+from tpu_estimator_compat.engine.topology.tpu_system import in_environment
+
+__all__ = [
+    "LocalResolver",
+    "TPUStrategy",
+    "Topology",
+    "in_environment",
+    "join_cluster",
+    "resolve",
+]

@@ -1,0 +1,150 @@
+"""Chooses what runs a mode: JAX's devices, if TPU execution is asked for, and their runtime is, or
+they are the only ones with a TPU; else a strategy of TensorFlow. Most explicit first:
+
+1. `RunConfig.train_distribute`, `eval_distribute`;
+2. a TPU, if TPU execution is asked for: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
+   `evaluation_master`, `TPU_NAME` and its like, cores in this machine;
+3. the workers of `TF_CONFIG`, if there are several, for training;
+4. this machine's GPUs, else its logical CPUs, if TPU execution is asked for;
+5. one device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.jax import joining
+from tpu_estimator_compat.engine.jax.topology import has_tpu, jax_topology
+from tpu_estimator_compat.engine.runtime import workers
+from tpu_estimator_compat.engine.topology import cluster, local, tpu_system
+from tpu_estimator_compat.engine.topology.replicas import Topology
+from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
+from tpu_estimator_compat.environment import AUTO, JAX
+from tpu_estimator_compat.spec import ModeKeys
+
+
+def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
+    """Joins the other workers that `config` names, which must happen before TensorFlow is used.
+
+    Args:
+      config: the run configuration.
+      tpu_semantics: whether TPU execution is asked for: a TPU comes before workers.
+
+    Returns:
+      The configuration, with what joining has told.
+    """
+    if tpu_semantics and _may_be_for_jax(config):
+        return joining.join(config)
+    if config.train_distribute is not None or not cluster.is_cluster(config):
+        return config
+    if config.num_ps_replicas or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
+        return config
+    cluster.strategy(config)
+    return config
+
+
+def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
+    """The topology for `mode`.
+
+    Evaluation and prediction stay on this machine, unless `eval_distribute` names several: each
+    process then does all of it, and none waits for another.
+
+    Args:
+      config: the run configuration.
+      mode: a `ModeKeys` value.
+      tpu_semantics: whether this mode was asked to run on TPU.
+
+    Returns:
+      The topology. Without a TPU, TPU execution falls back to the local replicas; one log line says
+      so.
+
+    Raises:
+      ValueError: the cluster has parameter servers, or more cores are asked for than there are.
+      RuntimeError: a TPU or another worker cannot be reached.
+    """
+    if tpu_semantics and _is_for_jax(config, mode):
+        return jax_topology(config, mode)
+    if not tpu_semantics and config._runtime == JAX:
+        logging.warning(
+            'RunConfig(runtime="jax") has no effect on %s, which is not asked to run on TPU. Set '
+            "use_tpu=True, and for evaluation eval_on_tpu=True, for steps on JAX's devices.",
+            mode,
+        )
+    explicit = _explicit(config, mode, tpu_semantics)
+    if explicit is not None:
+        return Topology.over(explicit, tpu_semantics)
+    if tpu_semantics and (resolver := tpu_system.find(config, mode)):
+        return Topology.over(tpu_system.strategy(resolver, _cores_per_replica(config)), True)
+    if mode == ModeKeys.TRAIN:
+        cluster.check_no_parameter_servers(config)
+        if cluster.is_cluster(config):
+            return Topology.over(cluster.strategy(config), tpu_semantics)
+    if not tpu_semantics:
+        return Topology(tf.distribute.get_strategy(), False)
+    strategy = local.strategy(_num_shards(config), _cores_per_replica(config))
+    topology = Topology(strategy, True, stands_in=True)
+    logging.info(
+        "No TPU: running %s with TPU semantics on %d local replica(s) of this machine.",
+        mode,
+        topology.num_replicas,
+    )
+    return topology
+
+
+def _may_be_for_jax(config: RunConfig) -> bool:
+    """As `_is_for_jax`, where JAX must not be started yet."""
+    if config.runtime != AUTO:
+        return config.runtime == JAX
+    given = config.train_distribute or config.eval_distribute
+    chips = tpu_system.attached_chips() and jax_installation.is_installed()
+    return bool(chips) and not given and not tpu_system.is_seen(config, ModeKeys.TRAIN)
+
+
+def _is_for_jax(config: RunConfig, mode: str) -> bool:
+    if config.runtime != AUTO:
+        return config.runtime == JAX
+    given = config.train_distribute or config.eval_distribute
+    if given or tpu_system.is_seen(config, mode) or not has_tpu():
+        return False
+    logging.info(
+        'runtime="auto" takes JAX for %s: TensorFlow %s sees no TPU, and JAX sees one.',
+        mode,
+        tf.__version__,
+    )
+    return True
+
+
+def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribute.Strategy | None:
+    """The strategy that the config names for `mode`, if any."""
+    if mode == ModeKeys.EVAL and config.eval_distribute is not None:
+        return _unwrapped(config.eval_distribute)
+    train = _unwrapped(config.train_distribute)
+    if train is None or mode == ModeKeys.TRAIN:
+        return train
+    # A TPU evaluates and predicts where it trains.
+    if not tpu_semantics or _is_one_core(config) or workers.of(train):
+        return None
+    return train
+
+
+def _unwrapped(strategy: Any) -> tf.distribute.Strategy | None:
+    return strategy.strategy if isinstance(strategy, TPUStrategy) else strategy
+
+
+def _is_one_core(config: RunConfig) -> bool:
+    return _num_shards(config) == 1 and _cores_per_replica(config) is None
+
+
+def _num_shards(config: RunConfig) -> int | None:
+    tpu_config = getattr(config, "tpu_config", None)
+    return tpu_config.num_shards if tpu_config is not None else None
+
+
+def _cores_per_replica(config: RunConfig) -> int | None:
+    tpu_config = getattr(config, "tpu_config", None)
+    return tpu_config.num_cores_per_replica if tpu_config is not None else None

@@ -1,0 +1,131 @@
+"""Joins the other workers of a TF_CONFIG cluster: one process each, one strategy over all."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
+
+from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.topology import rendezvous
+from tpu_estimator_compat.tf_internals import context
+
+_JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}
+DEFAULT_WAIT = 7200  # seconds, as RunConfig has it
+_HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which a worker counts as lost
+
+
+def is_cluster(config: RunConfig) -> bool:
+    """Whether this process is one of several workers that train together."""
+    return config.num_worker_replicas > 1 and config.task_type in _JOBS
+
+
+def check_no_parameter_servers(config: RunConfig) -> None:
+    """Raises ValueError where the cluster has parameter servers."""
+    if config.num_ps_replicas:
+        raise ValueError(
+            f"TF_CONFIG names {config.num_ps_replicas} parameter server(s). Training on parameter "
+            "servers is not supported: its steps are not synchronous, and they need a session "
+            "against a remote server. Take the job `ps` out of the cluster; the workers then train "
+            "together, as under MultiWorkerMirroredStrategy."
+        )
+
+
+def strategy(config: RunConfig) -> tf.distribute.Strategy:
+    """A MultiWorkerMirroredStrategy over the workers of `config`; waits for all of them.
+
+    Args:
+      config: its cluster, task, `protocol` and `session_creation_timeout_secs` say whom to wait for
+        and how long.
+
+    Returns:
+      The strategy, the same one in every call.
+
+    Raises:
+      RuntimeError: TensorFlow was used before, or not all workers have come in time.
+    """
+    return _joined(
+        _jobs(config),
+        _JOBS[config.task_type],
+        config.task_id,
+        config.protocol or "grpc",
+        int(config.session_creation_timeout_secs or DEFAULT_WAIT),
+    )
+
+
+def addresses(config: RunConfig) -> tuple[list[str], int]:
+    """host:port of all workers, the chief first, and which of them this is."""
+    jobs = dict(_jobs(config))
+    everyone = [address for tasks in jobs.values() for address in tasks]
+    return everyone, everyone.index(jobs[_JOBS[config.task_type]][config.task_id])
+
+
+def _jobs(config: RunConfig) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple(
+        (_JOBS[job], tuple(config.cluster_spec.job_tasks(job)))
+        for job in sorted(config.cluster_spec.jobs)
+        if job in _JOBS
+    )
+
+
+@functools.cache
+def _joined(
+    jobs: tuple[tuple[str, tuple[str, ...]], ...],
+    task_type: str,
+    task_id: int,
+    protocol: str,
+    timeout_secs: int,
+) -> tf.distribute.Strategy:
+    addresses = {job: list(tasks) for job, tasks in jobs}
+    logging.info(
+        "%s %d waits for the other workers of %s, for %d s at most.",
+        task_type,
+        task_id,
+        addresses,
+        timeout_secs,
+    )
+    if context.context()._context_handle is not None:
+        raise RuntimeError(
+            "This process cannot join the other workers, because TensorFlow is in use already. "
+            "Make the estimator before anything else runs TensorFlow eagerly or lists its devices."
+        )
+
+    everyone = [address for job in addresses for address in addresses[job]]
+    index = everyone.index(addresses[task_type][task_id])
+    try:
+        rendezvous.meet(everyone, index, timeout_secs)
+        with eager.eager_mode():
+            resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+                tf.train.ClusterSpec(addresses),
+                task_type=task_type,
+                task_id=task_id,
+                num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
+                rpc_layer=protocol,
+            )
+            _configure_heartbeats(addresses)
+            return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    except (rendezvous.Missing, OSError, tf.errors.OpError) as error:
+        raise RuntimeError(
+            f"{task_type} {task_id} could not join the other workers of {addresses} in "
+            f"{timeout_secs} s: {error} Start the script on all of them with the same cluster in "
+            "TF_CONFIG, check that their ports are free and can be reached, and set "
+            "RunConfig(session_creation_timeout_secs=...) to how long they may take to start."
+        ) from error
+
+
+def _configure_heartbeats(addresses: dict[str, Any]) -> None:
+    """Says after how long without a sign of life a worker counts as lost."""
+    leader_job = "chief" if "chief" in addresses else "worker"
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader=f"/job:{leader_job}/replica:0/task:0",
+        heartbeat_timeout_in_ms=_HEARTBEAT_TIMEOUT * 1000,
+        coordinated_jobs=[
+            coordination_config_pb2.CoordinatedJob(name=job, num_tasks=len(tasks))
+            for job, tasks in addresses.items()
+        ],
+    )

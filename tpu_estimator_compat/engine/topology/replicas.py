@@ -1,0 +1,98 @@
+"""The replicas of one mode, and the hosts that feed them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.runtime import workers
+from tpu_estimator_compat.engine.runtime.workers import Workers
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    """The replicas of one mode.
+
+    Attributes:
+      strategy: runs the replicas.
+      tpu_semantics: whether the rules of TPU execution hold: per-replica batch sizes, static
+        shapes, one return to Python per loop.
+      num_hosts: machines that feed the replicas.
+      this_host: 0-based index of the one host that this process feeds; None where it feeds all.
+      stands_in: whether devices of this machine stand for the cores of a TPU that is not there.
+    """
+
+    strategy: tf.distribute.Strategy
+    tpu_semantics: bool
+    num_hosts: int = 1
+    this_host: int | None = None
+    stands_in: bool = dataclasses.field(default=False, kw_only=True)
+
+    @classmethod
+    def over(cls, strategy: tf.distribute.Strategy, tpu_semantics: bool) -> Topology:
+        """The topology whose hosts are those of `strategy`."""
+        if group := workers.of(strategy):
+            return cls(strategy, tpu_semantics, group.count, group.index)
+        if isinstance(strategy, tf.distribute.TPUStrategy):
+            # Of all hosts; with a device assignment, `num_hosts` counts those of first cores.
+            return cls(strategy, tpu_semantics, strategy.extended._tpu_metadata.num_hosts)
+        return cls(strategy, tpu_semantics)
+
+    @property
+    def on_tpu(self) -> bool:
+        """Whether the replicas are cores of a TPU."""
+        return isinstance(self.strategy, tf.distribute.TPUStrategy)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether a compiler sees the replicas' steps: it demands static shapes, and no strings."""
+        return self.on_tpu
+
+    @property
+    def is_first_process(self) -> bool:
+        """False in all but one of processes that evaluate or predict the same."""
+        return True
+
+    @property
+    def splits_replicas(self) -> bool:
+        """Whether several devices share a replica where the configuration says so."""
+        return self.on_tpu
+
+    @property
+    def compiles_steps(self) -> bool:
+        """Whether XLA compiles the replicas' share of all steps."""
+        return self.on_tpu
+
+    @property
+    def workers(self) -> Workers | None:
+        """The machines that run steps together, one process each; None for one process."""
+        return workers.of(self.strategy)
+
+    @property
+    def hosts(self) -> list[int]:
+        """0-based indices of the hosts that this process feeds.
+
+        Where replicas of a TPU span hosts, each is fed by the host of its first core.
+        """
+        if self.this_host is not None:
+            return [self.this_host]
+        if self.on_tpu:
+            first_cores = map(tf.DeviceSpec.from_string, self.strategy.extended.worker_devices)
+            return list(dict.fromkeys(core.task or 0 for core in first_cores))
+        return list(range(self.num_hosts))
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of replicas on all hosts."""
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def replicas_per_element(self) -> int | None:
+        """The number of replicas that share an input element; None for the strategy's way."""
+        return None
+
+    @property
+    def replicas_per_host(self) -> int:
+        """Replicas that each host feeds; 1 where replicas span hosts."""
+        return max(1, self.num_replicas // self.num_hosts)

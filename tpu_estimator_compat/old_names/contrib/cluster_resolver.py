@@ -1,0 +1,63 @@
+"""`tf.contrib.cluster_resolver`: TensorFlow's own, and a local one for an empty TPU name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine import topology
+
+_resolvers = tf.distribute.cluster_resolver
+ClusterResolver = _resolvers.ClusterResolver
+GCEClusterResolver = _resolvers.GCEClusterResolver
+KubernetesClusterResolver = _resolvers.KubernetesClusterResolver
+SimpleClusterResolver = _resolvers.SimpleClusterResolver
+SlurmClusterResolver = _resolvers.SlurmClusterResolver
+TFConfigClusterResolver = _resolvers.TFConfigClusterResolver
+UnionClusterResolver = UnionResolver = _resolvers.UnionResolver
+
+
+class TPUClusterResolver:
+    """`tf.distribute.cluster_resolver.TPUClusterResolver`, or a local resolver.
+
+    A TPU's name or address gives TensorFlow's own resolver. With an empty name, or none, it is that
+    of the TPU that the environment names or this machine has; without one it is a
+    `topology.LocalResolver`, which `RunConfig` and `TPUStrategy` take for no TPU. TensorFlow's own
+    raises a ValueError then; this one does where a script asks for the cluster.
+
+    Args:
+      tpu: name or address, or a list of one.
+      *args: further arguments of TensorFlow's class.
+      **kwargs: further arguments of TensorFlow's class.
+
+    Raises:
+      ValueError: an empty list.
+      NotImplementedError: a list of several.
+    """
+
+    def __new__(cls, tpu: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(tpu, list):
+            if not tpu:
+                raise ValueError("At least one TPU must be specified.")
+            if len(tpu) != 1:
+                raise NotImplementedError(
+                    "Using multiple TPUs in a single session is not yet implemented"
+                )
+            tpu = tpu[0]
+        if tpu:
+            return _resolvers.TPUClusterResolver(tpu, *args, **kwargs)
+        return topology.in_environment() or topology.LocalResolver(named=tpu is not None)
+
+
+__all__ = [
+    "ClusterResolver",
+    "GCEClusterResolver",
+    "KubernetesClusterResolver",
+    "SimpleClusterResolver",
+    "SlurmClusterResolver",
+    "TFConfigClusterResolver",
+    "TPUClusterResolver",
+    "UnionClusterResolver",
+    "UnionResolver",
+]

@@ -1,0 +1,138 @@
+"""Cells that compute what cuDNN does, and their variables made of kernels and biases by gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tf_keras.src.layers.rnn.legacy_cells import GRUCell, RNNCell
+
+from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import LSTMBlockCell
+
+
+class CudnnCompatibleLSTMCell(LSTMBlockCell):
+    """An LSTM cell that computes what `CudnnLSTM` does.
+
+    Args:
+      num_units: depth of its state.
+      reuse: whether variables are those that are there.
+    """
+
+    def __init__(self, num_units: int, reuse: bool | None = None):
+        name = "cudnn_compatible_lstm_cell"
+        super().__init__(num_units, forget_bias=0, reuse=reuse, name=name)
+
+
+class CudnnCompatibleGRUCell(GRUCell):
+    """A GRU cell that computes what `CudnnGRU` does: the reset gate comes after the product.
+
+    Args:
+      num_units: depth of its state.
+      reuse: whether variables are those that are there.
+      kernel_initializer: of the kernels.
+    """
+
+    def __init__(self, num_units: int, reuse: bool | None = None, kernel_initializer: Any = None):
+        super().__init__(num_units, reuse=reuse, kernel_initializer=kernel_initializer)
+
+    def build(self, inputs_shape: Any) -> None:
+        """Makes the variables.
+
+        Raises:
+          ValueError: the depth of the input is not known.
+        """
+        depth, units = tf.TensorShape(inputs_shape).as_list()[-1], self._num_units
+        if depth is None:
+            raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {inputs_shape}")
+
+        def projection(name: str, depth: int, units: int, bias: float) -> tuple[Any, Any]:
+            kernel = self.add_weight(
+                f"{name}/kernel", [depth, units], initializer=self._kernel_initializer
+            )
+            first = self._bias_initializer or tf.constant_initializer(bias)
+            return kernel, self.add_weight(f"{name}/bias", [units], initializer=first)
+
+        self._gates = projection("gates", depth + units, 2 * units, 1.0)
+        self._of_input = projection("candidate/input_projection", depth, units, 0.0)
+        self._of_state = projection("candidate/hidden_projection", units, units, 0.0)
+        self.built = True
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        """The next state, as output and as state: [batch, units] both."""
+        gates = tf.sigmoid(_projected(tf.concat([inputs, state], 1), *self._gates))
+        reset, update = tf.split(gates, 2, axis=1)
+        candidate = _projected(inputs, *self._of_input)
+        candidate += reset * _projected(state, *self._of_state)
+        new = (1 - update) * self._activation(candidate) + update * state
+        return new, new
+
+
+def _projected(values: Any, kernel: Any, bias: Any) -> Any:
+    return tf.nn.bias_add(tf.matmul(values, kernel), bias)
+
+
+class GateCell(RNNCell):
+    """One direction of one layer, with its kernels and biases by gate, for `tf.nn.dynamic_rnn`.
+
+    Args:
+      mode: the kind of layer, such as "lstm".
+      kernels: of the gates: of the input [units, depth] each, then of the state [units, units].
+      biases: of the gates, [units] each, in the same order.
+    """
+
+    def __init__(self, mode: str, kernels: Sequence[Any], biases: Sequence[Any]):
+        super().__init__()
+        self._mode, self._units = mode, biases[0].shape[0]
+        gates = len(kernels) // 2
+        self._of_input, self._of_state = (
+            (tf.concat(kernels[part], 0), tf.concat(biases[part], 0))
+            for part in (slice(gates), slice(gates, None))
+        )
+
+    @property
+    def state_size(self) -> Any:
+        return (self._units, self._units) if self._mode == "lstm" else (self._units,)
+
+    @property
+    def output_size(self) -> int:
+        return int(self._units)
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        """The output [batch, units] and the next state, a tuple of one or two such."""
+        kernel, bias = self._of_input
+        x = tf.nn.bias_add(tf.matmul(inputs, kernel, transpose_b=True), bias)
+        kernel, bias = self._of_state
+        h = tf.nn.bias_add(tf.matmul(state[0], kernel, transpose_b=True), bias)
+        if self._mode == "lstm":
+            enter, forget, new, leave = tf.split(x + h, 4, axis=1)
+            memory = tf.sigmoid(forget) * state[1] + tf.sigmoid(enter) * tf.tanh(new)
+            output = tf.sigmoid(leave) * tf.tanh(memory)
+            return output, (output, memory)
+        if self._mode == "gru":
+            (reset, update, new), of_state = tf.split(x, 3, axis=1), tf.split(h, 3, axis=1)
+            reset, update = tf.sigmoid(reset + of_state[0]), tf.sigmoid(update + of_state[1])
+            new = tf.tanh(new + reset * of_state[2])
+            output = (1 - update) * new + update * state[0]
+        else:
+            output = (tf.nn.relu if self._mode == "rnn_relu" else tf.tanh)(x + h)
+        return output, (output,)
+
+
+def joined(kernels: Sequence[Any], order: Sequence[int], gates: int) -> Any:
+    """[depth + units, gates * units]: kernels of some gates, of the input above of the state."""
+    rows = [tf.concat([kernels[g], kernels[g + gates]], 1) for g in order]
+    return tf.transpose(tf.concat(rows, 0))
+
+
+def taken_apart(kernel: Any, order: Sequence[int], depth: int) -> list[Any]:
+    """The kernels of gates, of the input before of the state; see `joined`."""
+    rows = tf.split(tf.transpose(kernel), len(order), 0)
+    rows = [rows[order.index(gate)] for gate in range(len(order))]
+    return [row[:, :depth] for row in rows] + [row[:, depth:] for row in rows]
+
+
+def halves(bias: Any, order: Sequence[int]) -> list[Any]:
+    """The biases of gates: a cell has the sums of two, which are halved, as the original did."""
+    sums = tf.split(bias, len(order))
+    return [0.5 * sums[order.index(gate)] for gate in range(len(order))] * 2

@@ -1,0 +1,129 @@
+"""`tf.contrib.distribute`: strategies by their names of TensorFlow 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tensorflow.python.distribute.cross_device_ops import AllReduceCrossDeviceOps, CrossDeviceOps
+
+from tpu_estimator_compat.engine.topology import TPUStrategy
+
+OneDeviceStrategy = tf.distribute.OneDeviceStrategy
+ReductionToOneDevice = tf.distribute.ReductionToOneDevice
+ReplicaContext = tf.distribute.ReplicaContext
+get_loss_reduction = tf.distribute.get_loss_reduction
+get_replica_context = tf.distribute.get_replica_context
+get_strategy = tf.distribute.get_strategy
+has_strategy = tf.distribute.has_strategy
+in_cross_replica_context = tf.distribute.in_cross_replica_context
+DistributionStrategy = tf.distribute.Strategy
+DistributionStrategyExtended = tf.distribute.StrategyExtended
+ReductionToOneDeviceCrossDeviceOps = ReductionToOneDevice
+get_distribution_strategy = get_strategy
+has_distribution_strategy = has_strategy
+# Before TensorFlow 1.12 a replica was called a tower.
+AllReduceCrossTowerOps = AllReduceCrossDeviceOps
+get_tower_context = get_replica_context
+in_cross_tower_context = in_cross_replica_context
+
+
+class MirroredStrategy(tf.distribute.MirroredStrategy):
+    """`tf.distribute.MirroredStrategy` with the arguments of `tf.contrib.distribute`.
+
+    Args:
+      devices: their names; None for all GPUs, else the CPU.
+      num_gpus: the number of GPUs, in place of `devices`; None for all.
+      num_gpus_per_worker: the same.
+      cross_device_ops: the algorithm that adds values up.
+      auto_shard_dataset: ignored: each worker of an estimator shards by itself.
+      cross_tower_ops: the old name of `cross_device_ops`.
+
+    Raises:
+      ValueError: GPUs are given twice, or together with `devices`.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str] | None = None,
+        num_gpus: int | None = None,
+        num_gpus_per_worker: int | None = None,
+        cross_device_ops: Any = None,
+        auto_shard_dataset: bool = False,
+        cross_tower_ops: Any = None,
+    ):
+        del auto_shard_dataset
+        if num_gpus is not None and num_gpus_per_worker is not None:
+            raise ValueError("You cannot specify both `num_gpus` and `num_gpus_per_worker`.")
+        gpus = num_gpus_per_worker if num_gpus is None else num_gpus
+        if gpus is not None and devices is not None:
+            raise ValueError("Must only specify one of `devices` and `num_gpus`.")
+        if gpus is not None:
+            devices = [f"/device:GPU:{i}" for i in range(gpus)] or ["/device:CPU:0"]
+        super().__init__(devices, cross_device_ops or cross_tower_ops)
+
+
+class CollectiveAllReduceStrategy(tf.distribute.experimental.MultiWorkerMirroredStrategy):
+    """`tf.distribute.experimental.MultiWorkerMirroredStrategy`, on all GPUs of each worker.
+
+    Args:
+      num_gpus_per_worker: ignored; hide GPUs with CUDA_VISIBLE_DEVICES.
+      communication: of `tf.distribute.experimental.CollectiveCommunication`.
+    """
+
+    def __init__(self, num_gpus_per_worker: int = 0, communication: Any = None):
+        del num_gpus_per_worker
+        super().__init__(*([communication] if communication is not None else []))
+
+
+def get_cross_replica_context() -> tf.distribute.Strategy | None:
+    """The strategy, outside of its replicas; None in a replica."""
+    return get_strategy() if in_cross_replica_context() else None
+
+
+get_cross_tower_context = get_cross_replica_context
+
+
+def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
+    """Checks that code runs in a replica.
+
+    Raises:
+      RuntimeError: it does not, or in another one.
+    """
+    current = get_replica_context()
+    if current is not replica_context:
+        raise RuntimeError(f"Need to be in the replica context {replica_context}, not {current}.")
+
+
+def initialize_tpu_system(cluster_resolver: Any = None) -> Any:
+    """`tf.tpu.experimental.initialize_tpu_system`."""
+    return tf.tpu.experimental.initialize_tpu_system(cluster_resolver)
+
+
+__all__ = [
+    "AllReduceCrossDeviceOps",
+    "AllReduceCrossTowerOps",
+    "CollectiveAllReduceStrategy",
+    "CrossDeviceOps",
+    "DistributionStrategy",
+    "DistributionStrategyExtended",
+    "MirroredStrategy",
+    "OneDeviceStrategy",
+    "ReductionToOneDeviceCrossDeviceOps",
+    "ReplicaContext",
+    "TPUStrategy",
+    "get_cross_replica_context",
+    "get_cross_tower_context",
+    "get_distribution_strategy",
+    "get_loss_reduction",
+    "get_replica_context",
+    "get_strategy",
+    "get_tower_context",
+    "has_distribution_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+    "in_cross_tower_context",
+    "initialize_tpu_system",
+    "require_replica_context",
+]

@@ -1,0 +1,68 @@
+"""`tf.contrib.gan`: the package tensorflow-gan, loaded with the `tf` of TensorFlow 1 on first use.
+
+The package went on from `tf.contrib.gan` with the same names and arguments. It is not required, so
+what is missing is said where a script first takes something from here.
+"""
+
+import sys
+from typing import Any
+
+from tpu_estimator_compat.old_names.legacy import package_copy
+
+_PACKAGE = "tensorflow_gan"
+
+# What the package has, for those that must know without it.
+# ruff: noqa: F822
+__all__ = [
+    "ACGANModel",
+    "CycleGANLoss",
+    "CycleGANModel",
+    "GANLoss",
+    "GANModel",
+    "GANTrainOps",
+    "GANTrainSteps",
+    "InfoGANModel",
+    "RunTrainOpsHook",
+    "StarGANModel",
+    "acgan_model",
+    "cyclegan_loss",
+    "cyclegan_model",
+    "estimator",
+    "eval",
+    "features",
+    "gan_loss",
+    "gan_model",
+    "gan_train",
+    "gan_train_ops",
+    "get_joint_train_hooks",
+    "get_sequential_train_hooks",
+    "get_sequential_train_steps",
+    "infogan_model",
+    "losses",
+    "stargan_loss",
+    "stargan_model",
+    "tpu",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = sys.modules[__name__]
+    if not name.startswith("__") and not hasattr(module, "__path__"):
+        _load()
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=module)
+
+
+def _load() -> None:
+    module = sys.modules[__name__]
+    try:
+        package_copy.load_into(module, _PACKAGE)
+    except ModuleNotFoundError as error:
+        vars(module).pop("__path__", None)  # so that the next use says so again
+        raise ImportError(
+            "tf.contrib.gan is in the package tensorflow-gan today, which is not installed, or"
+            f" lacks what it needs: {error}. Install tensorflow-gan, tensorflow-probability and"
+            " tensorflow-hub. That one needs setuptools below 81, for `pkg_resources`.",
+            name=error.name,
+        ) from error

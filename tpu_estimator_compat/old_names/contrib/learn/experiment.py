@@ -1,0 +1,365 @@
+"""`tf.contrib.learn.Experiment`, an estimator with its inputs, and what runs its schedules."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.estimator import Estimator
+from tpu_estimator_compat.estimator.tpu import TPUEstimator
+from tpu_estimator_compat.old_names.contrib.learn.estimator import BaseEstimator
+from tpu_estimator_compat.old_names.contrib.learn.export_strategy import ExportStrategy
+from tpu_estimator_compat.old_names.contrib.learn.monitors import (
+    ValidationMonitor,
+    replace_monitors_with_hooks,
+)
+
+_ONE_PASS = "one_pass"  # the name of evaluations that are not continuous
+_STEPS_PER_ITERATION = 1000
+_SECONDS_BETWEEN_WARNINGS = 600
+
+AnyEstimator = Estimator | BaseEstimator
+
+
+class _EvaluationListener(tf.train.CheckpointSaverListener):
+    """Evaluates and exports each checkpoint.
+
+    Attributes:
+      results: of the last evaluation, and of its exports.
+    """
+
+    def __init__(self, evaluate_and_export: Callable[[str], tuple[Any, Any]], model_dir: str):
+        self.results: tuple[Any, Any] = (None, None)
+        self._evaluate_and_export = evaluate_and_export
+        self._model_dir = model_dir
+
+    def after_save(self, session: Any, global_step_value: int) -> None:
+        del session, global_step_value
+        path = tf.train.latest_checkpoint(self._model_dir)
+        if path:
+            self.results = self._evaluate_and_export(path)
+
+
+class Experiment:
+    """An estimator with what it is trained and evaluated on.
+
+    Args:
+      estimator: a `tf.estimator.Estimator`, or one of `tf.contrib.learn`.
+      train_input_fn: input of the training.
+      eval_input_fn: input of evaluations.
+      eval_metrics: names to `MetricSpec`s, for an estimator of `tf.contrib.learn`.
+      train_steps: `global_step` at which training ends; None for the end of the data.
+      eval_steps: steps of an evaluation; None for all of the data.
+      train_monitors: monitors and hooks of the training.
+      eval_hooks: hooks of evaluations.
+      local_eval_frequency: `min_eval_frequency` of `local_run`.
+      eval_delay_secs: the seconds that `evaluate` and `continuous_eval` wait at first.
+      continuous_eval_throttle_secs: the least time between two continuous evaluations.
+      min_eval_frequency: the number of steps between two looks for a checkpoint to be evaluated in
+        `train_and_evaluate`; 0 for an evaluation at the end alone, None for 1.
+      delay_workers_by_global_step: whether further workers wait for steps, and not for seconds.
+      export_strategies: an `ExportStrategy`, or several.
+      train_steps_per_iteration: steps between evaluations of `continuous_train_and_eval`.
+      checkpoint_and_export: whether `train_and_evaluate` evaluates and exports each checkpoint.
+      saving_listeners: of the training.
+      check_interval_secs: the least time between two looks for a checkpoint.
+
+    Raises:
+      ValueError: an estimator or a strategy of another type; metrics; no whole number of steps.
+    """
+
+    def __init__(
+        self,
+        estimator: AnyEstimator,
+        train_input_fn: Callable[..., Any],
+        eval_input_fn: Callable[..., Any],
+        eval_metrics: dict[str, Any] | None = None,
+        train_steps: int | None = None,
+        eval_steps: int | None = 100,
+        train_monitors: Iterable[Any] | None = None,
+        eval_hooks: Iterable[Any] | None = None,
+        local_eval_frequency: int | None = None,
+        eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60,
+        min_eval_frequency: int | None = None,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: Any = None,
+        train_steps_per_iteration: int | None = None,
+        checkpoint_and_export: bool = False,
+        saving_listeners: Any = None,
+        check_interval_secs: float = 5,
+    ):
+        _check(estimator, eval_metrics, train_steps_per_iteration, saving_listeners)
+        self.estimator = estimator
+        self._eval_metrics = eval_metrics
+        self.train_steps = train_steps
+        self.eval_steps = eval_steps
+        self._train_input_fn, self._eval_input_fn = train_input_fn, eval_input_fn
+        self._train_monitors = list(train_monitors or [])
+        self._eval_hooks = list(eval_hooks or [])
+        self._local_eval_frequency = local_eval_frequency
+        self._eval_delay_secs = eval_delay_secs
+        self._throttle_secs = continuous_eval_throttle_secs
+        self._min_eval_frequency = 1 if min_eval_frequency is None else min_eval_frequency
+        self._delay_by_step = delay_workers_by_global_step
+        self._steps_per_iteration = train_steps_per_iteration
+        self._checkpoint_and_export = checkpoint_and_export
+        self._saving_listeners = saving_listeners
+        self._check_interval_secs = check_interval_secs
+        self._export_strategies: tuple[ExportStrategy, ...] = ()
+        self.reset_export_strategies(export_strategies)
+
+    @property
+    def eval_metrics(self) -> dict[str, Any] | None:
+        """Metrics of an estimator of `tf.contrib.learn`, besides those of `model_fn`."""
+        return self._eval_metrics
+
+    def extend_train_hooks(self, additional_hooks: Iterable[Any]) -> None:
+        """Adds hooks or monitors of the training."""
+        self._train_monitors.extend(additional_hooks)
+
+    def reset_export_strategies(self, new_export_strategies: Any = None) -> Any:
+        """Takes other export strategies; returns those that it had.
+
+        Raises:
+          ValueError: one is no `ExportStrategy`.
+        """
+        new = new_export_strategies
+        strategies = (new,) if isinstance(new, ExportStrategy) else tuple(new or ())
+        for strategy in strategies:
+            if not isinstance(strategy, ExportStrategy):
+                raise ValueError(
+                    "`export_strategies` must be an ExportStrategy, an iterable of "
+                    f"ExportStrategy, or `None`, found {strategy}."
+                )
+        old, self._export_strategies = self._export_strategies, strategies
+        return old
+
+    def train(self, delay_secs: float | None = None) -> AnyEstimator:
+        """Trains up to `train_steps`.
+
+        Args:
+          delay_secs: the seconds to wait before; None for 5 for each worker before this one.
+
+        Returns:
+          The estimator.
+        """
+        hooks = list(self._train_monitors)
+        task = self.estimator.config.task_id or 0
+        if delay_secs is None and self._delay_by_step:
+            hooks.append(tf.train.GlobalStepWaiterHook(int(8000.0 * math.log(task + 1))))
+        elif delay_secs is None:
+            delay_secs = min(60, task * 5)
+        _wait(delay_secs, "starting training")
+        return self._train(hooks, max_steps=self.train_steps)
+
+    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, Any]:
+        """Evaluates once.
+
+        Args:
+          delay_secs: the seconds to wait before; None for `eval_delay_secs`.
+          name: of the evaluation.
+        """
+        _wait(self._eval_delay_secs if delay_secs is None else delay_secs, "starting eval")
+        return self._evaluate(name or _ONE_PASS)
+
+    def local_run(self) -> Any:
+        """`train_and_evaluate`, with `local_eval_frequency`."""
+        return self._train_and_evaluate(self._local_eval_frequency)
+
+    def train_and_evaluate(self) -> tuple[dict[str, Any], list[Any]]:
+        """Trains, and evaluates new checkpoints meanwhile and at the end.
+
+        Returns:
+          The results of the last evaluation, and what its exports returned.
+        """
+        return self._train_and_evaluate(self._min_eval_frequency)
+
+    def _train_and_evaluate(self, frequency: int | None) -> tuple[dict[str, Any], list[Any]]:
+        config = self.estimator.config
+        saves = config.save_checkpoints_secs or config.save_checkpoints_steps
+        if self._checkpoint_and_export and saves and isinstance(self.estimator, Estimator):
+            listener = _EvaluationListener(self._evaluate_and_export, self.estimator.model_dir)
+            self._train(self._train_monitors, [listener], max_steps=self.train_steps)
+            return listener.results
+        monitors = list(self._train_monitors)
+        if frequency:
+            monitors.append(
+                ValidationMonitor(
+                    input_fn=self._eval_input_fn,
+                    eval_steps=self.eval_steps,
+                    every_n_steps=frequency,
+                    metrics=self._eval_metrics,
+                    hooks=self._eval_hooks,
+                    check_interval_secs=self._check_interval_secs,
+                )
+            )
+        self._train(monitors, max_steps=self.train_steps)
+        return self._evaluate_and_export(None)
+
+    def continuous_train_and_eval(
+        self, continuous_eval_predicate_fn: Callable[..., Any] | None = None
+    ) -> tuple[Any, Any]:
+        """Trains some steps and evaluates, in turn, up to `train_steps`.
+
+        Args:
+          continuous_eval_predicate_fn: takes the last results, None at first, and perhaps
+            `checkpoint_path`; says whether to go on.
+
+        Returns:
+          The results of the last evaluation, and what its exports returned.
+
+        Raises:
+          ValueError: the predicate cannot be called.
+        """
+        goes_on = _predicate(continuous_eval_predicate_fn)
+        steps = self._steps_per_iteration
+        if steps is None:
+            steps = int(self.train_steps / 10) if self.train_steps else _STEPS_PER_ITERATION
+        results, exports, path = None, None, None
+        while goes_on(results, path) and not self._is_trained(results):
+            self._train(self._train_monitors, steps=steps)
+            path = tf.train.latest_checkpoint(self.estimator.model_dir)
+            results = self._evaluate(_ONE_PASS, path)
+            exports = self._export(results)
+        return results, exports
+
+    def continuous_eval(
+        self,
+        delay_secs: float | None = None,
+        throttle_delay_secs: float | None = None,
+        evaluate_checkpoint_only_once: bool = True,
+        continuous_eval_predicate_fn: Callable[..., Any] | None = None,
+        name: str = "continuous",
+    ) -> None:
+        """Evaluates and exports checkpoints as they come, until one has `train_steps`.
+
+        Args:
+          delay_secs: the seconds to wait before; None for `eval_delay_secs`.
+          throttle_delay_secs: the least time between two evaluations; None for
+            `continuous_eval_throttle_secs`.
+          evaluate_checkpoint_only_once: whether to wait for another checkpoint.
+          continuous_eval_predicate_fn: as in `continuous_train_and_eval`.
+          name: of the evaluations.
+
+        Raises:
+          ValueError: the predicate cannot be called.
+        """
+        goes_on = _predicate(continuous_eval_predicate_fn)
+        throttle = self._throttle_secs if throttle_delay_secs is None else throttle_delay_secs
+        _wait(self._eval_delay_secs if delay_secs is None else delay_secs, "starting eval")
+        results, evaluated, warned = None, None, -math.inf
+        while goes_on(results, evaluated) and not self._is_trained(results):
+            start = time.time()
+            path = tf.train.latest_checkpoint(self.estimator.model_dir)
+            if path and not (evaluate_checkpoint_only_once and path == evaluated):
+                results = self._evaluate(name, path)
+                self._export(results, path)
+                evaluated = path
+            else:
+                results = {}
+                if start - warned > _SECONDS_BETWEEN_WARNINGS:
+                    tf.logging.warning("No new checkpoint ready for evaluation.")
+                    warned = start
+            _wait(throttle - (time.time() - start), "starting next eval run")
+
+    def test(self) -> dict[str, Any]:
+        """Trains and evaluates for one step, and exports; returns the results."""
+        self._train(self._train_monitors, steps=1)
+        results = self._evaluate(_ONE_PASS, steps=1)
+        self._export(results)
+        return results
+
+    def run_std_server(self) -> None:
+        """Raises NotImplementedError: there are no parameter servers."""
+        raise NotImplementedError(
+            "Experiment.run_std_server serves parameters, and parameter servers are not supported: "
+            "their steps are not synchronous. Take several workers in TF_CONFIG."
+        )
+
+    def _train(self, monitors: Iterable[Any], listeners: Any = None, **steps: Any) -> AnyEstimator:
+        hooks = replace_monitors_with_hooks(list(monitors), self.estimator)
+        if isinstance(self.estimator, BaseEstimator):
+            return self.estimator.fit(input_fn=self._train_input_fn, monitors=hooks, **steps)
+        listeners = [*(self._saving_listeners or []), *(listeners or [])] or None
+        return self.estimator.train(
+            self._train_input_fn, hooks=hooks, saving_listeners=listeners, **steps
+        )
+
+    def _evaluate(
+        self, name: str | None, checkpoint_path: str | None = None, steps: int | None = None
+    ) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "input_fn": self._eval_input_fn,
+            "steps": steps or self.eval_steps,
+            "hooks": self._eval_hooks,
+            "checkpoint_path": checkpoint_path,
+            "name": name,
+        }
+        if isinstance(self.estimator, BaseEstimator):
+            return self.estimator.evaluate(metrics=self._eval_metrics, **options)
+        return self.estimator.evaluate(**options)
+
+    def _evaluate_and_export(self, path: str | None) -> tuple[dict[str, Any], list[Any]]:
+        results = self._evaluate(None, path)
+        return results, self._export(results, path)
+
+    def _export(self, results: Any, path: str | None = None) -> list[Any]:
+        folder = os.path.join(self.estimator.model_dir, "export")
+        return [
+            strategy.export(self.estimator, os.path.join(folder, strategy.name), path, results)
+            for strategy in self._export_strategies
+        ]
+
+    def _is_trained(self, results: Any) -> bool:
+        step = (results or {}).get(tf.GraphKeys.GLOBAL_STEP)
+        return bool(step and self.train_steps and step >= self.train_steps)
+
+
+def _check(
+    estimator: Any, eval_metrics: Any, train_steps_per_iteration: Any, saving_listeners: Any
+) -> None:
+    if not isinstance(estimator, AnyEstimator):
+        raise ValueError(
+            f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}. One of "
+            "`tf.contrib.learn` will do, too."
+        )
+    if eval_metrics is not None and isinstance(estimator, Estimator):
+        raise ValueError(
+            "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use "
+            "`eval_metric_ops` in `tf.estimator.EstimatorSpec` instead."
+        )
+    if not isinstance(train_steps_per_iteration, int | None):
+        raise ValueError("`train_steps_per_iteration` must be an integer.")
+    if isinstance(estimator, TPUEstimator):
+        tf.logging.warning(
+            "`Experiment` class cannot work with `tf.contrib.tpu.TPUEstimator`. Please call "
+            "`TPUEstimator` train/evaluate directly."
+        )
+    if saving_listeners and isinstance(estimator, BaseEstimator):
+        raise ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`.")
+
+
+def _predicate(function: Callable[..., Any] | None) -> Callable[[Any, str | None], Any]:
+    if function is None:
+        return lambda results, path: True
+    if not callable(function):
+        raise ValueError("`continuous_eval_predicate_fn` must be a callable, or None.")
+    if "checkpoint_path" in inspect.signature(function).parameters:
+        return lambda results, path: function(results, checkpoint_path=path)
+    return lambda results, path: function(results)
+
+
+def _wait(seconds: float | None, what: str) -> None:
+    if seconds and seconds > 0:
+        tf.logging.info("Waiting %f secs before %s.", seconds, what)
+        time.sleep(seconds)
+
+
+__all__ = ["Experiment"]

@@ -1,0 +1,200 @@
+"""Optimizers with decoupled weight decay (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import resource_variable_ops
+
+from tpu_estimator_compat.old_names.contrib.opt.resource_only import ResourceVariablesOnly
+
+
+class DecoupledWeightDecayExtension(ResourceVariablesOnly):
+    """A mixin that goes before an optimizer: variables decay, then the optimizer updates them.
+
+    A variable loses `weight_decay` times its value per step. The learning rate plays no part in it:
+    a schedule for the one must be applied to the other too.
+
+    Args:
+      weight_decay: a float, a scalar tensor, or a function that returns one.
+      **kwargs: arguments of the optimizer.
+    """
+
+    def __init__(self, weight_decay: Any, **kwargs: Any):
+        self._weight_decay = weight_decay
+        self._decaying: set[Any] | None = None
+        super().__init__(**kwargs)
+
+    def minimize(
+        self,
+        loss: Any,
+        global_step: Any = None,
+        var_list: Any = None,
+        gate_gradients: int = tf.train.Optimizer.GATE_OP,
+        aggregation_method: int | None = None,
+        colocate_gradients_with_ops: bool = False,
+        name: str | None = None,
+        grad_loss: Any = None,
+        decay_var_list: Collection[Any] | None = None,
+    ) -> tf.Operation:
+        """`Optimizer.minimize`, with one more argument.
+
+        Args:
+          loss: a scalar; further arguments are those of `Optimizer.minimize`.
+          global_step: is increased by one.
+          var_list: the variables to update; all trainable ones by default.
+          gate_gradients: as in `Optimizer.minimize`.
+          aggregation_method: as in `Optimizer.minimize`.
+          colocate_gradients_with_ops: as in `Optimizer.minimize`.
+          name: of the returned operation.
+          grad_loss: the gradient of `loss`, 1 by default.
+          decay_var_list: the variables that decay; None for all that are updated.
+        """
+        grads_and_vars = self.compute_gradients(  # type: ignore[attr-defined]
+            loss,
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
+        if not any(gradient is not None for gradient, _ in grads_and_vars):
+            variables = [str(variable) for _, variable in grads_and_vars]
+            raise ValueError(
+                "No gradients provided for any variable, check your graph for ops that do not "
+                f"support gradients, between variables {variables} and loss {loss}."
+            )
+        return self.apply_gradients(grads_and_vars, global_step, name, decay_var_list)
+
+    def apply_gradients(
+        self,
+        grads_and_vars: Any,
+        global_step: Any = None,
+        name: str | None = None,
+        decay_var_list: Collection[Any] | None = None,
+    ) -> tf.Operation:
+        """`Optimizer.apply_gradients`, with one more argument.
+
+        Args:
+          grads_and_vars: as `compute_gradients` gives them.
+          global_step: is increased by one.
+          name: of the returned operation.
+          decay_var_list: the variables that decay; None for all that are updated.
+        """
+        self._decaying = {v.ref() for v in decay_var_list} if decay_var_list else None
+        return super().apply_gradients(  # type: ignore[misc]
+            grads_and_vars, global_step=global_step, name=name
+        )
+
+    def _decay(self, dtype: tf.DType) -> tf.Tensor:
+        value = self._weight_decay() if callable(self._weight_decay) else self._weight_decay
+        return tf.cast(value, dtype)
+
+    def _decays(self, variable: Any) -> bool:
+        return self._decaying is None or variable.ref() in self._decaying
+
+    # A variable decays after its gradient is known: the gradient is that of the value before.
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        decays = []
+        if self._decays(var):
+            with tf.control_dependencies([grad]):
+                decays = [var.assign_sub(self._decay(var.dtype) * var)]
+        with tf.control_dependencies(decays):
+            return super()._resource_apply_dense(grad, var)  # type: ignore[misc]
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        # Only the rows that were looked up decay.
+        decays = []
+        if self._decays(var):
+            with tf.control_dependencies([grad]):
+                lost = self._decay(var.dtype) * tf.gather(var, indices)
+                decays = [resource_variable_ops.resource_scatter_sub(var.handle, indices, lost)]
+        with tf.control_dependencies(decays):
+            return super()._resource_apply_sparse(grad, var, indices)  # type: ignore[misc]
+
+
+def extend_with_decoupled_weight_decay(
+    base_optimizer: type[tf.train.Optimizer],
+) -> type[tf.train.Optimizer]:
+    """A subclass of an optimizer with decoupled weight decay.
+
+    Args:
+      base_optimizer: a class whose updates do not depend on the variable's value.
+
+    Returns:
+      A class. Its constructor takes `weight_decay`, then the optimizer's arguments by name; its
+      `minimize` and `apply_gradients` take `decay_var_list`.
+    """
+
+    class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecayExtension, base_optimizer):
+        pass
+
+    return OptimizerWithDecoupledWeightDecay
+
+
+class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimizer):
+    """Momentum with decoupled weight decay.
+
+    Args:
+      weight_decay: the share of its value that a variable loses per step.
+      learning_rate: as in `tf.train.MomentumOptimizer`, like the arguments that follow.
+      momentum: a float or a scalar tensor.
+      use_locking: as in `tf.train.MomentumOptimizer`.
+      name: prefix of the slots.
+      use_nesterov: whether the momentum is Nesterov's.
+    """
+
+    def __init__(
+        self,
+        weight_decay: Any,
+        learning_rate: Any,
+        momentum: Any,
+        use_locking: bool = False,
+        name: str = "MomentumW",
+        use_nesterov: bool = False,
+    ):
+        super().__init__(
+            weight_decay,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            use_locking=use_locking,
+            name=name,
+            use_nesterov=use_nesterov,
+        )
+
+
+class AdamWOptimizer(DecoupledWeightDecayExtension, tf.train.AdamOptimizer):
+    """Adam with decoupled weight decay.
+
+    Args:
+      weight_decay: the share of its value that a variable loses per step.
+      learning_rate: as in `tf.train.AdamOptimizer`, like the arguments that follow.
+      beta1: decay of the first moment.
+      beta2: decay of the second moment.
+      epsilon: "epsilon hat" of the paper.
+      use_locking: as in `tf.train.AdamOptimizer`.
+      name: prefix of the slots.
+    """
+
+    def __init__(
+        self,
+        weight_decay: Any,
+        learning_rate: Any = 0.001,
+        beta1: Any = 0.9,
+        beta2: Any = 0.999,
+        epsilon: Any = 1e-8,
+        use_locking: bool = False,
+        name: str = "AdamW",
+    ):
+        super().__init__(
+            weight_decay,
+            learning_rate=learning_rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            use_locking=use_locking,
+            name=name,
+        )

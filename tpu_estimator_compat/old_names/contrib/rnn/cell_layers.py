@@ -1,0 +1,114 @@
+"""Layers inside of cells: linear maps and layer normalization, with variables by `get_variable`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple
+
+from tpu_estimator_compat.old_names.contrib import slim
+
+
+def known_depth(shape: Any) -> int:
+    """The last dimension of a cell's input.
+
+    Raises:
+      ValueError: it is not known.
+    """
+    depth = tf.TensorShape(shape).as_list()[-1]
+    if depth is None:
+        raise ValueError("Could not infer input size from inputs.get_shape()[-1]")
+    return int(depth)
+
+
+def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Tensor:
+    """Tensors side by side through `kernel`, and `bias`, of the scope.
+
+    Args:
+      inputs: tensors [batch, depth].
+      width: depth of the result.
+      with_bias: whether there is a bias; it starts with zeros, and is never partitioned.
+
+    Returns:
+      [batch, width].
+
+    Raises:
+      ValueError: a tensor has another rank, or a depth that is not known.
+    """
+    shapes = [tensor.shape for tensor in inputs]
+    if any(shape.rank != 2 for shape in shapes):
+        raise ValueError(f"linear is expecting 2D arguments: {shapes}")
+    depths = shapes_depths(shapes)
+    dtype = inputs[0].dtype
+    kernel = tf.get_variable("kernel", [sum(depths), width], dtype)
+    outputs = tf.matmul(beside(inputs), kernel)
+    return tf.nn.bias_add(outputs, bias_of(width, dtype)) if with_bias else outputs
+
+
+def shapes_depths(shapes: list[tf.TensorShape]) -> list[int]:
+    """The last dimensions of shapes [batch, depth].
+
+    Raises:
+      ValueError: one is not known.
+    """
+    depths = [shape.as_list()[1] for shape in shapes]
+    if None in depths:
+        raise ValueError(f"linear expects shape[1] to be provided for shapes {shapes}")
+    return depths
+
+
+def beside(inputs: list[tf.Tensor]) -> tf.Tensor:
+    """Tensors [batch, depth] side by side."""
+    return inputs[0] if len(inputs) == 1 else tf.concat(inputs, 1)
+
+
+def bias_of(width: int, dtype: tf.DType) -> tf.Tensor:
+    """The scope's variable `bias`, zeros at first, never partitioned."""
+    with tf.variable_scope(tf.get_variable_scope()) as scope:
+        scope.set_partitioner(None)
+        return tf.get_variable("bias", [width], dtype, initializer=tf.zeros_initializer())
+
+
+def normalized(
+    tensor: tf.Tensor, scope: str, gain: float, shift: float, dtype: tf.DType = tf.float32
+) -> tf.Tensor:
+    """Layer normalization (https://arxiv.org/abs/1607.06450) with first values of its own.
+
+    Args:
+      tensor: [batch, depth].
+      scope: of the variables `gamma` and `beta`.
+      gain: first value of the gains.
+      shift: first value of the shifts.
+      dtype: of the variables.
+
+    Returns:
+      [batch, depth].
+    """
+    with tf.variable_scope(scope):
+        for name, value in (("gamma", gain), ("beta", shift)):
+            initializer = tf.constant_initializer(value)
+            tf.get_variable(name, tensor.shape[-1:], dtype, initializer=initializer)
+    return slim.layers.layer_norm(tensor, reuse=True, scope=scope)
+
+
+def lstm_state_size(num_units: int, num_proj: int | None) -> LSTMStateTuple:
+    """The state of an LSTM cell whose output may be projected."""
+    return LSTMStateTuple(num_units, num_proj or num_units)
+
+
+def clipped(tensor: tf.Tensor, limit: float | None) -> tf.Tensor:
+    """A tensor with absolute values of at most `limit`; None for any."""
+    return tensor if limit is None else tf.clip_by_value(tensor, -limit, limit)
+
+
+__all__ = [
+    "beside",
+    "bias_of",
+    "clipped",
+    "known_depth",
+    "linear",
+    "lstm_state_size",
+    "normalized",
+    "shapes_depths",
+]

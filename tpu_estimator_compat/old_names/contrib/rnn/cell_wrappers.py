@@ -1,0 +1,325 @@
+"""Wrappers of `tf.contrib.rnn`: cells that add layers to a cell."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from tf_keras.src.layers.rnn.legacy_cell_wrappers import assert_like_rnncell
+from tf_keras.src.layers.rnn.legacy_cells import RNNCell
+
+from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import linear
+
+
+class _Wrapper(RNNCell):
+    """A cell with the state of another.
+
+    Args:
+      cell: the other.
+      reuse: whether variables are those that are there.
+
+    Raises:
+      TypeError: `cell` is no cell.
+    """
+
+    def __init__(self, cell: Any, reuse: bool | None = None):
+        super().__init__(_reuse=reuse)
+        assert_like_rnncell("cell", cell)
+        self._cell = cell
+
+    @property
+    def state_size(self) -> Any:
+        """The state size of the cell."""
+        return self._cell.state_size
+
+    @property
+    def output_size(self) -> Any:
+        """The output size of the cell."""
+        return self._cell.output_size
+
+    def zero_state(self, batch_size: Any, dtype: tf.DType) -> Any:
+        """The zero state of the cell."""
+        with tf.name_scope(type(self).__name__ + "ZeroState"):
+            return self._cell.zero_state(batch_size, dtype)
+
+
+class InputProjectionWrapper(_Wrapper):
+    """A linear layer before a cell.
+
+    Args:
+      cell: reads what the layer makes.
+      num_proj: depth of what the layer makes.
+      activation: of the layer; None for none.
+      input_size: ignored.
+      reuse: whether variables are those that are there.
+
+    Raises:
+      TypeError: `cell` is no cell.
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        num_proj: int,
+        activation: Any = None,
+        input_size: Any = None,
+        reuse: bool | None = None,
+    ):
+        super().__init__(cell, reuse)
+        del input_size
+        self._num_proj = num_proj
+        self._activation = activation
+
+    def call(self, inputs: tf.Tensor, state: Any) -> tuple[Any, Any]:
+        """One step; see the cell."""
+        projected = linear([inputs], self._num_proj)
+        if self._activation:
+            projected = self._activation(projected)
+        return self._cell(projected, state)
+
+
+class OutputProjectionWrapper(_Wrapper):
+    """A linear layer after a cell.
+
+    Args:
+      cell: makes what the layer reads.
+      output_size: depth of what the layer makes.
+      activation: of the layer; None for none.
+      reuse: whether variables are those that are there.
+
+    Raises:
+      TypeError: `cell` is no cell.
+      ValueError: `output_size` is not positive.
+    """
+
+    def __init__(
+        self, cell: Any, output_size: int, activation: Any = None, reuse: bool | None = None
+    ):
+        super().__init__(cell, reuse)
+        if output_size < 1:
+            raise ValueError(f"Parameter output_size must be > 0: {output_size}.")
+        self._depth = output_size
+        self._activation = activation
+
+    @property
+    def output_size(self) -> int:
+        """The output size of the layer."""
+        return self._depth
+
+    def call(self, inputs: Any, state: Any) -> tuple[tf.Tensor, Any]:
+        """One step; see the cell."""
+        output, state = self._cell(inputs, state)
+        projected = linear([output], self._depth)
+        return (self._activation(projected) if self._activation else projected), state
+
+
+class EmbeddingWrapper(_Wrapper):
+    """A cell that reads rows of a table, by their numbers.
+
+    Args:
+      cell: reads the rows.
+      embedding_classes: the number of rows.
+      embedding_size: depth of a row.
+      initializer: of the table; None for the scope's, or for uniform values of variance 1.
+      reuse: whether variables are those that are there.
+
+    Raises:
+      TypeError: `cell` is no cell.
+      ValueError: the table has no rows, or no depth.
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        embedding_classes: int,
+        embedding_size: int,
+        initializer: Any = None,
+        reuse: bool | None = None,
+    ):
+        super().__init__(cell, reuse)
+        if embedding_classes <= 0 or embedding_size <= 0:
+            raise ValueError(
+                "Both embedding_classes and embedding_size must be > 0: "
+                f"{embedding_classes}, {embedding_size}."
+            )
+        self._table_shape = (embedding_classes, embedding_size)
+        self._initializer = initializer
+
+    def call(self, inputs: tf.Tensor, state: Any) -> tuple[Any, Any]:
+        """One step.
+
+        Args:
+          inputs: integers [batch] or [batch, 1].
+          state: of the cell.
+
+        Returns:
+          What the cell returns.
+        """
+        bound = math.sqrt(3)  # Uniform between its negative and itself has variance 1.
+        initializer = (
+            self._initializer
+            or tf.get_variable_scope().initializer
+            or tf.random_uniform_initializer(-bound, bound)
+        )
+        with tf.device("/cpu:0"):
+            dtype = tf.nest.flatten(state)[0].dtype
+            table = tf.get_variable("embedding", self._table_shape, dtype, initializer=initializer)
+            rows = tf.nn.embedding_lookup(table, tf.reshape(inputs, [-1]))
+            return self._cell(rows, state)
+
+
+class HighwayWrapper(_Wrapper):
+    """A cell whose input is mixed into its output (https://arxiv.org/abs/1505.00387).
+
+    Its variables are those of the scope around it.
+
+    Args:
+      cell: its output is as deep as its input.
+      couple_carry_transform_gates: whether what is not carried is transformed; otherwise that has a
+        gate of its own.
+      carry_bias_init: first value of the carry gate's bias; its negative, of the other gate's.
+    """
+
+    def __init__(
+        self, cell: Any, couple_carry_transform_gates: bool = True, carry_bias_init: float = 1.0
+    ):
+        super().__init__(cell)
+        self._coupled = couple_carry_transform_gates
+        self._carry_bias = carry_bias_init
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
+        """One step.
+
+        Args:
+          inputs: tensors [batch, depth].
+          state: of the cell.
+          scope: of the cell.
+
+        Returns:
+          Outputs like `inputs`, and the new state.
+
+        Raises:
+          TypeError: outputs of the cell have other types than inputs.
+          ValueError: they have another structure, or other shapes.
+        """
+        outputs, state = self._cell(inputs, state, scope=scope)
+        tf.nest.assert_same_structure(inputs, outputs)
+        pairs = list(zip(tf.nest.flatten(inputs), tf.nest.flatten(outputs), strict=True))
+        for given, made in pairs:
+            given.shape.assert_is_compatible_with(made.shape)
+        mixed = [self._mixed(given, made) for given, made in pairs]
+        return tf.nest.pack_sequence_as(outputs, mixed), state
+
+    def _mixed(self, given: tf.Tensor, made: tf.Tensor) -> tf.Tensor:
+        carry = _gate(given, "carry", self._carry_bias)
+        transform = 1 - carry if self._coupled else _gate(given, "transform", -self._carry_bias)
+        return given * carry + made * transform
+
+
+def _gate(inputs: tf.Tensor, name: str, bias: float) -> tf.Tensor:
+    depth = inputs.shape.with_rank(2).as_list()[1]
+    kernel = tf.get_variable(f"{name}_w", [depth, depth])
+    initializer = tf.constant_initializer(bias)
+    shift = tf.get_variable(f"{name}_b", [depth], initializer=initializer)
+    return tf.sigmoid(tf.matmul(inputs, kernel) + shift)
+
+
+class AttentionCellWrapper(RNNCell):
+    """A cell with attention to its last outputs, as in https://arxiv.org/abs/1409.0473.
+
+    Args:
+      cell: gets its input, mixed with what was attended to.
+      attn_length: the number of outputs that are attended to.
+      attn_size: their depth, and that of the output; None for that of the cell.
+      attn_vec_size: depth of the layer that scores them; None for `attn_size`.
+      input_size: depth of the mixed input; None for that of the input.
+      state_is_tuple: whether the state is a tuple: the cell's, what was attended to, and the last
+        outputs; otherwise it is one tensor.
+      reuse: whether variables are those that are there.
+
+    Raises:
+      TypeError: `cell` is no cell.
+      ValueError: the cell's state is a tuple and this is none, or `attn_length` is not positive.
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        attn_length: int,
+        attn_size: int | None = None,
+        attn_vec_size: int | None = None,
+        input_size: int | None = None,
+        state_is_tuple: bool = True,
+        reuse: bool | None = None,
+    ):
+        super().__init__(_reuse=reuse)
+        assert_like_rnncell("cell", cell)
+        if tf.nest.is_nested(cell.state_size) and not state_is_tuple:
+            raise ValueError(
+                "Cell returns tuple of states, but the flag state_is_tuple is not set. "
+                f"State size is: {cell.state_size}"
+            )
+        if attn_length <= 0:
+            raise ValueError(f"attn_length should be greater than zero, got {attn_length}")
+        self._cell = cell
+        self._length = attn_length
+        self._depth = cell.output_size if attn_size is None else attn_size
+        self._score_depth = self._depth if attn_vec_size is None else attn_vec_size
+        self._mixed_depth = input_size
+        self._state_is_tuple = state_is_tuple
+
+    @property
+    def state_size(self) -> Any:
+        """Sizes of the cell's state, of what was attended to, and of the last outputs."""
+        sizes = (self._cell.state_size, self._depth, self._depth * self._length)
+        return sizes if self._state_is_tuple else sum(sizes)
+
+    @property
+    def output_size(self) -> int:
+        """`attn_size`."""
+        return self._depth
+
+    def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
+        """One step.
+
+        Args:
+          inputs: [batch, depth].
+          state: of `state_size`.
+
+        Returns:
+          The output [batch, attn_size], and the new state.
+        """
+        if not self._state_is_tuple:
+            sizes = [self._cell.state_size, self._depth, self._depth * self._length]
+            state = tf.split(state, sizes, axis=1)
+        of_cell, attended, last = state
+        last = tf.reshape(last, [-1, self._length, self._depth])
+        mixed = linear([inputs, attended], self._mixed_depth or inputs.shape.as_list()[1])
+        output, of_cell = self._cell(mixed, of_cell)
+        attended = self._attended(tf.concat(tf.nest.flatten(of_cell), 1), last)
+        with tf.variable_scope("attn_output_projection"):
+            output = linear([output, attended], self._depth)
+        last = tf.concat([last[:, 1:], output[:, tf.newaxis]], 1)
+        new = (of_cell, attended, tf.reshape(last, [-1, self._length * self._depth]))
+        return output, new if self._state_is_tuple else tf.concat(new, 1)
+
+    def _attended(self, query: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
+        """The mean of the last outputs, weighted by their scores."""
+        with tf.variable_scope("attention"):
+            # A convolution's kernel: the score's layer was one in the original.
+            kernel = tf.get_variable("attn_w", [1, 1, self._depth, self._score_depth])
+            weights = tf.get_variable("attn_v", [self._score_depth])
+            asked = linear([query], self._score_depth)[:, tf.newaxis]
+            seen = tf.tensordot(last, kernel[0, 0], 1)
+            scores = tf.reduce_sum(weights * tf.tanh(seen + asked), 2)
+            return tf.reduce_sum(tf.nn.softmax(scores)[:, :, tf.newaxis] * last, 1)
+
+
+__all__ = [
+    "AttentionCellWrapper",
+    "EmbeddingWrapper",
+    "HighwayWrapper",
+    "InputProjectionWrapper",
+    "OutputProjectionWrapper",
+]

@@ -1,0 +1,380 @@
+"""Attention: how much of each time of a memory a query asks for."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tf_keras.api._v1.keras.__internal__.legacy.layers import Dense
+
+from tpu_estimator_compat.old_names.contrib.seq2seq.monotonic import monotonic_probability_fn
+
+_Scores = Callable[[tf.Tensor, Any], tf.Tensor]
+
+
+class AttentionMechanism(abc.ABC):
+    """A memory, and what gives weights to its times."""
+
+    @property
+    @abc.abstractmethod
+    def alignments_size(self) -> Any:
+        """The number of times of the memory."""
+
+    @property
+    @abc.abstractmethod
+    def state_size(self) -> Any:
+        """Size of what is handed on from step to step."""
+
+
+class _Base(AttentionMechanism):
+    """A memory [batch, time, ...], masked by its lengths, with keys made of it by a layer."""
+
+    _SCOPE: str
+    """Of the variables of a score."""
+
+    def __init__(
+        self,
+        query_layer: Any,
+        memory: Any,
+        probability_fn: _Scores,
+        memory_sequence_length: Any = None,
+        memory_layer: Any = None,
+        check_inner_dims_defined: bool = True,
+        score_mask_value: Any = None,
+        custom_key_value_fn: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._query_layer = query_layer
+        self._memory_layer = memory_layer
+        self.dtype = memory_layer.dtype
+        if not callable(probability_fn):
+            raise TypeError(f"probability_fn must be callable, saw type: {type(probability_fn)}")
+        masked = -np.inf if score_mask_value is None else score_mask_value
+        self._probabilities = lambda score, state: probability_fn(
+            _mask_scores(score, memory_sequence_length, masked), state
+        )
+        with tf.name_scope(name, "BaseAttentionMechanismInit", tf.nest.flatten(memory)):
+            self._values = _masked_memory(memory, memory_sequence_length, check_inner_dims_defined)
+            self._keys = self.memory_layer(self._values) if memory_layer else self._values
+            if custom_key_value_fn is not None:
+                self._keys, self._values = custom_key_value_fn(self._keys, self._values)
+            self._batch_size = _dimension(self._keys, 0)
+            self._alignments_size = _dimension(self._keys, 1)
+
+    @property
+    def query_layer(self) -> Any:
+        """The layer that queries go through, or None."""
+        return self._query_layer
+
+    @property
+    def memory_layer(self) -> Any:
+        """The layer that makes keys of the memory."""
+        return self._memory_layer
+
+    @property
+    def values(self) -> Any:
+        """The memory; zeros behind the ends of its sequences."""
+        return self._values
+
+    @property
+    def keys(self) -> Any:
+        """The keys that queries are compared with."""
+        return self._keys
+
+    @property
+    def batch_size(self) -> Any:
+        """The number of sequences of the memory."""
+        return self._batch_size
+
+    @property
+    def alignments_size(self) -> Any:
+        return self._alignments_size
+
+    @property
+    def state_size(self) -> Any:
+        return self._alignments_size
+
+    def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
+        """Weights before the first step: zeros."""
+        return zeros_of(self._alignments_size, batch_size, dtype)
+
+    def initial_state(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
+        """State before the first step: the initial weights."""
+        return self.initial_alignments(batch_size, dtype)
+
+    def __call__(self, query: tf.Tensor, state: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.variable_scope(None, self._SCOPE, [query]):
+            alignments = self._probabilities(self._score(query), state)
+        return alignments, alignments
+
+    @abc.abstractmethod
+    def _score(self, query: tf.Tensor) -> tf.Tensor:
+        """The score of a query at each time: [batch, time]."""
+
+
+class LuongAttention(_Base):
+    """Products of query and keys (https://arxiv.org/abs/1508.04025), scaled by a variable or not.
+
+    The mechanism is called with a query [batch, units] and the state, and returns weights
+    [batch, time], twice: they are the next state, too.
+    """
+
+    _SCOPE = "luong_attention"
+
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        scale: bool = False,
+        probability_fn: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        score_mask_value: Any = None,
+        dtype: tf.DType | None = None,
+        custom_key_value_fn: Callable[..., Any] | None = None,
+        name: str = "LuongAttention",
+    ) -> None:
+        super().__init__(
+            query_layer=None,
+            memory=memory,
+            probability_fn=_without_state(probability_fn),
+            memory_sequence_length=memory_sequence_length,
+            memory_layer=_layer("memory_layer", num_units, dtype),
+            score_mask_value=score_mask_value,
+            custom_key_value_fn=custom_key_value_fn,
+            name=name,
+        )
+        self._num_units = num_units
+        self._scale = scale
+        self._name = name
+
+    def _score(self, query: tf.Tensor) -> tf.Tensor:
+        scale = None
+        if self._scale:
+            scale = tf.get_variable(
+                "attention_g", dtype=query.dtype, initializer=tf.ones_initializer(), shape=()
+            )
+        return _luong_score(query, self._keys, scale)
+
+
+class BahdanauAttention(_Base):
+    """A layer on the sum of query and keys (https://arxiv.org/abs/1409.0473), normalized or not.
+
+    The mechanism is called with a query [batch, units] and the state, and returns weights
+    [batch, time], twice: they are the next state, too.
+    """
+
+    _SCOPE = "bahdanau_attention"
+
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        normalize: bool = False,
+        probability_fn: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        score_mask_value: Any = None,
+        dtype: tf.DType | None = None,
+        custom_key_value_fn: Callable[..., Any] | None = None,
+        name: str = "BahdanauAttention",
+    ) -> None:
+        super().__init__(
+            query_layer=_layer("query_layer", num_units, dtype),
+            memory=memory,
+            probability_fn=_without_state(probability_fn),
+            memory_sequence_length=memory_sequence_length,
+            memory_layer=_layer("memory_layer", num_units, dtype),
+            score_mask_value=score_mask_value,
+            custom_key_value_fn=custom_key_value_fn,
+            name=name,
+        )
+        self._num_units = num_units
+        self._normalize = normalize
+        self._name = name
+
+    def _score(self, query: tf.Tensor) -> tf.Tensor:
+        processed = self.query_layer(query)
+        units, dtype = self._num_units, query.dtype
+        vector = tf.get_variable("attention_v", [units], dtype=dtype)
+        hidden = self._keys + tf.expand_dims(processed, 1)
+        if self._normalize:
+            initial = tf.constant_initializer(np.sqrt(1.0 / units))
+            norm = tf.get_variable("attention_g", dtype=dtype, initializer=initial, shape=())
+            bias = tf.get_variable("attention_b", [units], dtype, tf.zeros_initializer())
+            vector = norm * vector * tf.rsqrt(tf.reduce_sum(tf.square(vector)))
+            hidden += bias
+        return tf.reduce_sum(vector * tf.tanh(hidden), [2])
+
+
+class _Monotonic(_Base):
+    """Weights that never go back in time (https://arxiv.org/abs/1704.00784)."""
+
+    def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
+        """All of the weight is on the first time."""
+        return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
+
+
+class LuongMonotonicAttention(_Monotonic, LuongAttention):
+    """Monotonic attention with Luong's score, and a variable added to it."""
+
+    _SCOPE = "luong_monotonic_attention"
+
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        scale: bool = False,
+        score_mask_value: Any = None,
+        sigmoid_noise: float = 0.0,
+        sigmoid_noise_seed: int | None = None,
+        score_bias_init: float = 0.0,
+        mode: str = "parallel",
+        dtype: tf.DType | None = None,
+        name: str = "LuongMonotonicAttention",
+    ) -> None:
+        _Base.__init__(
+            self,
+            query_layer=None,
+            memory=memory,
+            probability_fn=functools.partial(
+                monotonic_probability_fn,
+                sigmoid_noise=sigmoid_noise,
+                mode=mode,
+                seed=sigmoid_noise_seed,
+            ),
+            memory_sequence_length=memory_sequence_length,
+            memory_layer=_layer("memory_layer", num_units, dtype),
+            score_mask_value=score_mask_value,
+            name=name,
+        )
+        self._num_units = num_units
+        self._scale = scale
+        self._bias = score_bias_init
+        self._name = name
+
+    def _score(self, query: tf.Tensor) -> tf.Tensor:
+        return super()._score(query) + _score_bias(self._bias, query.dtype)
+
+
+class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
+    """Monotonic attention with Bahdanau's score, and a variable added to it."""
+
+    _SCOPE = "bahdanau_monotonic_attention"
+
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        normalize: bool = False,
+        score_mask_value: Any = None,
+        sigmoid_noise: float = 0.0,
+        sigmoid_noise_seed: int | None = None,
+        score_bias_init: float = 0.0,
+        mode: str = "parallel",
+        dtype: tf.DType | None = None,
+        name: str = "BahdanauMonotonicAttention",
+    ) -> None:
+        _Base.__init__(
+            self,
+            query_layer=_layer("query_layer", num_units, dtype),
+            memory=memory,
+            probability_fn=functools.partial(
+                monotonic_probability_fn,
+                sigmoid_noise=sigmoid_noise,
+                mode=mode,
+                seed=sigmoid_noise_seed,
+            ),
+            memory_sequence_length=memory_sequence_length,
+            memory_layer=_layer("memory_layer", num_units, dtype),
+            score_mask_value=score_mask_value,
+            name=name,
+        )
+        self._num_units = num_units
+        self._normalize = normalize
+        self._bias = score_bias_init
+        self._name = name
+
+    def _score(self, query: tf.Tensor) -> tf.Tensor:
+        return super()._score(query) + _score_bias(self._bias, query.dtype)
+
+
+def hardmax(logits: tf.Tensor, name: str | None = None) -> tf.Tensor:
+    """1 at the largest logit of a row, 0 elsewhere."""
+    with tf.name_scope(name, "Hardmax", [logits]):
+        logits = tf.convert_to_tensor(logits, name="logits")
+        return tf.one_hot(tf.argmax(logits, -1), _dimension(logits, -1), dtype=logits.dtype)
+
+
+def zeros_of(size: Any, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
+    """Zeros [batch, size]."""
+    zeros = tf.zeros(tf.stack([batch_size, size]), dtype)
+    zeros.set_shape([tf.get_static_value(batch_size), tf.get_static_value(size)])
+    return zeros
+
+
+def _layer(name: str, units: int, dtype: tf.DType | None) -> Any:
+    return Dense(units, name=name, use_bias=False, dtype=tf.float32 if dtype is None else dtype)
+
+
+def _without_state(function: Callable[[tf.Tensor], tf.Tensor] | None) -> _Scores:
+    function = function or tf.nn.softmax
+    return lambda score, _: function(score)
+
+
+def _score_bias(initial: float, dtype: tf.DType) -> tf.Tensor:
+    return tf.get_variable(
+        "attention_score_bias", dtype=dtype, shape=(), initializer=tf.constant_initializer(initial)
+    )
+
+
+def _luong_score(query: tf.Tensor, keys: tf.Tensor, scale: Any) -> tf.Tensor:
+    units = tf.compat.dimension_value(keys.shape[-1])
+    depth = tf.compat.dimension_value(query.shape[-1])
+    if depth != units:
+        raise ValueError(
+            "Incompatible or unknown inner dimensions between query and keys.  "
+            f"Query ({query}) has units: {depth}.  Keys ({keys}) have units: {units}.  "
+            f"Perhaps you need to set num_units to the keys' dimension ({units})?"
+        )
+    score = tf.squeeze(tf.matmul(tf.expand_dims(query, 1), keys, transpose_b=True), [1])
+    return score if scale is None else scale * score
+
+
+def _masked_memory(memory: Any, lengths: Any, check_inner_dims_defined: bool) -> Any:
+    memory = tf.nest.map_structure(lambda m: tf.convert_to_tensor(m, name="memory"), memory)
+    if check_inner_dims_defined:
+        for m in tf.nest.flatten(memory):
+            if not m.shape[2:].is_fully_defined():
+                raise ValueError(
+                    f"Expected memory {m.name} to have fully defined inner dims, but saw shape: "
+                    f"{m.shape}"
+                )
+    if lengths is None:
+        return memory
+    lengths = tf.convert_to_tensor(lengths, name="memory_sequence_length")
+
+    def masked(m: tf.Tensor) -> tf.Tensor:
+        mask = tf.sequence_mask(lengths, tf.shape(m)[1], m.dtype)
+        rank = m.shape.rank
+        return m * tf.reshape(mask, tf.concat([tf.shape(mask), [1] * (rank - 2)], 0))
+
+    return tf.nest.map_structure(masked, memory)
+
+
+def _mask_scores(score: tf.Tensor, lengths: Any, value: Any) -> tf.Tensor:
+    if lengths is None:
+        return score
+    message = "All values in memory_sequence_length must greater than zero."
+    with tf.control_dependencies([tf.assert_positive(lengths, message=message)]):
+        mask = tf.sequence_mask(lengths, maxlen=tf.shape(score)[1])
+        return tf.where(mask, score, value * tf.ones_like(score))
+
+
+def _dimension(tensor: tf.Tensor, axis: int) -> Any:
+    static = tf.compat.dimension_value(tensor.shape[axis])
+    return tf.shape(tensor)[axis] if static is None else static

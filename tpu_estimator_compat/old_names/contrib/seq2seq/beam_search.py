@@ -1,0 +1,274 @@
+"""A decoder that keeps the best beams of each sequence."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from keras import Layer as Keras3Layer
+from tf_keras.api._v1.keras.layers import Layer
+
+from tpu_estimator_compat.old_names.contrib.seq2seq import beams
+from tpu_estimator_compat.old_names.contrib.seq2seq.attention_wrapper import AttentionWrapperState
+from tpu_estimator_compat.old_names.contrib.seq2seq.cells import check_cell
+from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder
+from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import embedder
+
+
+class BeamSearchDecoderState(NamedTuple):
+    """State of the cell, and of each beam: its log probability, whether it ended, its length."""
+
+    cell_state: Any
+    log_probs: Any
+    finished: Any
+    lengths: Any
+    accumulated_attention_probs: Any
+
+
+class BeamSearchDecoderOutput(NamedTuple):
+    """The output of a step: each beam's score, its id, and the beam that it goes on with."""
+
+    scores: Any
+    predicted_ids: Any
+    parent_ids: Any
+
+
+class FinalBeamSearchDecoderOutput(NamedTuple):
+    """Ids of whole beams, the best one first, and what the steps put out."""
+
+    predicted_ids: Any
+    beam_search_decoder_output: BeamSearchDecoderOutput
+
+
+class BeamSearchDecoder(Decoder):
+    """Keeps `beam_width` beams of each sequence: those of the best scores.
+
+    A score is a beam's log probability over its length penalty, ((5 + length) / 6) to the power of
+    `length_penalty_weight`. With `coverage_penalty_weight`, beams that are finished lose by what of
+    the memory they did not attend to. A cell's state is one for all beams: see `tile_batch`.
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        embedding: Any,
+        start_tokens: Any,
+        end_token: Any,
+        initial_state: Any,
+        beam_width: int,
+        output_layer: Any = None,
+        length_penalty_weight: Any = 0.0,
+        coverage_penalty_weight: Any = 0.0,
+        reorder_tensor_arrays: bool = True,
+    ) -> None:
+        check_cell(cell)
+        if output_layer is not None and not isinstance(output_layer, (Layer, Keras3Layer)):
+            raise TypeError(f"output_layer must be a Layer, received: {type(output_layer)}")
+        self._cell = cell
+        self._output_layer = output_layer
+        self._reorder = reorder_tensor_arrays
+        self._embed = embedder(embedding)
+        start = tf.convert_to_tensor(start_tokens, tf.int32, name="start_tokens")
+        if start.shape.rank != 1:
+            raise ValueError("start_tokens must be a vector")
+        self._end_token = tf.convert_to_tensor(end_token, tf.int32, name="end_token")
+        if self._end_token.shape.rank != 0:
+            raise ValueError("end_token must be a scalar")
+        self._batch_size = tf.size(start)
+        self._beam_width = beam_width
+        self._length_weight = length_penalty_weight
+        self._coverage_weight = coverage_penalty_weight
+        self._initial_cell_state = tf.nest.map_structure(self._split, initial_state)
+        self._start_inputs = self._embed(tf.tile(start[:, tf.newaxis], [1, beam_width]))
+
+    @property
+    def batch_size(self) -> Any:
+        return self._batch_size
+
+    @property
+    def tracks_own_finished(self) -> bool:
+        return True
+
+    @property
+    def output_size(self) -> BeamSearchDecoderOutput:
+        width = tf.TensorShape([self._beam_width])
+        return BeamSearchDecoderOutput(width, width, width)
+
+    @property
+    def output_dtype(self) -> BeamSearchDecoderOutput:
+        return BeamSearchDecoderOutput(self._dtype, tf.int32, tf.int32)
+
+    @property
+    def _dtype(self) -> tf.DType:
+        return tf.nest.flatten(self._initial_cell_state)[0].dtype
+
+    def _split(self, t: Any) -> Any:
+        """A state's tensor with beams; those of a scalar, and of arrays, do not have a batch."""
+        if isinstance(t, tf.TensorArray) or t.shape.rank == 0:
+            return t
+        return beams.split(t, self._batch_size, self._beam_width)
+
+    def _merged(self, t: Any) -> Any:
+        if isinstance(t, tf.TensorArray) or t.shape.rank == 0:
+            return t
+        return beams.merged(t, self._batch_size, self._beam_width)
+
+    def initialize(self, name: str | None = None) -> tuple[Any, Any, BeamSearchDecoderState]:
+        first = tf.one_hot(
+            tf.zeros([self._batch_size], tf.int32), self._beam_width, True, False, dtype=tf.bool
+        )
+        dtype = self._dtype.as_numpy_dtype
+        shape = tf.shape(first)
+        # Beams begin alike: only the first counts, so that the next step's are different.
+        log_probs = tf.where(first, tf.zeros(shape, dtype), tf.fill(shape, dtype(-np.inf)))
+        attended = self._attended(self._initial_cell_state)
+        state = BeamSearchDecoderState(
+            cell_state=self._initial_cell_state,
+            log_probs=log_probs,
+            finished=tf.logical_not(first),
+            lengths=tf.zeros(shape, tf.int64),
+            accumulated_attention_probs=() if attended is None else attended,
+        )
+        return state.finished, self._start_inputs, state
+
+    def step(
+        self, time: Any, inputs: Any, state: BeamSearchDecoderState, name: str | None = None
+    ) -> tuple[BeamSearchDecoderOutput, BeamSearchDecoderState, Any, Any]:
+        with tf.name_scope(name, "BeamSearchDecoderStep", (time, inputs)):
+            cell_outputs, cell_state = self._cell(
+                tf.nest.map_structure(self._merged, inputs),
+                tf.nest.map_structure(self._merged, state.cell_state),
+            )
+            logits = beams.split(cell_outputs, self._batch_size, self._beam_width)
+            if self._output_layer is not None:
+                logits = self._output_layer(logits)
+            cell_state = tf.nest.map_structure(self._split, cell_state)
+            output, next_state = self._chosen(logits, cell_state, state)
+            next_inputs = tf.cond(
+                tf.reduce_all(next_state.finished),
+                lambda: self._start_inputs,
+                lambda: self._embed(output.predicted_ids),
+            )
+        return output, next_state, next_inputs, next_state.finished
+
+    def _chosen(
+        self, logits: tf.Tensor, cell_state: Any, state: BeamSearchDecoderState
+    ) -> tuple[BeamSearchDecoderOutput, BeamSearchDecoderState]:
+        """The beams that go on, of all beams with all ids."""
+        log_probs = self._continued(logits, state)
+        attended = self._attended(cell_state)
+        if attended is not None:
+            going_on = tf.cast(tf.logical_not(state.finished), attended.dtype)
+            attended = state.accumulated_attention_probs + attended * going_on[:, :, tf.newaxis]
+        scores = self._scores(log_probs, state, attended)
+        ids = tf.shape(logits)[-1]
+        flat = tf.reshape(scores, [self._batch_size, -1])
+        best, places = tf.nn.top_k(flat, self._beam_width)
+        output = BeamSearchDecoderOutput(best, places % ids, places // ids)
+        for chosen in output:
+            chosen.set_shape(state.log_probs.shape)
+        log_probs = tf.gather(
+            tf.reshape(log_probs, tf.shape(flat)), places, batch_dims=1, name="next_beam_probs"
+        )
+        log_probs.set_shape(state.log_probs.shape)
+        return output, self._next_state(output, log_probs, cell_state, state, attended)
+
+    def _next_state(
+        self,
+        output: BeamSearchDecoderOutput,
+        log_probs: tf.Tensor,
+        cell_state: Any,
+        state: BeamSearchDecoderState,
+        attended: Any,
+    ) -> BeamSearchDecoderState:
+        def of_parents(t: Any) -> Any:
+            batchless = isinstance(t, tf.TensorArray) or t.shape.rank == 0
+            return t if batchless else beams.of_parents(t, output.parent_ids)
+
+        finished = of_parents(state.finished)
+        return BeamSearchDecoderState(
+            cell_state=tf.nest.map_structure(of_parents, cell_state),
+            log_probs=log_probs,
+            finished=tf.logical_or(finished, tf.equal(output.predicted_ids, self._end_token)),
+            lengths=of_parents(state.lengths) + tf.cast(tf.logical_not(finished), tf.int64),
+            accumulated_attention_probs=() if attended is None else of_parents(attended),
+        )
+
+    def _continued(self, logits: tf.Tensor, state: BeamSearchDecoderState) -> tf.Tensor:
+        """Log probabilities of beams with one id more, [batch, beams, ids].
+
+        A beam that is finished goes on with the end token only, at no cost.
+        """
+        steps = tf.nn.log_softmax(logits)
+        ended = tf.one_hot(
+            self._end_token, tf.shape(steps)[-1], 0.0, steps.dtype.min, dtype=steps.dtype
+        )
+        steps = tf.where_v2(state.finished[:, :, tf.newaxis], ended, steps)
+        return state.log_probs[:, :, tf.newaxis] + steps
+
+    def _scores(
+        self, log_probs: tf.Tensor, state: BeamSearchDecoderState, attended: Any
+    ) -> tf.Tensor:
+        ids = tf.shape(log_probs)[-1]
+        longer = tf.one_hot(self._end_token, ids, 0, 1, dtype=tf.int64)  # by all but the end token
+        longer *= tf.cast(tf.logical_not(state.finished), tf.int64)[:, :, tf.newaxis]
+        scores = log_probs / self._length_penalty(longer + state.lengths[:, :, tf.newaxis])
+        if attended is None:
+            return scores
+        # What nobody attended to, such as what is behind a memory's end, does not count.
+        attended = tf.where(tf.equal(attended, 0.0), tf.ones_like(attended), attended)
+        covered = tf.reduce_sum(tf.log(tf.minimum(attended, 1.0)), 2)
+        covered *= tf.cast(state.finished, covered.dtype)
+        return scores + (covered * self._coverage_weight)[:, :, tf.newaxis]
+
+    def _length_penalty(self, lengths: tf.Tensor) -> Any:
+        weight = tf.convert_to_tensor(self._length_weight, name="length_penalty_weight")
+        if tf.get_static_value(weight) == 0:
+            return 1.0
+        return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
+
+    def _attended(self, cell_state: Any) -> Any:
+        """The weights of the memory's times, if the score asks for them."""
+        if tf.get_static_value(self._coverage_weight) == 0.0:
+            return None
+        states = [cell_state] if isinstance(cell_state, AttentionWrapperState) else cell_state
+        found = [s.alignments for s in _attention_states(states)]
+        if not found:
+            raise ValueError("coverage_penalty_weight must be 0.0 if no cell is attention-wrapped.")
+        return _mean([_mean(one) if isinstance(one, tuple) else one for one in found])
+
+    def finalize(
+        self, outputs: Any, final_state: BeamSearchDecoderState, sequence_lengths: Any
+    ) -> tuple[FinalBeamSearchDecoderOutput, BeamSearchDecoderState]:
+        longest = tf.cast(tf.reduce_max(final_state.lengths, axis=1), tf.int32)
+        ids = beams.gather_tree(outputs.predicted_ids, outputs.parent_ids, longest, self._end_token)
+        if self._reorder:
+            cell_state = tf.nest.map_structure(
+                lambda t: self._reordered(t, outputs.parent_ids, final_state.lengths),
+                final_state.cell_state,
+            )
+            final_state = final_state._replace(cell_state=cell_state)
+        return FinalBeamSearchDecoderOutput(ids, outputs), final_state
+
+    def _reordered(self, t: Any, parent_ids: tf.Tensor, lengths: tf.Tensor) -> Any:
+        """An array of beams, such as kept alignments, as a tensor [time, batch * beams, ...]."""
+        if not isinstance(t, tf.TensorArray):
+            return t
+        written = t.stack()
+        time, size = tf.shape(written)[0], self._batch_size * self._beam_width
+        shape = tf.concat([[time, self._batch_size, self._beam_width], tf.shape(written)[2:]], 0)
+        ordered = beams.sorted_by_beam(tf.reshape(written, shape), parent_ids, lengths)
+        made = tf.reshape(ordered, tf.concat([[time, size], tf.shape(written)[2:]], 0))
+        return tf.ensure_shape(made, written.shape)
+
+
+def _attention_states(states: Any) -> list[AttentionWrapperState]:
+    """The states of cells that attend, among those of several cells."""
+    if not isinstance(states, (list, tuple)):
+        return []
+    return [state for state in states if isinstance(state, AttentionWrapperState)]
+
+
+def _mean(tensors: Any) -> tf.Tensor:
+    return tf.reduce_mean(tf.stack(tensors, -1), -1)

@@ -1,0 +1,18 @@
+"""`tf.contrib.slim`: the package tf_slim, loaded once more with the `tf` of TensorFlow 1.
+
+tf_slim reaches for names that TensorFlow 2.21 has moved or dropped, such as `control_flow_ops.cond`
+and the batch normalization of `tf.layers`. The table has them. So its modules are loaded from their
+files under this module's name, with an `__import__` that looks in the table. The package `tf_slim`
+and TensorFlow stay as others see them.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tpu_estimator_compat.old_names.legacy import package_copy
+
+package_copy.load_into(sys.modules[__name__], "tf_slim")
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,132 @@
+"""The compiled code of a legacy module, kept in a file as Python keeps bytecode.
+
+To read a module's syntax tree for the API that it means takes a hundred times as long as to load
+its bytecode. Python's own files have no place for the answer, and with `--numpy-legacy` the code is
+another. So there is a file of ours beside Python's in `__pycache__`, written under the same
+conditions: not with `python -B` or PYTHONDONTWRITEBYTECODE, nor where the folder cannot be written
+to.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import importlib.machinery
+import importlib.resources
+import importlib.util
+import marshal
+import sys
+import types
+from importlib.util import source_hash
+
+from tpu_estimator_compat.old_names.legacy import numpy_names, python2
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, makes_graphs, names_api, told
+from tpu_estimator_compat.old_names.legacy.references import Form, references
+
+_ENDING = ".legacy.pyc"
+_HASH = 8  # bytes of a source_hash
+Spec = importlib.machinery.ModuleSpec
+# What makes code and dialect of a source.
+_RULES = ("bytecode.py", "dialect.py", "numpy_names.py", "python2.py", "references.py")
+_LISTS = ("only_v1.txt", "only_v2.txt")
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """A module that is ready to run.
+
+    Attributes:
+      code: of the module.
+      dialect: the TensorFlow that the module itself tells that it means; None for none.
+      names_api: whether it names `tensorflow` itself.
+      makes_graphs: whether it makes placeholders or sessions of `tensorflow.compat.v1`.
+      python_2: builtins of Python 2 that it takes to be there.
+    """
+
+    code: types.CodeType
+    dialect: Dialect | None
+    names_api: bool
+    makes_graphs: bool
+    python_2: tuple[str, ...] = ()
+
+
+def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
+    """Compiles a module.
+
+    Args:
+      source: its text.
+      path: of its file.
+      numpy: whether NumPy shows it the names that it dropped.
+
+    Raises:
+      SyntaxError: with a note, if the source is Python 2.
+    """
+    with python2.explained(source, path):
+        tree = ast.parse(source, path)
+    return of_tree(tree, path, numpy=numpy)
+
+
+def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
+    """As `compiled`, of a module's syntax tree."""
+    found = references(tree)
+    shown = told(found), names_api(found), makes_graphs(tree, found)
+    code = numpy_names.mended(tree) if numpy else tree
+    names = sorted({r.path.rpartition(".")[2] for r in found if r.form is Form.BUILTIN})
+    return Compiled(compile(code, path, "exec", dont_inherit=True), *shown, tuple(names))
+
+
+def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: bool) -> Compiled:
+    """The same of the module that a loader loads, from its file if that is of this very source.
+
+    Args:
+      loader: reads the source, and reads and writes the file.
+      spec: of the module.
+      numpy: as for `compiled`.
+
+    Raises:
+      SyntaxError: with a note, if the source is Python 2.
+    """
+    path = loader.get_filename(spec.name)
+    source = loader.get_data(path)
+    if spec.cached is None:  # this Python keeps no bytecode
+        return compiled(source, path, numpy=numpy)
+    file = spec.cached.removesuffix(".pyc") + _ENDING
+    key = _key(source, path, numpy)
+    kept = _read(loader, file, key)
+    if kept is not None:
+        return kept
+    made = compiled(source, path, numpy=numpy)
+    if not sys.dont_write_bytecode:
+        dialect = made.dialect.value if made.dialect else 0
+        shown = bytes([dialect, made.names_api, made.makes_graphs])
+        content = shown + marshal.dumps((made.code, made.python_2))
+        loader.set_data(file, source_hash(key + content) + content)  # whole or not at all
+    return made
+
+
+def _read(loader: importlib.machinery.SourceFileLoader, file: str, key: bytes) -> Compiled | None:
+    """The contents of a file; None if it is missing, damaged or made of another source."""
+    try:
+        data = loader.get_data(file)
+    except OSError:
+        return None
+    content = data[_HASH:]
+    if source_hash(key + content) != data[:_HASH]:
+        return None
+    dialect = Dialect(content[0]) if content[0] else None
+    code, names = marshal.loads(content[3:])
+    return Compiled(code, dialect, bool(content[1]), bool(content[2]), names)
+
+
+def _key(source: bytes, path: str, numpy: bool) -> bytes:
+    """All that code and dialect depend on."""
+    python = (importlib.util.MAGIC_NUMBER, sys.flags.optimize, numpy, path)
+    return repr(python).encode() + _rules() + source_hash(source)
+
+
+@functools.cache
+def _rules() -> bytes:
+    package = importlib.resources.files(__package__)
+    files = [package / name for name in _RULES] + [package / "names" / name for name in _LISTS]
+    return source_hash(b"\0".join(file.read_bytes() for file in files))

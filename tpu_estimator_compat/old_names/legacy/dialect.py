@@ -1,0 +1,160 @@
+"""The dialect of a module: whether its `tensorflow` is the API of TensorFlow 1 or 2.
+
+A module says so by the names that it uses. `names/only_v1.txt` and `names/only_v2.txt` list those
+that only one of the two has; `live_names` makes the lists. `tf.compat.v1.x` means TensorFlow 1 in
+any module, and so says nothing about `tf.x`.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import functools
+import importlib.resources
+from collections.abc import Iterable, Iterator
+
+from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
+
+_COMPAT_V1 = "tensorflow.compat.v1."
+_OF_GRAPHS = frozenset(
+    {
+        "InteractiveSession",
+        "Session",
+        "placeholder",
+        "placeholder_with_default",
+        "sparse_placeholder",
+        "train.MonitoredSession",
+        "train.MonitoredTrainingSession",
+        "train.Supervisor",
+        "train.import_meta_graph",
+    }
+)
+_SWITCHES = frozenset(
+    {
+        "disable_eager_execution",
+        "disable_v2_behavior",
+        "enable_eager_execution",
+        "enable_v2_behavior",
+        "executing_eagerly",
+    }
+)
+
+
+class Dialect(enum.Enum):
+    """An API of TensorFlow."""
+
+    V1 = 1
+    V2 = 2
+
+
+def dialect(tree: ast.Module) -> Dialect:
+    """The dialect of a module that is run by itself; V2 if nothing tells.
+
+    Args:
+      tree: the module, as `ast.parse` gives it.
+    """
+    return told(references(tree)) or Dialect.V2
+
+
+def told(found: Iterable[Reference]) -> Dialect | None:
+    """The dialect that a module's references tell; None if they do not tell.
+
+    Returns:
+      V1 if it uses a name that only TensorFlow 1 has. Names that it only imports (`from
+      tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one that only TensorFlow 2
+      has outweighs them. V2 if it uses one that only TensorFlow 2 has. None if nothing tells.
+    """
+    found = list(found)
+    if evidence_of_v1(found) is not None:
+        return Dialect.V1
+    only_v2 = any(is_only_in(Dialect.V2, name) for _, name in _of_bare_tensorflow(found))
+    return Dialect.V2 if only_v2 else None
+
+
+def evidence_of_v1(found: Iterable[Reference]) -> Reference | None:
+    """The first name by which a module shows that it means TensorFlow 1."""
+    first_import = None
+    only_v2 = False
+    for reference, name in _of_bare_tensorflow(found):
+        if is_only_in(Dialect.V1, name):
+            # `contrib_tpu.TPUConfig` tells no more than the import of contrib_tpu.
+            of_import = is_only_in(Dialect.V1, reference.base.partition(".")[2])
+            if reference.form in (Form.ATTRIBUTE, Form.GETATTR) and not of_import:
+                return reference
+            first_import = first_import or reference
+        elif is_only_in(Dialect.V2, name):
+            only_v2 = True
+    return None if only_v2 else first_import
+
+
+def names_api(found: Iterable[Reference]) -> bool:
+    """Whether a module names `tensorflow` itself, and not `compat` or its inside alone."""
+    return any(
+        reference.path.partition(".")[0] == "tensorflow"
+        and reference.path.split(".")[1:2] not in (["compat"], ["core"], ["python"])
+        and reference.form is not Form.STRING
+        for reference in found
+    )
+
+
+def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
+    """Whether a module makes placeholders or sessions of `tensorflow.compat.v1`.
+
+    Not one that switches eager execution, asks for it, or reads values of eager tensors.
+
+    Args:
+      tree: the module.
+      found: its references.
+    """
+    names = {meaning(r.path, Dialect.V1)[1] for r in found if r.path.startswith(_COMPAT_V1)}
+    if names.isdisjoint(_OF_GRAPHS) or not names.isdisjoint(_SWITCHES):
+        return False
+    return not any(
+        isinstance(node, ast.Attribute) and node.attr == "numpy" for node in ast.walk(tree)
+    )
+
+
+def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
+    """Which API a path names, and what of it.
+
+    Args:
+      path: a dotted name such as `tensorflow.compat.v1.layers.dense`; must begin with `tensorflow`.
+      bare: the meaning of `tensorflow` itself.
+
+    Returns:
+      The API, and the rest of the path, which is empty for the API as a whole:
+
+      >>> meaning("tensorflow.compat.v1.layers.dense", Dialect.V2)
+      (<Dialect.V1: 1>, 'layers.dense')
+    """
+    parts = path.split(".")[1:]
+    while parts[:2] in (["compat", "v1"], ["compat", "v2"]):
+        bare = Dialect.V1 if parts[1] == "v1" else Dialect.V2
+        del parts[:2]
+    return bare, ".".join(parts)
+
+
+def is_only_in(api: Dialect, name: str) -> bool:
+    """Whether the other API has no such name, or no such namespace above it.
+
+    Args:
+      api: one of the two.
+      name: below `tensorflow`, such as `train.AdamOptimizer`.
+    """
+    parts = name.split(".")
+    return any(".".join(parts[:end]) in _only_in(api) for end in (1, 2))
+
+
+@functools.cache
+def _only_in(api: Dialect) -> frozenset[str]:
+    file = importlib.resources.files(__package__) / "names" / f"only_v{api.value}.txt"
+    return frozenset(file.read_text(encoding="utf-8").split())
+
+
+def _of_bare_tensorflow(found: Iterable[Reference]) -> Iterator[tuple[Reference, str]]:
+    """References that say `tensorflow.x`, with x; and not `tensorflow.compat.v1.x`."""
+    for reference in found:
+        root, _, name = reference.path.partition(".")
+        spells_api = name.startswith("compat.") or reference.form is Form.STRING
+        if root == "tensorflow" and name and not spells_api:
+            yield reference, name

@@ -1,0 +1,335 @@
+"""The import hook: legacy modules get TensorFlow 1 namespaces, all others the real package.
+
+Python looks `__import__` up among the builtins of the module that imports. A legacy module is given
+builtins of its own, in which that one function is another. So nobody else's imports are touched,
+whatever the thread, and TensorFlow and Keras go on seeing each other as they are.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import logging
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tpu_estimator_compat.old_names.legacy import (
+    bytecode,
+    namespaces,
+    numpy_names,
+    overlay,
+    python2,
+    python_names,
+    table,
+    vendored,
+)
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
+from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
+
+_ROOTS = frozenset({"tensorflow", "tensorflow_estimator", "tensorflow_core"})
+_ROOTS_OF_PACKAGES = _ROOTS | {"keras"}
+_OURSELVES = __name__.partition(".")[0]
+
+
+class LegacyImports(importlib.abc.MetaPathFinder):
+    """The finder of legacy modules, and the modules that they import.
+
+    As a finder it finds legacy modules, and has them loaded with the builtins they need.
+
+    Args:
+      folders: modules whose files are below one of them are legacy; installed packages are not.
+      packages: names of installed packages that are; `keras` is Keras 2 in them.
+      own: names of packages that are the script's own.
+      old_packages: says which other installed packages are; None for none.
+      numpy: whether NumPy shows them the names that it dropped.
+      python_path: folders of which some modules are legacy too; None for none.
+      judge: says what a legacy module, which is about to run, means by `tensorflow`.
+    """
+
+    def __init__(
+        self,
+        folders: Iterable[str] = (),
+        packages: Iterable[str] = (),
+        numpy: bool = False,
+        *,
+        own: Iterable[str] = (),
+        old_packages: OldPackages | None = None,
+        python_path: PythonPath | None = None,
+        judge: Callable[[bytecode.Compiled], Dialect] = lambda found: found.dialect or Dialect.V2,
+    ):
+        self.folders = [os.path.realpath(folder) for folder in folders]
+        self.packages = frozenset(packages)
+        self.own = frozenset(own)
+        self.old_packages = old_packages
+        self.numpy = numpy
+        self.python_path = python_path or PythonPath("")
+        self.judge = judge
+        self.loaded: set[str] = set()
+        self._by_meaning = {
+            (meaning, roots): self._builtins(meaning, roots)
+            for meaning in Dialect
+            for roots in (_ROOTS, _ROOTS_OF_PACKAGES)
+        }
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of a legacy module; None for all others."""
+        if not self._may_be_legacy(fullname, path):
+            return None
+        start = sys.meta_path.index(self) + 1 if self in sys.meta_path else 0
+        for finder in sys.meta_path[start:]:
+            find = getattr(finder, "find_spec", None)
+            spec = None if find is None else find(fullname, path, target)
+            if spec is not None:
+                return self._with_loader(spec) if self._is_legacy(spec) else spec
+        return None
+
+    def _with_loader(self, spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
+        if isinstance(spec.loader, (_Loader, _Prepared)):  # there is another of these finders
+            return spec
+        # A file: what lies in an archive is loaded as it is.
+        if str(spec.origin).endswith(".py") and os.path.isfile(str(spec.origin)):
+            own = _Loader(spec.name, str(spec.origin), self)
+            is_pythons = type(spec.loader) is importlib.machinery.SourceFileLoader
+            spec.loader = own if is_pythons else _Prepared(spec.loader, own)
+        return spec
+
+    def _may_be_legacy(self, fullname: str, path: Sequence[str] | None) -> bool:
+        """Whether it is worth looking: most imports of a process are not of legacy modules."""
+        top = fullname.partition(".")[0]
+        if top == _OURSELVES:  # wherever it lies: perhaps in a clone below the script
+            return False
+        if top in self.packages | self.own:
+            return True
+        if self.old_packages is not None and self.old_packages.may_have(top):
+            return True
+        folders = [*self.folders, *self.python_path.folders]
+        if path is not None:
+            return any(_below(entry, folders) for entry in path)
+        return any(
+            os.path.exists(os.path.join(entry or os.curdir, top + ending))
+            for entry in sys.path
+            if _below(entry or os.curdir, folders)
+            for ending in ("", ".py")
+        )
+
+    def _is_legacy(self, spec: importlib.machinery.ModuleSpec) -> bool:
+        top = spec.name.partition(".")[0]
+        if top in self.packages | self.own:
+            return True
+        if not spec.has_location or not spec.origin:
+            return False
+        if _below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin):
+            return True
+        return self.old_packages is not None and self.old_packages.has(top, spec.origin)
+
+    def _is_of_package(self, namespace: dict[str, Any]) -> bool:
+        """Whether a legacy module, by its globals, is of an installed package."""
+        top = str(namespace.get("__name__")).partition(".")[0]
+        if top in self.packages:
+            return True
+        old, origin = self.old_packages, str(namespace.get("__file__"))
+        is_own = top in self.own or _below(origin, self.folders)
+        return not is_own and old is not None and old.has(top, origin)
+
+    def prepare(
+        self, namespace: dict[str, Any], meaning: Dialect, python_2: Sequence[str] = ()
+    ) -> None:
+        """Gives the globals of a module, not yet run, the builtins of what it means.
+
+        Args:
+          namespace: the globals.
+          meaning: the module's meaning of `tensorflow`.
+          python_2: builtins of Python 2 that it takes to be there.
+        """
+        roots = _ROOTS_OF_PACKAGES if self._is_of_package(namespace) else _ROOTS
+        namespace["__builtins__"] = self._by_meaning[meaning, roots]
+        if python_2:
+            namespace["__builtins__"] = {**namespace["__builtins__"], **python2.given(python_2)}
+            where = namespace.get("__file__") or namespace.get("__name__")
+            logging.getLogger("tensorflow").warning(
+                "%s uses %s: %s", where, ", ".join(python_2), python2.OTHERWISE
+            )
+
+    def _builtins(self, meaning: Dialect, roots: frozenset[str]) -> dict[str, Any]:
+        def legacy_import(
+            name: str,
+            globals: Mapping[str, object] | None = None,
+            locals: Mapping[str, object] | None = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> Any:
+            __tracebackhide__ = True  # pytest shows the frames of the tests alone
+            return self.import_(name, globals, locals, fromlist, level, meaning, roots=roots)
+
+        return {**vars(builtins), "__import__": legacy_import}
+
+    def import_(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None,
+        locals: Mapping[str, object] | None,
+        fromlist: Sequence[str] | None,
+        level: int,
+        meaning: Dialect,
+        plain: Callable[..., Any] | None = None,
+        roots: frozenset[str] = _ROOTS,
+    ) -> Any:
+        """`__import__` for a legacy module that means `meaning` by `tensorflow`.
+
+        `plain` imports all that is not below `roots`; None for Python's.
+        """
+        __tracebackhide__ = True
+        top = name.partition(".")[0]
+        if not level and top in roots:
+            return imported(name, fromlist, meaning)
+        found = (plain or builtins.__import__)(name, globals, locals, fromlist or (), level)
+        if level:
+            return found
+        if name != top and fromlist:
+            return found  # a module below the top, which has all its names
+        if top == "importlib":
+            return _importlib(meaning, roots)
+        if top == "numpy" and self.numpy:
+            return numpy_names.numpy()
+        return python_names.module(top) or found
+
+
+def _below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is in one of the folders, and not among the packages installed there."""
+    real = _real(path)
+    for folder in folders:
+        start = folder.rstrip(os.sep) + os.sep
+        if real == folder or real.startswith(start):
+            rest = real[len(start) :].split(os.sep)
+            if not {"site-packages", "dist-packages"}.intersection(rest):
+                return True
+    return False
+
+
+def _real(path: str) -> str:
+    """The path without links; asked for each module of a folder, which is the same folder."""
+    folder, name = os.path.split(path)
+    if not os.path.isabs(folder) or not name or name in (os.curdir, os.pardir):
+        return os.path.realpath(path)
+    path = os.path.join(_real_folder(folder), name)
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+@functools.lru_cache(maxsize=1024)
+def _real_folder(absolute: str) -> str:
+    return os.path.realpath(absolute)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads a legacy module.
+
+    Args:
+      fullname: of the module.
+      path: of its source.
+      imports: the rules for its imports.
+    """
+
+    def __init__(self, fullname: str, path: str, imports: LegacyImports):
+        super().__init__(fullname, path)
+        self._imports = imports
+
+    def prepared(self, module: types.ModuleType) -> types.CodeType:
+        """The code of the module, which is given the builtins of the API that it means."""
+        assert module.__spec__ is not None  # it has just been made from that
+        found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
+        self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
+        self._imports.loaded.add(module.__name__)
+        return found.code
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Runs the module with the builtins of the API that it means."""
+        __tracebackhide__ = True
+        code = self.prepared(module)
+        copy = vendored.copy_of_original(self.get_data(self.path))
+        if copy is None:
+            exec(code, module.__dict__)
+        else:
+            vendored.stand_in(module, copy)
+
+
+class _Prepared(importlib.abc.Loader):
+    """Loads a legacy module as another tool does, such as pytest, which rewrites `assert`.
+
+    Args:
+      loader: of that tool.
+      own: gives the module its builtins.
+    """
+
+    def __init__(self, loader: Any, own: _Loader):
+        self._loader = loader
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        """The tool's module; None for a plain one."""
+        module: types.ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Runs the module, as the tool does, with the builtins of the API that it means."""
+        __tracebackhide__ = True
+        self._own.prepared(module)
+        self._loader.exec_module(module)
+
+
+def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
+    """The module that an import of TensorFlow, or of Keras 2, gives to a legacy module."""
+    root, path = _root(name, meaning)
+    module = overlay.module(root, path)
+    if not fromlist:
+        return _top(name, meaning)
+    for wanted in fromlist:
+        if wanted != "*":
+            overlay.member(module, name, wanted)
+    return module
+
+
+def _root(name: str, meaning: Dialect) -> tuple[Any, str]:
+    top, _, path = table.public(name).partition(".")
+    if top in ("keras", "tensorflow_estimator"):
+        return _top(top, meaning), path
+    if path == "compat.v1" or path.startswith("compat.v1."):
+        return namespaces.v1(), path[len("compat.v1.") :]
+    if path == "compat.v2" or path.startswith("compat.v2."):
+        return namespaces.v2(), path[len("compat.v2.") :]
+    return _top("tensorflow", meaning), path
+
+
+def _top(name: str, meaning: Dialect) -> Any:
+    top = name.partition(".")[0]
+    if top == "keras":
+        return namespaces.keras_2()
+    if top == "tensorflow_estimator":
+        return namespaces.tensorflow_estimator()
+    return namespaces.v1() if meaning is Dialect.V1 else namespaces.v2()
+
+
+def _importlib(meaning: Dialect, roots: frozenset[str]) -> types.ModuleType:
+    """The `importlib` of legacy modules, whose `import_module` follows the same rules."""
+
+    def import_module(name: str, package: str | None = None) -> types.ModuleType:
+        if name.partition(".")[0] in roots:
+            root, path = _root(name, meaning)
+            module: types.ModuleType = overlay.module(root, path)
+            return module
+        return importlib.import_module(name, package)
+
+    clone = types.ModuleType("importlib", importlib.__doc__)
+    clone.__dict__.update(vars(importlib), import_module=import_module)
+    return clone

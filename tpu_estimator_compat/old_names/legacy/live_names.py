@@ -1,0 +1,125 @@
+"""Lists for those that must do without TensorFlow, made from what is installed and from the table.
+
+`python -m tpu_estimator_compat.old_names.legacy.live_names` writes them:
+
+- `names/only_v1.txt`, `names/only_v2.txt`: names that only one of TensorFlow's two APIs has, one or
+  two levels deep: `placeholder`, `train.AdamOptimizer`.
+- `names/provided.txt`: what there is in the modules that rows of the table stand for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import pkgutil
+import types
+
+from tpu_estimator_compat.old_names.legacy import table
+
+FOLDER = pathlib.Path(__file__).parent / "names"
+
+_NOT_API = {"compiler", "core", "include", "lite", "python", "security", "tools", "tsl"}
+"""Packages in TensorFlow's folder that are no part of either API, or of both."""
+
+_IN_BOTH = {"estimator", "keras", "compat"}
+"""Namespaces that both APIs had while TensorFlow had them."""
+
+_FROM_KERAS = ("initializers", "losses", "metrics", "optimizers")
+"""Namespaces of TensorFlow 2 that are those of Keras."""
+
+_OF_OTHERS = "tpu_estimator_compat.old_names.contrib.slim"
+"""Copies of packages whose modules legacy code knew by their names."""
+
+
+def only_in_each() -> tuple[list[str], list[str]]:
+    """The names that only TensorFlow 1 has, and those that only TensorFlow 2 has."""
+    v1, v2 = _names_of_v1(), _names_of_v2()
+    v1 |= _names_of_table(v2)
+    return _without_covered(v1 - v2), _without_covered(v2 - v1)
+
+
+def provided() -> dict[str, list[str]]:
+    """The names in the modules that serve rows of the table, private ones too, by row."""
+    return {
+        row.name: _attributes(importlib.import_module(row.served_by))
+        for row in table.load().rows.values()
+        if row.status is not table.Status.REFUSED and ":" not in row.served_by
+    }
+
+
+def _attributes(module: types.ModuleType) -> list[str]:
+    """Without submodules of ours that are only there because somebody imported them."""
+    public = {*_public(module)}
+    inner = f"{module.__name__}."
+    names = {name for name in dir(module) if not name.startswith("__")}
+    submodules = {n for n in names if getattr(getattr(module, n), "__name__", "") == inner + n}
+    if module.__name__.startswith(_OF_OTHERS):
+        found = {each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+        public |= {name for name in found if not name.endswith("_test")}
+    return sorted(names - submodules | public)
+
+
+def write() -> None:
+    """Writes all lists."""
+    for version, names in enumerate(only_in_each(), start=1):
+        (FOLDER / f"only_v{version}.txt").write_text("".join(f"{name}\n" for name in names))
+    lines = [f"{name}: {' '.join(names)}\n" for name, names in sorted(provided().items())]
+    (FOLDER / "provided.txt").write_text("".join(lines))
+
+
+def _names_of_v1() -> set[str]:
+    import tensorflow as tf
+    import tf_keras.api._v1.keras as keras
+
+    # Of the namespaces that Keras fills, TensorFlow 1 had the code that tf_keras keeps.
+    names = {name for name in _names(tf.compat.v1, 2) if not name.startswith("keras.")}
+    return names | {f"keras.{name}" for name in _names(keras, 1)}
+
+
+def _names_of_v2() -> set[str]:
+    import tensorflow as tf
+    import tf_keras.api._v2.keras as keras
+
+    # Code that means TensorFlow 2 may know it with Keras 2, which had names that Keras 3 dropped.
+    names = _names(tf, 2) | {f"keras.{name}" for name in _names(keras, 1)}
+    for namespace in _FROM_KERAS:
+        names |= {f"{namespace}.{name}" for name in _names(getattr(keras, namespace), 1)}
+    return names
+
+
+def _names_of_table(names_of_v2: set[str]) -> set[str]:
+    """One or two levels of the table's names that TensorFlow 2 never had."""
+    found = set()
+    for row in table.load().rows:
+        root, *parts = row.split(".")
+        if root != "tf" or parts[0] in _IN_BOTH | _NOT_API:
+            continue
+        found.update({parts[0], ".".join(parts[:2])} - names_of_v2)
+    return found
+
+
+def _names(namespace: types.ModuleType, depth: int) -> set[str]:
+    found = set()
+    for name in _public(namespace):
+        found.add(name)
+        value = getattr(namespace, name)
+        if depth > 1 and isinstance(value, types.ModuleType):
+            found |= {f"{name}.{below}" for below in _names(value, depth - 1)}
+    return found
+
+
+def _public(namespace: types.ModuleType) -> list[str]:
+    try:
+        names = getattr(namespace, "__all__", None) or dir(namespace)
+    except ImportError:  # tf.compat.v1.layers, which is there but cannot be loaded
+        return []
+    return [name for name in sorted(names) if not name.startswith("_") and name not in _NOT_API]
+
+
+def _without_covered(names: set[str]) -> list[str]:
+    """Sorted, without names below a namespace that is listed itself."""
+    return sorted(name for name in names if name.partition(".")[0] not in names - {name})
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,164 @@
+"""The roots of what legacy code calls `tensorflow`: that of TensorFlow 1, and that of TensorFlow 2.
+
+The first is the package `tpu_estimator_compat.v1` itself. The second is today's `tensorflow` with
+what died since 2.0 in its place, such as `tf.estimator`, and with Keras 2 as `tf.keras`. What old
+packages call `keras` is Keras 2 too.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.capture import dimensions, exchanging_optimizers
+from tpu_estimator_compat.old_names.legacy import overlay
+from tpu_estimator_compat.old_names.legacy.overlay import Namespace
+
+V1 = "tpu_estimator_compat.v1"
+_KERAS_NAMESPACES = ("initializers", "losses", "metrics", "optimizers")
+
+
+def become_v1(package: types.ModuleType) -> None:
+    """Makes a package the `tf` of TensorFlow 1, whose submodules can be imported."""
+    package.__class__ = Namespace
+    assert isinstance(package, Namespace)
+    path = package.__path__
+    package.become("tf", (tf.compat.v1, tf), {"compat": _compat(package)})
+    package.__path__ = path
+    exchanging_optimizers.APIS.append(package)
+    dimensions.ask_for_values()
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
+
+
+def v1() -> Namespace:
+    """`tf` of TensorFlow 1."""
+    found = importlib.import_module(V1)
+    assert isinstance(found, Namespace)
+    return found
+
+
+@functools.cache
+def v2() -> Namespace:
+    """`tf` of TensorFlow 2, up to 2.15."""
+    keras = importlib.import_module("tf_keras")
+    children = {
+        "compat": _compat(v1()),
+        "estimator": _estimator(),
+        "keras": Namespace(
+            "tensorflow.keras",
+            "tf.keras",
+            (keras,),
+            {"estimator": _keras_estimator()},
+            alive_first=True,
+        ),
+        # Keras fills these namespaces of TensorFlow 2 too.
+        **{name: getattr(keras, name) for name in _KERAS_NAMESPACES},
+        "python": v1().python,  # TensorFlow's inside, which has no two APIs
+    }
+    root = Namespace("tensorflow", "tf", (tf,), children, alive_first=True)
+    exchanging_optimizers.APIS.append(root)
+    return root
+
+
+@functools.cache
+def tensorflow_estimator() -> Namespace:
+    """The package `tensorflow_estimator`."""
+    return Namespace("tensorflow_estimator", "tensorflow_estimator", ())
+
+
+@functools.cache
+def keras_2() -> Namespace:
+    """The package `keras` of Keras 2, which is `tf_keras`, with its inside by both of its names.
+
+    Up to 2.12 that was `keras.engine` and the like, from 2.13 on `keras.src.engine`.
+    """
+    bases = tuple(importlib.import_module(name) for name in ("tf_keras", "tf_keras.src"))
+    return _Keras2("keras", "keras", bases)
+
+
+class _Keras2(Namespace):
+    """A module of Keras 2: the public one's names, then the inside's, then the public one's above.
+
+    Names moved inside: `get_custom_objects` was in `keras.utils.generic_utils` too.
+    """
+
+    def _alive(self, name: str) -> Any:
+        value = super()._alive(name)
+        if not isinstance(value, types.ModuleType):
+            return value
+        found = [overlay.submodule(base, name) for base in self._bases[:2]]
+        modules = [module for module in found if isinstance(module, types.ModuleType)]
+        if not modules:
+            return value  # what the module imports
+        above = keras_2().layers if name == "engine" else self._bases[0]
+        path = f"{self._path}.{name}"
+        return _Keras2(path, path, (*modules, above))
+
+    def _inside(self, parts: Sequence[str]) -> Namespace | None:
+        """`keras.layers` for modules of layers that merged: `keras.layers.recurrent` and others."""
+        return keras_2().layers if parts[1] in ("layers", "engine") else None
+
+
+def _estimator() -> Namespace:
+    """`tf.estimator` of TensorFlow 2, whose canned models are others than those of 1."""
+    names = ("tpu_estimator_compat.old_names.canned.of_v2", "tpu_estimator_compat.estimator")
+    bases = tuple(importlib.import_module(name) for name in names)
+    return Namespace("tensorflow.estimator", "tf.estimator", bases, alive_first=True)
+
+
+def _keras_estimator() -> types.ModuleType:
+    """`tf.keras.estimator` of TensorFlow 2, whose defaults are others than those of 1."""
+    keras_models = importlib.import_module("tpu_estimator_compat.estimator.keras_models")
+    module = types.ModuleType("tensorflow.keras.estimator")
+    module.__dict__["model_to_estimator"] = keras_models.model_to_estimator_v2
+    return module
+
+
+def _compat(root: Namespace) -> Namespace:
+    return _Compat("tensorflow.compat", "tf.compat", (tf.compat,), {"v1": root})
+
+
+class _Compat(Namespace):
+    """`tf.compat`, with the two roots."""
+
+    def __getattr__(self, name: str) -> Any:
+        return v2() if name == "v2" else super().__getattr__(name)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds submodules of `tpu_estimator_compat.v1`, and nothing else."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        del path, target
+        if not fullname.startswith(f"{V1}."):
+            return None
+        found = overlay.module(v1(), fullname.removeprefix(f"{V1}."))
+        return importlib.machinery.ModuleSpec(fullname, _Loader(found), is_package=True)
+
+
+class _Loader(importlib.abc.Loader):
+    """Puts what was found where imported modules are.
+
+    Args:
+      found: a `Namespace` or a module of TensorFlow, which keeps its own name and spec.
+    """
+
+    def __init__(self, found: Any):
+        self._found = found
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        sys.modules[module.__name__] = self._found

@@ -1,0 +1,124 @@
+"""`install()`, `uninstall()`, `%load_ext`: legacy imports for a notebook or rest of a module."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
+from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
+
+_installed: list[_Installed] = []
+
+
+def install(
+    legacy_packages: Iterable[str] = (), *, api: str = "v1", numpy_legacy: bool = False
+) -> None:
+    """Lets the module that calls this, such as a notebook, import names that TensorFlow dropped.
+
+    From here on `import tensorflow as tf`, `from tensorflow.contrib import tpu` and the like give
+    it the legacy namespaces, as they do to modules in the working directory that are imported from
+    now on, to installed packages that use such names, and to `legacy_packages`. Nobody else's
+    imports change, nor does TensorFlow. Unlike the `run` command this leaves eager execution on;
+    `tf.disable_v2_behavior()` switches it off.
+
+    Args:
+      legacy_packages: names of installed packages whose code is as old; not imported yet.
+      api: the calling module's meaning of `tensorflow`: "v1" for TensorFlow 1, "v2" for 2.0 to
+        2.15. Modules that it imports are judged by the names that they use; those that tell
+        nothing mean the same.
+      numpy_legacy: whether names that NumPy dropped work too, such as `np.float`.
+
+    Raises:
+      ValueError: there is no such `api`, or a legacy package has been imported before.
+    """
+    _install(sys._getframe(1).f_globals, legacy_packages, api, numpy_legacy)
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Does what `install()` does, for `%load_ext tpu_estimator_compat` in a notebook.
+
+    Args:
+      ipython: IPython's shell; its cells are the module that is given legacy imports.
+    """
+    _install(ipython.user_global_ns, (), "v1", False)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Does what `uninstall()` does, for `%unload_ext tpu_estimator_compat`."""
+    del ipython
+    uninstall()
+
+
+def _install(
+    namespace: dict[str, Any], legacy_packages: Iterable[str], api: str, numpy_legacy: bool
+) -> None:
+    meanings = {"v1": Dialect.V1, "v2": Dialect.V2}
+    if api not in meanings:
+        raise ValueError(f"api={api!r}: expected one of {sorted(meanings)}.")
+    packages = frozenset(legacy_packages)
+    early = sorted(packages & sys.modules.keys())
+    if early:
+        raise ValueError(
+            f"Imported before install(): {', '.join(early)}. Restart, and call install() first."
+        )
+    uninstall()
+    meaning = meanings[api]
+    imports = LegacyImports(
+        [os.getcwd()],
+        packages,
+        numpy_legacy,
+        old_packages=OldPackages(),
+        judge=lambda found: found.dialect or meaning,
+    )
+    installed = _Installed(namespace, imports, meaning)
+    _installed.append(installed)
+    sys.meta_path.insert(0, imports)
+    builtins.__import__ = installed
+
+
+def uninstall() -> None:
+    """Takes back what `install` did; what has been imported stays where it is in use."""
+    while _installed:
+        installed = _installed.pop()
+        sys.meta_path.remove(installed.imports)
+        for name in installed.imports.loaded:
+            sys.modules.pop(name, None)
+        if builtins.__import__ is installed:
+            builtins.__import__ = installed.before
+        else:  # somebody wrapped it since: stay, and do nothing
+            installed.namespace = None
+
+
+class _Installed:
+    """`__import__` while installed. The caller, which runs already, is known by its globals.
+
+    Args:
+      namespace: the globals of that module.
+      imports: the rules.
+      meaning: of `tensorflow` in that module.
+    """
+
+    def __init__(self, namespace: dict[str, Any], imports: LegacyImports, meaning: Dialect):
+        self.namespace: dict[str, Any] | None = namespace
+        self.imports = imports
+        self.meaning = meaning
+        self.before = builtins.__import__
+
+    def __call__(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if globals is not None and globals is self.namespace:
+            return self.imports.import_(
+                name, globals, locals, fromlist, level, self.meaning, self.before
+            )
+        return self.before(name, globals, locals, fromlist or (), level)

@@ -1,0 +1,331 @@
+"""Notebook files: the code of their cells as Python modules, and the file with other code.
+
+The cells of code become one module, as they share their names; what a cell writes to a file of
+Python becomes another. A comment before each cell says which it is. Lines that only IPython
+understands, its magics, become calls that Python can parse; they are given back as they were.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+import tokenize
+from collections.abc import Iterator
+from json import decoder, scanner
+from typing import Any
+
+from tpu_estimator_compat.old_names.legacy import python2
+
+CALL = "_of_ipython"
+"""The function that stands for a magic; its argument is the magic's number."""
+
+_MARK = "#_cell_"
+_MARKED = re.compile(rf"^{_MARK} (\d+) (\d+)\n", re.MULTILINE)
+_MAGIC = re.compile(
+    r"(?P<indent>\s*)(?P<target>[\w., ]+=\s*)?(?P<text>[%!?].*|[\w.]+\?{1,2}\s*)", re.DOTALL
+)
+_AROUND_CODE = re.compile(r"(%(?:time|timeit|prun)\s+)(.*)", re.DOTALL)
+_REPLACED = re.compile(rf"(?P<code>.*?)(?:  #|#)?{CALL}\((?P<number>\d+)\)$", re.DOTALL)
+_PYTHON_BELOW = {"%%time", "%%timeit", "%%capture", "%%prun"}
+_WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+)?\S+\.py\s*$")
+
+
+class NotANotebook(Exception):
+    """A file that is no notebook of Python; says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Magic:
+    """Lines that only IPython understands.
+
+    Attributes:
+      cell: number of the cell, from 1.
+      line: in the cell, from 1.
+      text: as IPython takes it, without the target of an assignment; of a cell, all of it.
+      assigned: whether its value is assigned.
+    """
+
+    cell: int
+    line: int
+    text: str
+    assigned: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Replaced:
+    """A line that something else stands for.
+
+    Attributes:
+      line: as it was; or, with `prefix`, empty.
+      prefix: the text before the code that was left, and after `target`.
+      target: of an assignment of that code.
+      magic: the magic to carry out; None for none.
+    """
+
+    line: str
+    prefix: str = ""
+    target: str = ""
+    magic: Magic | None = None
+
+
+class _Text(str):
+    """A string of JSON that knows its span in the text."""
+
+    span: tuple[int, int]
+
+
+class _Lines(list[Any]):
+    """An array of JSON that knows its span in the text."""
+
+    span: tuple[int, int]
+
+
+class Notebook:
+    """A notebook's cells of code.
+
+    Args:
+      text: of the file, JSON.
+
+    Raises:
+      NotANotebook: it is no notebook, or one of another language.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._sources = _sources(text)
+        self._replaced: list[_Replaced] = []
+        self.cells = {n: self._as_python(n, "".join(s)) for n, s in self._sources.items()}
+        """The code of each cell by its number, from 1 and over all cells; ends in a new line."""
+
+    @property
+    def magics(self) -> dict[int, Magic]:
+        """The magics that the calls of `CALL` stand for, by their argument."""
+        return {n: r.magic for n, r in enumerate(self._replaced) if r.magic is not None}
+
+    def modules(self) -> list[str]:
+        """The text of each module: of the cells together, and of each that is one by itself.
+
+        A cell is one by itself if it does not parse, and if it writes a file of Python.
+        """
+        together: list[str] = []
+        alone: list[str] = []
+        for number, code in self.cells.items():
+            source = "".join(self._sources[number])
+            first, newline, rest = source.partition("\n")
+            if _WRITES.match(first):
+                alone.append(f"{_MARK} {number} 1\n{rest}\n" if newline else "")
+            elif not _is_opaque(source):
+                (together if _parses(code) else alone).append(f"{_MARK} {number} 0\n{code}")
+        return [text for text in ("".join(together), *alone) if text]
+
+    def program(self) -> str:
+        """The module of all cells, in order, with those that IPython alone understands as calls."""
+        return "".join(f"{_MARK} {n} 0\n{code}" for n, code in self.cells.items())
+
+    def with_modules(self, modules: list[str]) -> str:
+        """The file's text with the code of other modules in the places of `modules()`."""
+        new = {}
+        for text in modules:
+            for number, above, code in _parts(text):
+                before = "".join(self._sources[number]).split("\n")[:above]
+                lines = code.removesuffix("\n").split("\n")
+                new[number] = "\n".join([*before, *map(self._given_back, lines)])
+        text = self._text
+        for number, source in sorted(new.items(), reverse=True):
+            old = self._sources[number]
+            if source != "".join(old):
+                start, end = old.span
+                text = text[:start] + _literal(self._text, old, source) + text[end:]
+        return text
+
+    def _as_python(self, number: int, source: str) -> str:
+        """The code of a cell, with as many lines, in which calls stand for magics."""
+        if _is_opaque(source):
+            return self._call(_Replaced(source, magic=Magic(number, 1, source))) + "\n"
+        lines: list[str] = []
+        open_lines: list[str] = []  # of a statement that goes on
+        command: list[str] = []  # of a magic that goes on
+        for line in source.split("\n"):
+            found = None if open_lines else _MAGIC.fullmatch(line)
+            if command:  # all of it was given to its first line
+                lines.append("#" + self._call(_Replaced(line)))
+                command = [line] if line.endswith("\\") else []
+            elif found is not None:
+                rest = source.split("\n")[len(lines) :]
+                lines.append(self._replace(found, number, len(lines) + 1, _command(rest)))
+                command = [line] if line.endswith("\\") else []
+            else:
+                lines.append(line)
+                open_lines.append(line)
+                if not _goes_on(open_lines):
+                    open_lines = []
+        return "\n".join(lines) + "\n"
+
+    def _replace(self, found: re.Match[str], number: int, line: int, command: str) -> str:
+        indent, target = found["indent"], found["target"] or ""
+        around = _AROUND_CODE.fullmatch(found["text"])
+        if around and _parses(around[2]):
+            timed = Magic(number, line, around[1].strip())
+            code = self._call(_Replaced("", around[1], target, timed))
+            return f"{indent}{target}{around[2]}  #{code}"
+        text = command.strip().removeprefix(target).strip()
+        text = re.sub(r"^%\s+", "%", text)
+        magic = Magic(number, line, text, bool(target))
+        if text.startswith("%%"):
+            return "#" + self._call(_Replaced(found[0], magic=magic))
+        return indent + target + self._call(_Replaced(found[0], magic=magic))
+
+    def _call(self, replaced: _Replaced) -> str:
+        self._replaced.append(replaced)
+        return f"{CALL}({len(self._replaced) - 1})"
+
+    def _given_back(self, line: str) -> str:
+        found = _REPLACED.fullmatch(line)
+        if found is None:
+            return line
+        replaced = self._replaced[int(found["number"])]
+        if not replaced.prefix:
+            return replaced.line
+        code = found["code"].lstrip()
+        indent = found["code"].removesuffix(code)
+        return indent + replaced.target + replaced.prefix + code.removeprefix(replaced.target)
+
+
+def place(text: str, line: int) -> tuple[int, int]:
+    """The cell of a line of a module of a notebook, and the line in it; 0 and the line elsewhere.
+
+    Args:
+      text: of the module.
+      line: from 1; 0 for the module as a whole.
+    """
+    lines = text.split("\n")[:line]
+    for number, found in reversed(list(enumerate(lines, 1))):
+        if mark := _MARKED.match(f"{found}\n"):
+            return int(mark[1]), line - number + int(mark[2]) if line > number else 0
+    return 0, line
+
+
+def where(text: str, line: int) -> str:
+    """A line of a module in words: "line 3", or "cell 2, line 3" of a notebook's."""
+    cell, line = place(text, line)
+    return f"cell {cell}, line {line}" if cell else f"line {line}"
+
+
+def is_notebook(path: str) -> bool:
+    """Whether a path is that of a notebook."""
+    return path.endswith(".ipynb")
+
+
+def _parts(text: str) -> Iterator[tuple[int, int, str]]:
+    """The number, the lines above, and the code of each cell of a module."""
+    marks = list(_MARKED.finditer(text))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=True):
+        yield int(mark[1]), int(mark[2]), text[mark.end() : end]
+
+
+def _sources(text: str) -> dict[int, Any]:
+    """The source of each cell of code, a `_Text` or `_Lines`, by number."""
+    try:
+        content = _decoder().decode(text)
+        metadata = content.get("metadata", {})
+        kernel = metadata.get("kernelspec", {})
+        language = metadata.get("language_info", {}).get("name") or kernel.get("language")
+        # Of format 3, and of formats 4 and 5.
+        sheets = content.get("worksheets", [content])
+        cells = [cell for sheet in sheets for cell in sheet["cells"]]
+        found = {
+            number: cell["input"] if "input" in cell else cell["source"]
+            for number, cell in enumerate(cells, 1)
+            if cell["cell_type"] == "code"
+        }
+        for source in found.values():
+            "".join(source)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise NotANotebook(
+            f"It is no notebook: {type(error).__name__}: {error}. A notebook is a JSON object with "
+            "a list of `cells`, as Jupyter saves it."
+        ) from error
+    if "python" not in str(language or "python").lower():
+        raise NotANotebook(f"It is a notebook of {language}; those of Python are read.")
+    return found
+
+
+def _decoder() -> json.JSONDecoder:
+    """A decoder whose strings and arrays know their spans."""
+    made: Any = json.JSONDecoder()
+
+    def parse_string(text: str, start: int, strict: bool) -> tuple[_Text, int]:
+        value, end = decoder.scanstring(text, start, strict)  # type: ignore[attr-defined]
+        found = _Text(value)
+        found.span = start - 1, end
+        return found, end
+
+    def parse_array(state: tuple[str, int], scan: Any) -> tuple[_Lines, int]:
+        values, end = decoder.JSONArray(state, scan)  # type: ignore[attr-defined]
+        found = _Lines(values)
+        found.span = state[1] - 1, end
+        return found, end
+
+    made.parse_string, made.parse_array = parse_string, parse_array
+    made.scan_once = scanner.py_make_scanner(made)  # type: ignore[attr-defined]
+    return made  # type: ignore[no-any-return]
+
+
+def _literal(text: str, old: Any, source: str) -> str:
+    """The JSON of a cell's new source, written as its old one was.
+
+    Args:
+      text: of the file.
+      old: the source that it had.
+      source: the new one.
+    """
+    is_ascii = text.isascii()
+    if not isinstance(old, _Lines) or not old:
+        return json.dumps(source, ensure_ascii=is_ascii)
+    start, end = old.span
+    as_was = {str(line): text[slice(*line.span)] for line in old}
+    before = text[start : old[0].span[0]]
+    after = text[old[-1].span[1] : end]
+    between = text[old[0].span[1] : old[1].span[0]] if len(old) > 1 else f",{before[1:]}"
+    lines = source.splitlines(keepends=True)
+    literals = [as_was.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in lines]
+    return before + between.join(literals) + after
+
+
+def _is_opaque(source: str) -> bool:
+    """Whether a cell is a magic that does not take Python."""
+    words = source.split(maxsplit=1)
+    return source.lstrip().startswith("%%") and words[0] not in _PYTHON_BELOW
+
+
+def _command(lines: list[str]) -> str:
+    """A magic with the lines on which it goes on."""
+    text = lines[0]
+    for line in lines[1:]:
+        if not text.endswith("\\"):
+            break
+        text = text[:-1] + line
+    return text
+
+
+def _goes_on(lines: list[str]) -> bool:
+    """Whether a statement that begins with these lines is not complete."""
+    try:
+        for _ in tokenize.generate_tokens(io.StringIO("\n".join([*lines, ""])).readline):
+            pass
+    except tokenize.TokenError as error:
+        return "EOF" in str(error) or "triple-quoted" in str(error)
+    except SyntaxError:
+        pass
+    return False
+
+
+def _parses(code: str) -> bool:
+    try:
+        python2.mended(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

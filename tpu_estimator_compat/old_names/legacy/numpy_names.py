@@ -1,0 +1,123 @@
+"""Names that NumPy dropped, for legacy modules that ask for them (`--numpy-legacy`).
+
+The aliases are those that NumPy's release notes of 1.20 and 2.0 list as expired, and `tostring`,
+which 2.3 took from arrays.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.old_names.legacy.python_names import Clone
+
+_BUILTIN = {
+    "bool": bool,
+    "complex": complex,
+    "float": float,
+    "int": int,
+    "long": int,
+    "object": object,
+    "str": str,
+    "unicode": str,
+}
+_RENAMED = {
+    "Inf": "inf",
+    "Infinity": "inf",
+    "NAN": "nan",
+    "NINF": None,
+    "NaN": "nan",
+    "PINF": "inf",
+    "alltrue": "all",
+    "cfloat": "complex128",
+    "complex_": "complex128",
+    "cumproduct": "cumprod",
+    "float_": "float64",
+    "in1d": "isin",
+    "infty": "inf",
+    "product": "prod",
+    "round_": "round",
+    "row_stack": "vstack",
+    "singlecomplex": "complex64",
+    "sometrue": "any",
+    "string_": "bytes_",
+    "trapz": "trapezoid",
+    "unicode_": "str_",
+}
+_HELPER = "__tpu_estimator_compat_tobytes__"
+
+
+@functools.cache
+def numpy() -> types.ModuleType:
+    """`numpy` with the names that it dropped; `np.bool` is Python's, as it was."""
+    return _Numpy(np, {old: _today(new) for old, new in _RENAMED.items()})
+
+
+class _Numpy(Clone):
+    def __getattr__(self, name: str) -> Any:
+        return _BUILTIN[name] if name in _BUILTIN else super().__getattr__(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_BUILTIN})
+
+
+def _today(name: str | None) -> Any:
+    return -np.inf if name is None else getattr(np, name)
+
+
+def mended(tree: ast.Module) -> ast.Module:
+    """A copy of a module in which `x.tostring()` is `x.tobytes()` for arrays."""
+    copied: ast.Module = _ToBytes().visit(copy.deepcopy(tree))
+    if _ToBytes.found_in(tree):
+        line = ast.parse(f"from {__name__} import tobytes as {_HELPER}").body
+        at = _after_future(copied.body)
+        copied.body[at:at] = line
+    return ast.fix_missing_locations(copied)
+
+
+def tobytes(value: Any, *args: Any) -> Any:
+    """`value.tostring(*args)`, also where the method is gone."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tobytes(*args)
+    return value.tostring(*args)
+
+
+class _ToBytes(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not self.is_tostring(node):
+            return node
+        assert isinstance(node.func, ast.Attribute)
+        called = ast.Call(ast.Name(_HELPER, ast.Load()), [node.func.value, *node.args], [])
+        return ast.copy_location(called, node)
+
+    @staticmethod
+    def is_tostring(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call) or node.keywords:
+            return False
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "tostring"
+
+    @classmethod
+    def found_in(cls, tree: ast.Module) -> bool:
+        return any(cls.is_tostring(node) for node in ast.walk(tree))
+
+
+def _after_future(body: list[ast.stmt]) -> int:
+    """The line after the docstring and imports from `__future__`, where statements may go."""
+    at = 0
+    for i, node in enumerate(body):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            at = i + 1
+    if (
+        at == 0
+        and body
+        and isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+    ):
+        at = 1
+    return at

@@ -1,0 +1,292 @@
+"""Namespaces of TensorFlow as legacy code knows them: the real one, and the rows of the table.
+
+A `Namespace` looks a name up in the table first, then in what TensorFlow still has. Only namespaces
+in which something is dead are clones; all others are TensorFlow's own modules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import operator
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from tpu_estimator_compat.old_names.legacy import table
+from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
+
+
+class Namespace(types.ModuleType):
+    """A clone of a module with what the table puts into it; made on demand, attribute by attribute.
+
+    Args:
+      name: of the module, as Python shows it.
+      path: as the table spells it, such as `tf.contrib.tpu`.
+      bases: namespaces to look up names that are not in the table, the first one first.
+      children: namespaces of another kind below this one, by name.
+      alive_first: whether what `bases` have goes before the table, as in the API of TensorFlow 2.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        bases: tuple[Any, ...],
+        children: dict[str, Any] | None = None,
+        alive_first: bool = False,
+    ):
+        super().__init__(
+            name, f"`{path}` for legacy code; see tpu_estimator_compat.old_names.legacy."
+        )
+        self.become(path, bases, children, alive_first)
+
+    def become(
+        self,
+        path: str,
+        bases: tuple[Any, ...],
+        children: dict[str, Any] | None = None,
+        alive_first: bool = False,
+    ) -> None:
+        """Sets what the constructor's arguments of these names set."""
+        self.__dict__.update(
+            __path__=[],
+            _path=path,
+            _bases=bases,
+            _children=children or {},
+            _alive_first=alive_first,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # not kept: an attribute that is set later belongs to it
+            return self._exported()
+        if name.startswith("__") and name.endswith("__"):
+            is_of_tensorflow = "version" in name or name in _OF_TENSORFLOW
+            value = self._alive(name) if is_of_tensorflow else _MISSING
+        else:
+            value = self._find(name)
+        if value is _MISSING:
+            raise AttributeError(_unknown(f"{self._path}.{name}"), name=name, obj=self)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        names = {*self.__dict__, *self._children, *table.load().below(self._path)}
+        return sorted(names.union(*(dir(base) for base in self._bases)))
+
+    def _exported(self) -> list[str]:
+        """The names that `import *` gives: those that the bases export, and the table's."""
+        names = {*self._children, *table.load().below(self._path)}
+        for base in self._bases:
+            public = getattr(base, "__all__", None) or [
+                name
+                for name, value in vars(base).items()
+                if not isinstance(value, types.ModuleType)
+            ]
+            names.update(public)
+        return sorted(name for name in names if name[0] != "_" and hasattr(self, name))
+
+    def _find(self, name: str) -> Any:
+        if name in self._children:
+            return self._children[name]
+        path = f"{self._path}.{name}"
+        if path in _SHADOWED:
+            return getattr(_serve(table.load().rows[path]), name)
+        row, alive = table.load().get(path), self._alive(name)
+        if self._alive_first and alive is not _MISSING:
+            row = None
+        refused = row is not None and row.status is Status.REFUSED
+        below = table.load().below(path)
+        if row is not None and refused and not below:
+            return Refused(row)
+        if row is None and alive is _MISSING and not below:
+            above = table.load().covering(path)
+            if above is not None and above.status is Status.REFUSED:
+                return Refused(dataclasses.replace(above, name=path))
+        served = _MISSING if row is None or refused else _serve(row)
+        if below:
+            bases = tuple(base for base in (served, alive) if base is not _MISSING)
+            named = f"{self.__name__}.{name}"
+            return Namespace(named, path, bases, alive_first=self._alive_first)
+        return alive if served is _MISSING else served
+
+    def _inside(self, parts: Sequence[str]) -> Namespace | None:
+        """The module that a root gives for a path below it without a row; None for none.
+
+        A module inside a namespace of `tf.contrib` has the namespace's names.
+
+        Args:
+          parts: of its path.
+        """
+        if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in _contrib():
+            return None
+        path = ".".join(parts)
+        return Namespace(path, path, (module(self, ".".join(parts[1:3])),))
+
+    def _alive(self, name: str) -> Any:
+        for base in self._bases:
+            value = getattr(base, name, _MISSING)
+            if value is _MISSING:
+                value = submodule(base, name)
+            if value is not _MISSING:
+                return value
+        return _MISSING
+
+
+class Refused:
+    """Stands for a name that is not provided: importing it is fine, using it says what to do.
+
+    Args:
+      row: of the name.
+    """
+
+    def __init__(self, row: DeadName):
+        self._row = row
+
+    def __repr__(self) -> str:
+        return f"<{self._row.name}: not provided>"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        raise NotImplementedError(
+            f"{self._row.name} went with TensorFlow {self._row.since}, and tpu_estimator_compat "
+            f"does not provide it. {self._row.advice}"
+        )
+
+    __call__ = __getitem__ = __setitem__ = __iter__ = _refuse
+    __enter__ = __exit__ = __mro_entries__ = _refuse
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return False  # nothing can be made of it
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Refused(dataclasses.replace(self._row, name=f"{self._row.name}.{name}"))
+
+
+def module(root: Any, path: str) -> Any:
+    """The module of a dotted path below a root.
+
+    Args:
+      root: a `Namespace`.
+      path: a dotted name such as `contrib.tpu`; empty for the root.
+
+    Raises:
+      ModuleNotFoundError: there is none; says what the table knows of it.
+    """
+    node = root
+    done = root._path
+    for part in path.split(".") if path else ():
+        try:
+            found = getattr(node, part)
+        except AttributeError:
+            found = submodule(node, part)
+        done = f"{done}.{part}"
+        row = table.load().get(done)
+        if done in _SHADOWED and row is not None:
+            found = _serve(row)
+        if not isinstance(found, (types.ModuleType, Refused)):
+            found = root._inside(done.split("."))
+        if found is None:
+            raise ModuleNotFoundError(_unknown(done), name=done)
+        node = found
+    return node
+
+
+def _contrib() -> frozenset[str]:
+    return table.load().below("tf.contrib")
+
+
+def member(parent: Any, path: str, name: str) -> Any:
+    """The value of `from path import name`.
+
+    Args:
+      parent: the module of that path.
+      path: for the message.
+      name: an attribute or a submodule.
+
+    Raises:
+      ImportError: there is no such thing; says what the table knows of it.
+    """
+    try:
+        return getattr(parent, name)
+    except AttributeError:
+        found = submodule(parent, name)
+        if found is _MISSING:
+            found = _refused_in_public(table.canonical(f"{path}.{name}"))
+        if found is _MISSING:
+            raise ImportError(_unknown(f"{path}.{name}"), name=path) from None
+        return found
+
+
+def _refused_in_public(path: str) -> Any:
+    """For a name inside a namespace of `tf.contrib`, what refuses it in the namespace itself."""
+    parts = path.split(".")
+    row = table.load().get(".".join([*parts[:3], parts[-1]]))
+    if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or row is None:
+        return _MISSING
+    refused = row.status is Status.REFUSED
+    return Refused(dataclasses.replace(row, name=path)) if refused else _MISSING
+
+
+def _serve(row: DeadName) -> Any:
+    where, _, attribute = row.served_by.partition(":")
+    found = _module(where)
+    if attribute:
+        return getattr(found, attribute)
+    # A module of TensorFlow may lack names, too, that it had by both of its paths.
+    path = table.canonical(where)
+    return Namespace(where, path, (found,)) if table.load().below(path) else found
+
+
+def _module(where: str) -> Any:
+    top, _, path = where.partition(".")
+    if top != "tensorflow" or path.startswith(("python.", "core.")):
+        return importlib.import_module(where)
+    # To import a part of the API would load it a second time, and put it in the place of the first.
+    found = importlib.import_module(top)
+    return operator.attrgetter(path)(found) if path else found
+
+
+def submodule(package: Any, name: str) -> Any:
+    """The real submodule of a package; `_MISSING` if there is none, or it is a `Namespace`."""
+    if isinstance(package, Namespace) or not hasattr(package, "__path__"):
+        return _MISSING
+    full = f"{package.__name__}.{name}"
+    try:
+        return importlib.import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name is not None and full.startswith(error.name):
+            return _MISSING
+        raise
+
+
+def _unknown(path: str) -> str:
+    namespace, _, name = path.rpartition(".")
+    row = table.load().covering(path)
+    gone = namespace.partition(".")[2].partition(".")[0] in _GONE
+    if row is None and not gone:
+        return f"module {namespace!r} has no attribute {name!r}"
+    said = f" {row.advice}" if row and row.advice else ""
+    return (
+        f"{path} is not in TensorFlow {_version()}, and tpu_estimator_compat has nothing in its "
+        f"place.{said} What is there: python -m tpu_estimator_compat.old_names.legacy.page"
+    )
+
+
+def _version() -> str:
+    tensorflow = sys.modules.get("tensorflow")
+    return getattr(tensorflow, "__version__", "2")
+
+
+_SHADOWED = frozenset({"tf.contrib.framework.python.ops.arg_scope"})
+"""Modules whose package had a function of their name in their place, by `import *` of the module:
+the package's attribute is the function, and only what is imported below it is of the module."""
+
+_OF_TENSORFLOW = frozenset({"__internal__", "__operators__"})
+"""Names of the API in the form of those by which Python asks a module what it is."""
+
+_MISSING: Any = object()
+_GONE = {"contrib", "estimator"}  # everything below them is dead

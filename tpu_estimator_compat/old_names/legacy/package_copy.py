@@ -1,0 +1,148 @@
+"""Loads the files of a package under another name, with imports that look in the table first.
+
+Some of its modules may be others: `instead` of them, or names `over` theirs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import importlib
+import importlib.abc
+import importlib.machinery
+import pathlib
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tpu_estimator_compat.old_names.legacy import python_names
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+from tpu_estimator_compat.old_names.legacy.imports import imported
+
+Names = Callable[[], Mapping[str, Any]]
+"""Makes the names of a module when they are first asked for."""
+
+
+def load_into(
+    module: types.ModuleType,
+    original: str,
+    meaning: Dialect = Dialect.V1,
+    instead: Mapping[str, Names] | None = None,
+    over: Mapping[str, Names] | None = None,
+) -> None:
+    """Makes a module the package of a copy.
+
+    Args:
+      module: the module, which may be just being imported.
+      original: the package that is copied; the packages around it are not run.
+      meaning: its modules' meaning of `tensorflow`.
+      instead: modules of the package that are not loaded, by their names in it; what has their
+        place.
+      over: names that take the place of those of a module.
+
+    Raises:
+      ModuleNotFoundError: it is not installed.
+    """
+    top, *below = original.split(".")
+    spec = importlib.machinery.PathFinder.find_spec(top)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(f"No module named {original!r}", name=original)
+    folder = pathlib.Path(spec.submodule_search_locations[0], *below)
+    module.__path__ = [str(folder)]
+    finder = _Finder(original, module.__name__, meaning)
+    finder.instead.update(instead or {})
+    finder.over.update(over or {})
+    if finder not in sys.meta_path:
+        sys.meta_path.insert(0, finder)
+    source = importlib.machinery.SourceFileLoader(original, str(folder / "__init__.py"))
+    code = source.get_code(original)
+    assert code is not None
+    module.__dict__["__builtins__"] = finder.builtins()
+    exec(code, module.__dict__)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of a copy, and nothing else.
+
+    Args:
+      original: the package's name.
+      copy: the name of its copy.
+      meaning: its modules' meaning of `tensorflow`.
+    """
+
+    original: str
+    copy: str
+    meaning: Dialect
+    instead: dict[str, Names] = dataclasses.field(default_factory=dict, compare=False)
+    over: dict[str, Names] = dataclasses.field(default_factory=dict, compare=False)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(f"{self.copy}."):
+            return None
+        name = fullname.removeprefix(f"{self.copy}.")
+        if name in self.instead:
+            return importlib.machinery.ModuleSpec(fullname, _Instead(self.instead[name]))
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path, self, self.over.get(name))
+        return spec
+
+    def builtins(self) -> dict[str, Any]:
+        """The builtins that a module of the copy sees."""
+        return {**vars(builtins), "__import__": self._import}
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        """`__import__` as the copy sees it."""
+        top = name.partition(".")[0]
+        if level == 0 and f"{name}.".startswith(f"{self.original}."):
+            return self._imported_from_copy(self.copy + name.removeprefix(self.original), fromlist)
+        if level == 0 and top == "tensorflow":
+            return imported(name, fromlist, self.meaning)
+        found = builtins.__import__(name, globals, locals, fromlist or (), level)
+        dropped_there = level == 0 and (name == top or not fromlist)
+        return (python_names.module(top) if dropped_there else None) or found
+
+    def _imported_from_copy(self, name: str, fromlist: Sequence[str] | None) -> Any:
+        found = importlib.import_module(name)
+        if not fromlist:
+            return sys.modules[self.copy]
+        for wanted in fromlist:
+            if wanted != "*" and not hasattr(found, wanted):
+                importlib.import_module(f"{name}.{wanted}")
+        return found
+
+
+class _Instead(importlib.abc.Loader):
+    """Makes a module of names."""
+
+    def __init__(self, names: Names):
+        self._names = names
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__dict__.update(self._names())
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Runs a module with the `__import__` of the copy."""
+
+    def __init__(self, fullname: str, path: str, finder: _Finder, over: Names | None):
+        super().__init__(fullname, path)
+        self._finder = finder
+        self._over = over
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__dict__["__builtins__"] = self._finder.builtins()
+        super().exec_module(module)
+        if self._over is not None:
+            module.__dict__.update(self._over())

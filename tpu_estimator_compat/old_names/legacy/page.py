@@ -1,0 +1,70 @@
+"""The guide's page of all dead names, made from the table.
+
+`python -m tpu_estimator_compat.old_names.legacy.page` prints `migration_guide/names.md`.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable
+
+from tpu_estimator_compat.old_names.legacy import table
+from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
+
+_FEW = 3
+"""Up to so many rows need no section of their own."""
+
+_INTRODUCTION = """\
+# Dead names
+
+What TensorFlow {release} lacks of what estimator code used, and what became of it. `tf` is the `tf`
+of TensorFlow 1, which is `tpu_estimator_compat.v1` here: `run` gives it to a script, and `migrate`
+writes it. A module's row holds for all that is in it, but for names that have rows of their own.
+
+- *works*: as it was; tested.
+- *differs*: works, with the difference that is told.
+- *refused*: not provided. Importing it is fine; using it raises an error with the same advice.
+
+[`scan`](migrate.md) finds these names in your code. There are {count}: {counts}.
+
+This page is made from the table that the package itself reads, by
+`python -m tpu_estimator_compat.old_names.legacy.page`.
+"""
+
+
+def page(rows: Iterable[DeadName]) -> str:
+    """The page, in Markdown.
+
+    Args:
+      rows: of the table.
+    """
+    every = sorted(rows, key=lambda row: row.name.split("."))
+    sizes = collections.Counter(_section(row.name) for row in every)
+    sections: dict[str, list[DeadName]] = collections.defaultdict(list)
+    for row in every:
+        own = _section(row.name)
+        sections[own if sizes[own] > _FEW else own.rpartition(".")[0] or own].append(row)
+    counted = collections.Counter(row.status for row in every)
+    counts = ", ".join(f"{counted[status]} {status.value}" for status in Status)
+    text = _INTRODUCTION.format(release="2.21", count=len(every), counts=counts)
+    tables = "".join(_table(name, section) for name, section in sections.items())
+    return f"{text}{tables}\nNext: [find these names in your code, and rewrite them](migrate.md).\n"
+
+
+def _section(name: str) -> str:
+    """`tf.contrib.x` may have a section of its own, other names have that of their namespace."""
+    parts = name.split(".")
+    return ".".join(parts[: 3 if parts[1:2] == ["contrib"] else 2 if parts[0] == "tf" else 1])
+
+
+def _table(name: str, rows: list[DeadName]) -> str:
+    lines = [f"\n## {name}\n", "| name | gone since | status | write | |", "|---|---|---|---|---|"]
+    for row in rows:
+        write = "" if row.status is Status.REFUSED else f"`{row.today}`"
+        cells = (f"`{row.name}`", row.since, row.status.value, write, row.advice)
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(table.load().rows.values()), end="")

@@ -1,0 +1,48 @@
+"""A plugin of pytest, which collects tests of legacy code as they are.
+
+    python -m tpu_estimator_compat run -m pytest tests
+
+`run` names it in PYTEST_PLUGINS, which the processes of pytest-xdist see too. Without `run` it
+serves what `run` does:
+`python -m pytest -p tpu_estimator_compat.old_names.legacy.pytest_plugin tests`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from tpu_estimator_compat.old_names.legacy import bytecode
+from tpu_estimator_compat.old_names.legacy.behavior import Behavior
+from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
+from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
+from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Has legacy modules found before pytest's own finder finds those that it rewrites."""
+    finders = [finder for finder in sys.meta_path if isinstance(finder, LegacyImports)]
+    finders = finders or [_installed(early_config)]
+    others = [finder for finder in sys.meta_path if not isinstance(finder, LegacyImports)]
+    sys.meta_path[:] = [*finders, *others]
+
+
+def _installed(config: pytest.Config) -> LegacyImports:
+    """The finder that `run` has; for modules below the working directory, until pytest ends."""
+    chosen = Behavior()
+    imports = LegacyImports(
+        [os.getcwd()], old_packages=OldPackages(), python_path=PythonPath(), judge=chosen.judge
+    )
+    chosen.__enter__()
+    chosen.start(bytecode.compiled(b"", "pytest", numpy=False), None)
+    sys.meta_path.insert(0, imports)
+
+    def undo() -> None:
+        sys.meta_path.remove(imports)
+        chosen.__exit__()
+
+    config.add_cleanup(undo)
+    return imports

@@ -1,0 +1,133 @@
+"""Runs a script unchanged, as `python SCRIPT ARGS...` did when its names were alive."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from absl import flags
+
+from tpu_estimator_compat.old_names.legacy import bytecode, locating, log_lines
+from tpu_estimator_compat.old_names.legacy.behavior import Behavior
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
+from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.old_names.legacy.notebook_program import Program
+from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
+from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
+
+_one_at_a_time = threading.RLock()  # a script owns sys.argv, __main__ and the flags of its process
+_PYTEST_PLUGIN = "tpu_estimator_compat.old_names.legacy.pytest_plugin"
+_BEHAVIORS = {"auto": None, "v1": Dialect.V1, "v2": Dialect.V2}
+
+
+def run(
+    name: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    legacy_packages: Iterable[str] = (),
+    *,
+    modern_packages: Iterable[str] = (),
+    module: bool = False,
+    numpy_legacy: bool = False,
+    behavior: str = "auto",
+) -> None:
+    """Runs a script or a notebook as `__main__`; afterwards the process is as it was.
+
+    What the script imports by names that TensorFlow dropped is served from
+    `tpu_estimator_compat.v1`, for itself, for modules beside it or in its package, for those on
+    PYTHONPATH that no installed package has, for installed packages that use such names, and for
+    `legacy_packages`. Others import the real TensorFlow. Of several threads, one runs a script at
+    a time.
+
+    Args:
+      name: path of the script, or with `module` the name of a module.
+      arguments: its `sys.argv[1:]`.
+      legacy_packages: installed packages whose code is as old, whatever names they use.
+      modern_packages: installed packages that see TensorFlow as it is, whatever names they use.
+      module: as Python's `-m`.
+      numpy_legacy: whether names that NumPy dropped (`np.float`, `x.tostring()`) work there.
+      behavior: "v1" for graphs, as after `disable_v2_behavior()`; "v2" for eager execution; "auto"
+        for what the script shows; where it shows nothing, the first of its modules that does.
+
+    Raises:
+      NoScriptError: there is no such script, or it is a notebook that cannot be run.
+      SyntaxError: it is not Python 3; has a note if it is Python 2.
+    """
+    asked, chosen, name = _BEHAVIORS[behavior], Behavior(), os.fspath(name)
+    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
+    imports = LegacyImports(
+        [folder],
+        legacy_packages,
+        numpy_legacy,
+        own=[name.partition(".")[0]] if module else [],
+        old_packages=OldPackages(modern_packages),
+        python_path=PythonPath(),
+        judge=chosen.judge,
+    )
+    with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once(), _plugin(imports):
+        script = locating.module(name) if module else locating.file(name)
+        found, execute = _read(script.path, numpy_legacy)
+        main = _main(script)
+        imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
+        sys.argv, sys.modules["__main__"] = [script.path, *arguments], main
+        execute(main.__dict__)
+
+
+def _read(path: str, numpy: bool) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
+    """A script or notebook, and a function that runs it in a namespace."""
+    with open(path, "rb") as file:
+        source = file.read()
+    if is_notebook(path):
+        program = Program(source, path, numpy=numpy)
+        return program.found, program.run
+    found = bytecode.compiled(source, path, numpy=numpy)
+    return found, functools.partial(exec, found.code)
+
+
+def _main(script: locating.Script) -> types.ModuleType:
+    """The module, not yet run."""
+    main = types.ModuleType("__main__")
+    package = script.spec.parent if script.spec else None
+    main.__dict__.update(
+        __file__=script.path, __cached__=None, __spec__=script.spec, __package__=package
+    )
+    return main
+
+
+@contextlib.contextmanager
+def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
+    """The parts of the process that belong to its script; given back at the end."""
+    before = sys.argv, sys.path[:], sys.modules["__main__"]
+    known = set(flags.FLAGS)
+    sys.path[:] = [folder, *sys.path]
+    sys.meta_path.insert(0, imports)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(imports)
+        sys.argv, sys.path[:], sys.modules["__main__"] = before
+        for name in imports.loaded:
+            sys.modules.pop(name, None)
+        for name in set(flags.FLAGS) - known:
+            delattr(flags.FLAGS, name)
+        flags.FLAGS.unparse_flags()
+
+
+@contextlib.contextmanager
+def _plugin(imports: LegacyImports) -> Iterator[None]:
+    """Tells pytest, where that is what runs, and the processes that it starts, of our plugin."""
+    before = os.environ.get("PYTEST_PLUGINS")
+    if "pytest" in imports.own:
+        os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [before, _PYTEST_PLUGIN]))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTEST_PLUGINS", None)
+        if before is not None:
+            os.environ["PYTEST_PLUGINS"] = before

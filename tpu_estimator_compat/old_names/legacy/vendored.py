@@ -1,0 +1,189 @@
+"""Copies of TensorFlow 1's `tpu_estimator.py` beside a script: this package stands for them.
+
+Such a copy needs TensorFlow's inside as it was then. It is known by what it defines, and by no
+name. What its owner changed in it has no effect, which the log says; arguments that its owner added
+are refused where they are given.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import logging
+import types
+from typing import Any
+
+from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table
+
+_ORIGINAL = "python.tpu.tpu_estimator"
+_ESTIMATOR, _SPEC = "TPUEstimator", "TPUEstimatorSpec"
+_MARK = f"class {_ESTIMATOR}(".encode()
+_ENOUGH = 5  # internal names of the original; modules that wrap or extend TPUEstimator define none
+
+
+def copy_of_original(source: bytes) -> ast.Module | None:
+    """The syntax tree of a module that is a copy of the original's; None for any other module.
+
+    Args:
+      source: of the module, in Python 3.
+    """
+    if _MARK not in source:
+        return None
+    tree = ast.parse(source)
+    rows = table.load()
+    inner = {
+        name
+        for name in _defined(tree)
+        if (row := rows.get(f"tf.{_ORIGINAL}.{name}")) and row.status is table.Status.REFUSED
+    }
+    return tree if _ESTIMATOR in _defined(tree) and len(inner) >= _ENOUGH else None
+
+
+def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
+    """Fills a module, not yet run, with what this package has in the place of a copy's names.
+
+    Args:
+      module: of the copy; has the builtins of legacy modules.
+      tree: of the copy.
+    """
+    original = overlay.module(namespaces.v1(), _ORIGINAL)
+    path = str(module.__dict__.get("__file__"))
+    defined = _defined(tree)
+    public = [name for name in {**defined, **_assigned(tree)} if not name.startswith("_")]
+    owners = [name for name in public if not hasattr(original, name)]
+    module.__dict__.update({n: getattr(original, n) for n in public if n not in owners})
+    changed = [f"{name} itself" for name in owners]
+    for name, method in ((_ESTIMATOR, "__init__"), (_SPEC, "__new__")):
+        if name in defined:
+            ours, methods = getattr(original, name), _defined(defined[name])
+            changed += [f"{name}.{m}" for m in methods if m[0] != "_" and not hasattr(ours, m)]
+        if name in defined and method in methods:
+            call = _Call(ours, method, methods[method], path)
+            changed += [f"argument {argument} of {name}" for argument in call.added]
+            module.__dict__[name] = call.of_class()
+    module.__dict__["__getattr__"] = _Rest(module, original, tree, owners)
+    logging.getLogger("tensorflow").warning(
+        "%s is a copy of TensorFlow's tpu_estimator.py. tpu_estimator_compat's TPUEstimator stands "
+        "for it: changes that the copy's owner made have no effect. Names of the copy that "
+        "tpu_estimator_compat does not have: %s.",
+        path,
+        ", ".join(changed) or "no public name, no argument",
+    )
+
+
+class _Rest:
+    """`__getattr__` of a copy's module: what it imports, and private names of the original.
+
+    Args:
+      module: of the copy.
+      original: its replacement.
+      tree: of the copy.
+      owners: public names that are not here.
+    """
+
+    def __init__(
+        self, module: types.ModuleType, original: Any, tree: ast.Module, owners: list[str]
+    ):
+        self._module, self._original, self._owners = module, original, owners
+        self._imports = {
+            alias.asname or alias.name.partition(".")[0]: node
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for alias in node.names
+        }
+
+    def __call__(self, name: str) -> Any:
+        path = str(self._module.__dict__.get("__file__"))
+        if name in self._owners:
+            raise NotImplementedError(
+                f"{path} is a copy of TensorFlow's tpu_estimator.py, for which "
+                f"tpu_estimator_compat stands, which has no {name}. If {name} is the work of the "
+                "copy's owner, move it to a module of its own."
+            )
+        if name in self._imports:
+            line = ast.Module([self._imports[name]], [])
+            exec(compile(line, path, "exec"), self._module.__dict__)
+            return self._module.__dict__[name]
+        return getattr(self._original, name)
+
+
+class _Call:
+    """The arguments of a copy's class: releases of TensorFlow differ, and owners add arguments.
+
+    Args:
+      ours: the replacement of the class.
+      method: `__init__` or `__new__`.
+      definition: of that method in the copy.
+      path: of the copy, for messages.
+    """
+
+    def __init__(self, ours: type, method: str, definition: ast.stmt, path: str):
+        assert isinstance(definition, ast.FunctionDef)
+        arguments = definition.args
+        self._ours, self._method, self._path = ours, method, path
+        self._names = [a.arg for a in [*arguments.posonlyargs, *arguments.args][1:]]
+        unset = [*[None] * len(self._names), *arguments.defaults][-len(self._names) :]
+        names = [*self._names, *(a.arg for a in arguments.kwonlyargs)]
+        given = dict(zip(names, [*unset, *arguments.kw_defaults], strict=True))
+        known = inspect.signature(ours).parameters
+        self.added = {name: node for name, node in given.items() if name not in known}
+
+    def of_class(self) -> type:
+        """The class, a subclass of ours."""
+        theirs = getattr(self._ours, self._method)
+
+        def call(first: Any, *args: Any, **kwargs: Any) -> Any:
+            return theirs(first, **self._arguments(args, kwargs))
+
+        names = {self._method: call, "__doc__": self._ours.__doc__, "__module__": __name__}
+        return types.new_class(self._ours.__name__, (self._ours,), {}, lambda n: n.update(names))
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by our names.
+
+        Raises:
+          TypeError: too many are given, or one twice.
+          NotImplementedError: one that the owner added is given another value than its default.
+        """
+        name = self._ours.__name__
+        if len(args) > len(self._names):
+            raise TypeError(
+                f"{name} of {self._path} takes {len(self._names)} arguments, got {len(args)}."
+            )
+        by_place = dict(zip(self._names, args, strict=False))
+        twice = sorted(by_place.keys() & kwargs.keys())
+        if twice:
+            raise TypeError(f"{name} got several values for {', '.join(twice)}.")
+        found = {**by_place, **kwargs}
+        wanted = [a for a in self.added if a in found and not self._is_default(a, found.pop(a))]
+        if wanted:
+            raise NotImplementedError(
+                f"{name}({', '.join(wanted)}=...): the owner of {self._path} added this to a copy "
+                "of TensorFlow's tpu_estimator.py. tpu_estimator_compat, which stands for that "
+                "copy, does not have it. Leave it out, if the script can do without. State that "
+                "goes from step to step, such as a cache of activations, can be kept in variables "
+                "that model_fn makes, and assigns before its train_op."
+            )
+        return found
+
+    def _is_default(self, argument: str, value: Any) -> bool:
+        node = self.added[argument]
+        return isinstance(node, ast.Constant) and value is node.value
+
+
+def _defined(node: ast.stmt | ast.Module) -> dict[str, ast.stmt]:
+    """Classes and functions of a module, or methods of a class, by name."""
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    body = node.body if isinstance(node, (ast.ClassDef, ast.Module)) else []
+    return {part.name: part for part in body if isinstance(part, kinds)}
+
+
+def _assigned(tree: ast.Module) -> dict[str, ast.stmt]:
+    """Assignments of a module by the name that they bind."""
+    return {
+        target.id: node
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }

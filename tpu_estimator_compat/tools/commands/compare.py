@@ -1,0 +1,293 @@
+"""Runs a script on the original and here, and says whether it is still the same training.
+
+    python -m tpu_estimator_compat compare --steps 20 train.py --its_flags
+    python -m tpu_estimator_compat compare --dirs old_model new_model
+
+Both sides begin with one checkpoint, the original's first, in model_dirs of their own. Losses,
+variables, evaluations, predictions, and what is written are compared. With `--dirs`, SCRIPT and the
+word after it are the model_dirs of an old and a new run instead, and nothing is run. The exit
+status is 0 if all is the same, or differs by no more than rounding; 1 if it differs; 2 if that
+cannot be told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.tools.commands.progress import Progress
+from tpu_estimator_compat.tools.commands.run import (
+    add_script_arguments,
+    check_writable,
+    script_is_there,
+)
+from tpu_estimator_compat.tools.compare import environment
+from tpu_estimator_compat.tools.compare.report import Report
+from tpu_estimator_compat.tools.reports.colors import are_shown
+
+NAME = "compare"
+_UNKNOWN = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    _add_sides(parser)
+    _add_extent(parser)
+    _add_results(parser)
+    add_script_arguments(parser)
+
+
+def _add_sides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--original",
+        choices=sorted(environment.RELEASES),
+        default="2.15",
+        help="the TensorFlow whose TPUEstimator is the original; default: 2.15. Its environment is "
+        "made once, in the cache directory",
+    )
+    parser.add_argument(
+        "--original-python",
+        metavar="PATH",
+        help="the interpreter of an environment of your own that has the original",
+    )
+    parser.add_argument(
+        "--original-package",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="what pip installs in the original's environment besides; may be repeated",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="SETTING",
+        help="instead of the original, run the script here with another setting: tf or jax, what "
+        "runs the steps under use_tpu=True; jit, compiled by XLA; replicas=N, with N logical CPUs",
+    )
+    parser.add_argument(
+        "--new-script",
+        metavar="PATH",
+        help="what is run here, where that is another file than the original runs, such as a "
+        "migrated one; it is given the same arguments",
+    )
+
+
+def _add_extent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--steps", type=_positive, default=50, metavar="N", help="training steps; default: 50"
+    )
+    parser.add_argument(
+        "--first-step",
+        action="store_true",
+        help="also compare activations and gradients of the first step, and name the first "
+        "operation that differs, with its line",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="PATH",
+        help="a checkpoint that both sides begin with; default: the original's first",
+    )
+    parser.add_argument(
+        "--own-folder",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="a flag of the script that names a folder it writes to, besides model_dir, output_dir "
+        "and job_dir: each side is given another; may be repeated",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=3600,
+        metavar="SECONDS",
+        help="for one run; default: 3600",
+    )
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep", metavar="FOLDER", help="keep what the runs wrote in this new folder"
+    )
+    parser.add_argument(
+        "--dirs", action="store_true", help="compare two model_dirs that are there already"
+    )
+    parser.add_argument(
+        "--rtol",
+        type=float,
+        default=1e-4,
+        help="with --dirs: relative difference that counts as rounding; default: 1e-4",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write the report as a page with curves, too"
+    )
+
+
+def _positive(text: str) -> int:
+    """A number of steps; argparse shows the error's words."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a positive number of steps, got {text!r}")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the report; returns 0, 1 or 2 as the module says."""
+    try:
+        check_writable(arguments.html)
+        report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
+    except (environment.Unavailable, OSError, ValueError) as error:
+        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        return _UNKNOWN
+    if report is None:
+        return _UNKNOWN
+    from tpu_estimator_compat.tools.compare.page import page
+    from tpu_estimator_compat.tools.compare.terminal import table
+
+    print(report.to_json() if arguments.json else table(report, color=are_shown()))
+    if arguments.html:
+        pathlib.Path(arguments.html).write_text(page(report), encoding="utf-8")
+    return report.exit_code
+
+
+def _of_dirs(arguments: argparse.Namespace) -> Report:
+    if len(arguments.args) != 1:
+        given = " ".join([arguments.script, *arguments.args])
+        raise ValueError(f"--dirs takes two folders, the old and the new one; got: {given}")
+    if not arguments.rtol >= 0:
+        raise ValueError(f"--rtol must be 0 or more, got {arguments.rtol!r}.")
+    for path in (arguments.script, arguments.args[0]):
+        _check_run(path)
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.tools.compare import comparing
+
+    return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
+
+
+def _check_run(path: str) -> None:
+    """Refuses what is no model_dir, by the names of files alone; buckets are looked at later."""
+    if "://" in path:
+        return
+    if not os.path.exists(path):
+        raise ValueError(f"{path} does not exist. Give a model_dir, or an event file.")
+    names = (name for _, _, files in os.walk(path) for name in files)
+    if os.path.isdir(path) and not any(
+        ".tfevents." in name or name == "checkpoint" or name.endswith(".index") for name in names
+    ):
+        raise ValueError(
+            f"{path} has neither event files nor a checkpoint. Give the directory that was the "
+            "model_dir of a training."
+        )
+
+
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    """Refuses, before anything is imported or made, what cannot be run.
+
+    Raises:
+      ValueError: says what is wrong.
+    """
+    for script in (arguments.script, arguments.new_script or ""):
+        if is_notebook(script):
+            raise ValueError(
+                f"{script} is a notebook, which the original's environment cannot run. Make it a "
+                f"script: jupyter nbconvert --to script {script}"
+            )
+    if arguments.checkpoint and not os.path.exists(f"{arguments.checkpoint}.index"):
+        raise ValueError(
+            f"--checkpoint {arguments.checkpoint}: there is no file {arguments.checkpoint}.index. "
+            "Give the path of a checkpoint without its last extension, such as DIR/model.ckpt-100."
+        )
+    if arguments.new_script and not os.path.isfile(arguments.new_script):
+        raise ValueError(f"--new-script {arguments.new_script}: there is no such file.")
+    if arguments.against and arguments.new_script:
+        raise ValueError(
+            "--new-script names the script for this package, while the original runs the other; "
+            "with --against, both sides run with this package. Leave one of the two options out."
+        )
+    if arguments.keep and os.path.exists(arguments.keep):
+        raise ValueError(
+            f"--keep {arguments.keep}: there is such a folder or file already. Name a new one, or "
+            "remove it."
+        )
+
+
+def _of_script(arguments: argparse.Namespace) -> Report | None:
+    if not script_is_there(arguments, NAME):
+        return None
+    _check_arguments(arguments)
+    from tpu_estimator_compat.tools.compare import runs
+
+    setting = runs.Setting.parse(arguments.against) if arguments.against else None
+    progress = Progress()
+    python = None if setting else _original(arguments, progress)
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.tools.compare import comparing
+
+    script = runs.Script(
+        arguments.script,
+        tuple(arguments.args),
+        arguments.module,
+        tuple(arguments.legacy_package),
+        arguments.numpy_legacy,
+        arguments.behavior,
+        (*runs.Script.own_folders, *arguments.own_folder),
+        tuple(arguments.modern_package),
+    )
+    with _folder(arguments.keep) as folder:
+        new_script = None
+        if arguments.new_script:
+            new_script = dataclasses.replace(script, name=arguments.new_script, module=False)
+        runner = runs.Runner(
+            script,
+            folder,
+            arguments.steps,
+            arguments.time_limit,
+            lambda run, steps: progress(run, f": step {steps} of {arguments.steps}"),
+            new_script,
+            arguments.first_step,
+        )
+        try:
+            if python is None:
+                assert setting is not None
+                report = comparing.against(runner, setting, arguments.against, arguments.checkpoint)
+            else:
+                report = comparing.with_original(runner, python, arguments.checkpoint)
+        finally:
+            progress.clear()
+    return report if arguments.keep else report.without_folders()
+
+
+def _original(arguments: argparse.Namespace, progress: Progress) -> str:
+    """The interpreter of the original's environment."""
+    if arguments.original_python:
+        return environment.check_interpreter(arguments.original_python, "--original-python")
+    release = environment.RELEASES[arguments.original]
+    what = "Making the original's environment, once: it takes minutes, and a gigabyte"
+
+    def tell(seconds: float) -> None:
+        progress(what, f" … {seconds:.0f} s")
+
+    try:
+        return environment.find_or_make(release, arguments.original_package, progress=tell)
+    finally:
+        progress.clear()
+
+
+@contextlib.contextmanager
+def _folder(keep: str | None) -> Iterator[pathlib.Path]:
+    """A new folder for the runs; it is removed afterwards, unless it is to be kept."""
+    if keep:
+        os.makedirs(keep)
+        yield pathlib.Path(keep).absolute()
+        return
+    made = tempfile.mkdtemp(prefix="compare_")
+    try:
+        yield pathlib.Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

@@ -1,0 +1,82 @@
+"""Checks whether this machine's installation can be trusted, before any code of yours runs.
+
+    python -m tpu_estimator_compat doctor --model_dir gs://bucket/runs --report doctor.md
+
+Versions, devices, steps of small models on each of them, sums over devices, a checkpoint and the
+caches are checked; a probe that hangs or dies is a failure of its own. The exit status is 0 without
+failures, 1 with one, 2 if the checks could not be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+
+NAME = "doctor"
+_UNKNOWN = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument(
+        "--model_dir",
+        "--model-dir",
+        metavar="DIR",
+        help="a folder or a bucket where a checkpoint is tried; default: a temporary folder. "
+        "What is made there is deleted",
+    )
+    parser.add_argument(
+        "--time_limit",
+        "--time-limit",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="for one probe, of about ten; default: 120",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="also write the findings as markdown for an issue, without host names, user names "
+        "and paths",
+    )
+
+
+def _seconds(text: str) -> float:
+    """A time limit; argparse shows the error's words."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
+    return seconds
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the findings; returns 0, 1 or 2 as the module says."""
+    from tpu_estimator_compat.tools.doctor import findings, report
+    from tpu_estimator_compat.tools.doctor.examination import Examination
+    from tpu_estimator_compat.tools.reports.colors import are_shown
+
+    try:
+        if arguments.model_dir is not None and not arguments.model_dir.strip():
+            raise ValueError("--model_dir is empty. Give a folder or a bucket, or leave it out.")
+        if arguments.report:
+            pathlib.Path(arguments.report).touch()  # before the checks take their minutes
+        examination = Examination(arguments.model_dir, arguments.time_limit, _progress)
+        found = list(examination.findings())
+        if arguments.report:
+            text = report.markdown(found, arguments.model_dir)
+            pathlib.Path(arguments.report).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        return _UNKNOWN
+    text = report.as_json(found) if arguments.json else report.table(found, color=are_shown())
+    print(text)
+    return findings.exit_status(found)
+
+
+def _progress(what: str) -> None:
+    print(f"{what} …", file=sys.stderr, flush=True)

@@ -1,0 +1,168 @@
+"""Copies the variables of a checkpoint into a hand-written Keras model.
+
+    python -m tpu_estimator_compat map-weights runs/1 models.py:make --draft names.json
+    python -m tpu_estimator_compat map-weights runs/1 models.py:make --mapping names.json
+
+Without --mapping it writes a draft: a JSON object from names in the checkpoint to paths in the
+Keras model, to be checked by eye. With --mapping it copies; with --saved-model and --inputs it
+checks that the outputs agree; with --out it saves the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import pathlib
+from typing import Any
+
+NAME = "map-weights"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("checkpoint", help="a checkpoint, a model_dir, or a SavedModel")
+    parser.add_argument(
+        "model", help="module:function or file.py:function, which returns a built keras.Model"
+    )
+    parser.add_argument("--draft", help="file for the draft of a mapping; default: print it")
+    parser.add_argument("--mapping", help="file with the mapping to use")
+    parser.add_argument("--out", help="file for the weights: NAME.weights.h5")
+    parser.add_argument("--saved-model", help="exported model whose outputs must be the same")
+    parser.add_argument("--inputs", help=".npz with inputs of the SavedModel's signature, by name")
+    parser.add_argument("--signature", default="serving_default")
+    parser.add_argument("--output", help="the signature's output, where the model has just one")
+    parser.add_argument("--tolerance", type=float, default=1e-5, help="of outputs; default 1e-5")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Does what the module says; 1 where outputs differ."""
+    _check(arguments)
+    # Here, as they take seconds: help and mistakes in the arguments should not.
+    from tpu_estimator_compat.tools import weight_map
+
+    model = _model(arguments.model)
+    try:
+        values = weight_map.read_variables(arguments.checkpoint)
+        if arguments.mapping is None:
+            return _draft(weight_map.propose(values, model), arguments.draft)
+        mapping = _mapping(arguments.mapping)
+        unused = weight_map.assign(values, model, mapping)
+        print(f"Copied {len(mapping)} variables.")
+        if unused:
+            print(f"Not copied from the checkpoint: {', '.join(unused)}")
+        if arguments.saved_model and not _outputs_agree(model, arguments):
+            return 1
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{NAME}: {error}") from error
+    if arguments.out:
+        model.save_weights(arguments.out)
+        print(f"Saved {arguments.out}")
+    return 0
+
+
+def _outputs_agree(model: Any, arguments: argparse.Namespace) -> bool:
+    import numpy as np
+
+    from tpu_estimator_compat.tools import weight_map
+
+    with np.load(arguments.inputs, allow_pickle=False) as archive:
+        inputs = dict(archive)
+    differences = weight_map.output_differences(
+        arguments.saved_model, model, inputs, arguments.signature, arguments.output
+    )
+    for name, difference in differences.items():
+        print(f"Output {name}: the largest difference is {difference:.3g}")
+    if all(difference <= arguments.tolerance for difference in differences.values()):
+        return True
+    print(f"The outputs differ by more than {arguments.tolerance:g}. Nothing was saved.")
+    return False
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if bool(arguments.saved_model) != bool(arguments.inputs):
+        raise SystemExit("--saved-model and --inputs go together: give both or none.")
+    if arguments.mapping is None and (arguments.out or arguments.saved_model):
+        raise SystemExit(
+            "--out and --saved-model need --mapping. Without it a draft of one is written."
+        )
+    if arguments.out and not arguments.out.endswith(".weights.h5"):
+        raise SystemExit(f"--out must end with .weights.h5. Got {arguments.out}.")
+    place, _, function = arguments.model.rpartition(":")
+    if not place or not function:
+        raise SystemExit(
+            f"The model must be module:function or file.py:function. Got {arguments.model}."
+        )
+    for path in (place if place.endswith(".py") else None, arguments.mapping, arguments.inputs):
+        if path is not None and not pathlib.Path(path).is_file():
+            raise SystemExit(f"{NAME}: there is no file {path!r} in {os.getcwd()!r}.")
+    top = place.partition(".")[0]
+    known = top.isidentifier() and importlib.util.find_spec(top) is not None
+    if not place.endswith(".py") and not known:
+        raise SystemExit(f"{NAME}: there is no module {place!r} to import.")
+    for path in (arguments.checkpoint, arguments.saved_model):
+        if path is not None and "://" not in path:
+            _check_checkpoint(path)
+
+
+def _check_checkpoint(path: str) -> None:
+    """Refuses what has no variables, by the names of files alone; buckets are looked at later."""
+    if not os.path.isdir(path) and not os.path.exists(f"{path}.index"):
+        raise SystemExit(
+            f"{NAME}: No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "
+            "model_dir, or a SavedModel's directory."
+        )
+    inside = ("checkpoint", "saved_model.pb", os.path.join("variables", "variables.index"))
+    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, x)) for x in inside):
+        raise SystemExit(
+            f"{NAME}: No checkpoint and no SavedModel in {path}. Train or export first."
+        )
+
+
+def _mapping(path: str) -> Any:
+    try:
+        mapping = json.loads(pathlib.Path(path).read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"--mapping {path} is not JSON: {error}") from None
+    if not isinstance(mapping, dict):
+        raise ValueError(
+            f"--mapping {path} must hold a JSON object, from names in the checkpoint to paths in "
+            f"the Keras model. Got {type(mapping).__name__}."
+        )
+    return mapping
+
+
+def _draft(mapping: dict[str, str], path: str | None) -> int:
+    text = json.dumps(mapping, indent=1)
+    if path is None:
+        print(text)
+    else:
+        pathlib.Path(path).write_text(text + "\n")
+        print(f"Wrote {len(mapping)} pairs to {path}. Check them before you use them.")
+    return 0
+
+
+def _model(name: str) -> Any:
+    """The Keras model that `place:function` returns."""
+    place, _, function = name.rpartition(":")
+    if place.endswith(".py"):
+        spec = importlib.util.spec_from_file_location(pathlib.Path(place).stem, place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    else:
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not place.startswith(error.name):
+                raise
+            raise SystemExit(f"{NAME}: there is no module {place!r} to import.") from None
+    if not callable(make := getattr(module, function, None)):
+        raise SystemExit(f"{NAME}: {place} has no function {function!r}.")
+    model = make()
+    if not hasattr(model, "weights"):
+        raise SystemExit(f"{NAME}: {name} must return a keras.Model. Got {model!r}.")
+    return model

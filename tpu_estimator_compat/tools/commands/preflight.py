@@ -1,0 +1,238 @@
+"""Compiles a script's step for TPUs or GPUs that are not there, and says whether it fits.
+
+    python -m tpu_estimator_compat preflight --topology v5e:2x4,h100:8 train.py --its_flags
+
+The script runs up to its first train() (or, with --mode, evaluate() or predict()), whose step is
+then checked: ops that no TPU has, shapes that depend on data, memory. No data is read, and nothing
+is trained. The exit status is 0 if the step compiles and fits on all topologies, 1 if it does not
+on one, 2 if that cannot be told or is close.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.tools.commands.progress import Progress
+from tpu_estimator_compat.tools.commands.run import (
+    add_script_arguments,
+    check_writable,
+    run_script,
+    script_is_there,
+)
+
+NAME = "preflight"
+_UNKNOWN = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument(
+        "--topology",
+        action="append",
+        metavar="NAME",
+        help="TPUs such as v5e:2x2 (the default), v3:2x2, v5p:2x2x1, or GPUs such as h100:8, "
+        "a100-80:4, t4:1; may be repeated",
+    )
+    parser.add_argument(
+        "--memory-share",
+        type=float,
+        default=0.75,
+        metavar="SHARE",
+        help="the share of a GPU's memory that JAX takes; default: 0.75, as JAX's",
+    )
+    _add_extent(parser)
+    _add_results(parser)
+    add_script_arguments(parser)
+
+
+def _add_extent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mode", choices=["train", "eval", "predict"], default="train", help="default: train"
+    )
+    parser.add_argument(
+        "--depth",
+        choices=["scan", "lower", "compile"],
+        default="compile",
+        help="scan: read the graph; lower: with XLA to StableHLO, too; compile (the default): also "
+        f"with the devices' own compiler. For TPUs: {environment.pip_line('preflight')}. For "
+        f"GPUs: {environment.pip_line('preflight-gpu')}",
+    )
+    parser.add_argument(
+        "--largest-batch",
+        action="store_true",
+        help="also search for the largest batch per replica that fits, by compiling several",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=3600,
+        metavar="SECONDS",
+        help="for one compilation; default: 3600",
+    )
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
+    parser.add_argument("--html", metavar="FILE", help="also write a page to look at")
+    parser.add_argument(
+        "--save-step",
+        metavar="DIR",
+        help="also save the training step in a new folder, with a script that needs only JAX: it "
+        "compares the step on a chip with this CPU, and measures it",
+    )
+    parser.add_argument(
+        "--save-values",
+        type=float,
+        default=64,
+        metavar="MIB",
+        help="values of variables that --save-step saves, in MiB; larger ones are drawn. Default: "
+        "64",
+    )
+
+
+class _Reached(SystemExit):
+    """The call was reached, and the script need not go on. Scripts let a SystemExit pass."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the reports; returns 0, 1 or 2 as the module says."""
+    if not script_is_there(arguments, NAME):
+        return _UNKNOWN
+    from tpu_estimator_compat.tools.preflight import targets
+
+    try:
+        environment.require_xla_for_cpu(NAME)
+        for name in _topologies(arguments):
+            targets.parse(name, arguments.memory_share)
+        check_writable(arguments.html)
+        if arguments.save_step:
+            _check_saving(arguments)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        print(f"{NAME}: error: {error}", file=sys.stderr)
+        return _UNKNOWN
+    # Here, as it takes seconds: mistakes in the arguments should not.
+    from tpu_estimator_compat.estimator import interception
+
+    results: list[Any] = []
+    instead = _checker(arguments, results)
+    # What the script prints must not come between the braces.
+    redirected = (
+        contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
+    )
+    try:
+        with redirected, interception.intercepted(instead):
+            run_script(arguments, NAME)
+    except _Reached as reached:
+        if not results:
+            print(f"{NAME}: {reached.code}", file=sys.stderr)
+    except SystemExit as left:
+        print(f"{NAME}: the script left with status {left.code}.", file=sys.stderr)
+    if not results:
+        call = {"train": "train()", "eval": "evaluate()", "predict": "predict()"}[arguments.mode]
+        print(f"{NAME}: the script did not come to {call}; nothing was checked.", file=sys.stderr)
+        return _UNKNOWN
+    return _show(results[0], arguments)
+
+
+def _topologies(arguments: argparse.Namespace) -> list[str]:
+    given = arguments.topology or ["v5e:2x2"]
+    return [name for names in given for name in names.split(",")]
+
+
+def _check_saving(arguments: argparse.Namespace) -> None:
+    """Refuses what --save-step cannot do, before the script runs.
+
+    Raises:
+      ImportError: JAX is not installed.
+      FileExistsError: the folder holds files.
+      ValueError: another mode than "train".
+    """
+    from tpu_estimator_compat.config.arguments import check_empty_folder
+    from tpu_estimator_compat.engine.jax import installation as jax_installation
+
+    if arguments.mode != "train":
+        raise ValueError(f"--save-step saves a training step; got --mode {arguments.mode}.")
+    jax_installation.check()
+    check_empty_folder(arguments.save_step)
+
+
+def _save(
+    estimator: Any, input_fn: Callable[..., Any], result: Any, arguments: argparse.Namespace
+) -> None:
+    """Saves the step, and says where."""
+    from tpu_estimator_compat.estimator.step_saving import save_step
+
+    estimates = {r.topology: r.memory.total for r in result.reports if r.memory is not None}
+    script = save_step(
+        estimator,
+        input_fn,
+        arguments.save_step,
+        largest=int(arguments.save_values * 2**20),
+        platforms=("cpu", "cuda", "tpu"),
+        estimates=estimates,
+    )
+    print(
+        f"The step is in {arguments.save_step}. Copy the folder to a machine with JAX, and run: "
+        f"python {script.name}",
+        file=sys.stderr,
+    )
+
+
+def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[..., Any]:
+    """The function that runs where the script would train, evaluate or predict."""
+    from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
+    from tpu_estimator_compat.spec import ModeKeys
+
+    wanted = {"train": ModeKeys.TRAIN, "eval": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
+
+    def instead(estimator: Any, mode: str, input_fn: Callable[..., Any]) -> Any:
+        if mode == wanted[arguments.mode]:
+            if not isinstance(estimator, TPUEstimator):
+                raise _Reached(
+                    f"the script uses {type(estimator).__name__}, which knows no TPU. Make it a "
+                    "TPUEstimator."
+                )
+            results.append(_check(estimator, mode, input_fn, arguments))
+            if arguments.save_step:
+                _save(estimator, input_fn, results[-1], arguments)
+            raise _Reached
+        if mode == ModeKeys.TRAIN:
+            return estimator  # nothing is trained
+        raise _Reached(
+            f"the script wants results in mode {mode!r} before it comes to {arguments.mode}, and "
+            f"nothing is run here. Try --mode {mode if mode == 'eval' else 'predict'}."
+        )
+
+    return instead
+
+
+def _check(
+    estimator: Any, mode: str, input_fn: Callable[..., Any], arguments: argparse.Namespace
+) -> Any:
+    progress = Progress()
+    try:
+        return estimator.preflight(
+            input_fn,
+            _topologies(arguments),
+            mode,
+            depth=arguments.depth,
+            largest_batch=arguments.largest_batch,
+            time_limit=arguments.time_limit,
+            memory_share=arguments.memory_share,
+            progress=lambda what, seconds: progress(what, f" … {seconds:.0f} s"),
+        )
+    finally:
+        progress.clear()
+
+
+def _show(result: Any, arguments: argparse.Namespace) -> int:
+    if arguments.html:
+        with open(arguments.html, "w", encoding="utf-8") as file:
+            file.write(result.to_html())
+    print(result.to_json() if arguments.json else result.for_terminal())
+    return int(result.exit_code)

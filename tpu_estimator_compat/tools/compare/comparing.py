@@ -1,0 +1,215 @@
+"""Compares a script on the original with itself here, or two runs that were made before."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+
+from tpu_estimator_compat.engine.step import collectives
+from tpu_estimator_compat.tools.compare import evidence, judgement
+from tpu_estimator_compat.tools.compare.evidence import Evidence
+from tpu_estimator_compat.tools.compare.report import Report, Tolerance, Verdict
+from tpu_estimator_compat.tools.compare.runs import Runner, Setting
+
+FACTOR = 20.0
+"""Differences of the yardstick are of few disturbances; another's may be some times as large.
+
+Kernels of two releases round in every operation of a step, the yardstick's runs in variables alone:
+in BERT's pretraining, 12 times as much was seen, in Adam's squares of gradients.
+"""
+
+_DISTURBED_RUNS = 2
+_NO_ROUNDING = 1e-3
+"""Relative difference of two runs of the old side that is more than threads do to sums."""
+
+_DETERMINISM = (
+    "The script is not deterministic on the old side. Set tf_random_seed in its RunConfig, and "
+    "seeds for Python's and NumPy's random numbers, read files and map in order ("
+    "num_parallel_calls, interleave: deterministic=True), and set TF_NUM_INTEROP_THREADS=1."
+)
+
+
+def with_original(runner: Runner, python: str, checkpoint: str | None = None) -> Report:
+    """Runs a script on the original and here, and judges.
+
+    The original runs first, and a second time, which tells whether it is deterministic. If it is,
+    further runs, whose variables are moved by one unit in the last place before each step, tell
+    what rounding alone does; if not, the second run tells.
+
+    Args:
+      runner: makes the runs.
+      python: interpreter of the original's environment.
+      checkpoint: path of the checkpoint that all begin with; None for the original's first.
+    """
+    return _compared(runner, "original", functools.partial(runner.original, python), checkpoint)
+
+
+def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None = None) -> Report:
+    """Runs a script here with a setting, and without it, and judges, as `with_original` does.
+
+    Args:
+      runner: makes the runs.
+      setting: of the run that is the truth.
+      name: the name of that run.
+      checkpoint: path of the checkpoint that all begin with; None for the first of that run.
+    """
+    old = functools.partial(runner.here, setting=setting)
+    return _compared(runner, name, old, checkpoint)
+
+
+def _compared(
+    runner: Runner, name: str, make: Callable[..., Evidence], checkpoint: str | None
+) -> Report:
+    """The report on a run here, against runs that `make` makes."""
+    old = make(name, checkpoint)
+    start = checkpoint or old.side.folder
+    new = runner.here("new", start)
+    if any(run.side.failure for run in (old, new)):
+        return _unknown(old, new, runner, _failures(old, new), _advice(old))
+    at_once = judgement.judge(old, new, [], Tolerance("", FACTOR, 0.0), _command(runner))
+    if at_once.verdict is Verdict.UNKNOWN:
+        return dataclasses.replace(at_once, tolerance=None)
+    measure = yardstick(old, make, start)
+    if measure.unknown:
+        return _unknown(old, new, runner, measure.unknown, measure.notes)
+    notes = [*measure.notes, *_remarks(old, new)]
+    return judgement.judge(old, new, measure.runs, measure.tolerance, _command(runner), notes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Yardstick:
+    """The differences that rounding alone makes.
+
+    Attributes:
+      runs: of the old side; they differ from its first by rounding alone.
+      tolerance: the largest differences that count as rounding.
+      notes: remarks to show.
+      unknown: why nothing can be judged, where the runs differ by more or one failed; else empty.
+    """
+
+    runs: tuple[Evidence, ...]
+    tolerance: Tolerance
+    notes: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yardstick:
+    """Repeats a run, as it was and disturbed.
+
+    Args:
+      old: the run.
+      make: makes such a run; takes a name, `start` and `disturb`.
+      start: path of the checkpoint that the runs begin with, or a run's folder.
+    """
+    name = old.side.name
+    again = make(f"{name}, again", start)
+    if not _is_same(old, again):
+        found = (
+            f"The old side ({name}) ran twice, and was not the same. A thing may differ by "
+            f"{FACTOR:g} times what it differs by between the two, or by 8 units in the last place."
+        )
+        tolerance = Tolerance(found, FACTOR, 0.0, False)
+        return Yardstick((again,), tolerance, (_DETERMINISM,), _chance(old, again))
+    disturbed = [
+        make(f"{name}, disturbed {seed}", start, disturb=seed)
+        for seed in range(1, _DISTURBED_RUNS + 1)
+    ]
+    found = (
+        f"The old side ({name}) ran twice, and was equal bit for bit. In {_DISTURBED_RUNS} further "
+        "runs, each element of the trainable variables was moved by one unit in the last place "
+        f"before each step, up or down by chance. A thing may differ by {FACTOR:g} times what it "
+        "differs by there, or by 8 units in the last place."
+    )
+    failures = [run.side.failure for run in disturbed if run.side.failure]
+    why = f"the run of {name} failed when disturbed: {failures[0].message}" if failures else ""
+    return Yardstick(tuple(disturbed), Tolerance(found, FACTOR, 0.0, True), unknown=why)
+
+
+def directories(
+    old: str | os.PathLike[str], new: str | os.PathLike[str], rtol: float = 1e-4
+) -> Report:
+    """Compares two runs that were made before, by their event files and checkpoints.
+
+    Args:
+      old: model_dir of the run that is the truth, or one of its event files.
+      new: model_dir of the run that is judged, or one of its event files.
+      rtol: relative difference that counts as rounding. No run tells what rounding does here.
+
+    Raises:
+      FileNotFoundError: one of them does not exist.
+      ValueError: one of them has neither event files nor checkpoints; `rtol` is negative.
+    """
+    if not rtol >= 0:
+        raise ValueError(f"rtol must be 0 or more, got {rtol!r}.")
+    found = f"It was given: a relative difference of {rtol:g} counts as rounding (rtol)."
+    return judgement.judge(
+        evidence.of_model_dir(pathlib.Path(old), "old"),
+        evidence.of_model_dir(pathlib.Path(new), "new"),
+        [],
+        Tolerance(found, FACTOR, rtol),
+    )
+
+
+def _unknown(
+    old: Evidence, new: Evidence, runner: Runner, why: str, notes: Sequence[str]
+) -> Report:
+    """The report on runs that cannot be judged."""
+    return Report(
+        Verdict.UNKNOWN,
+        f"could not be judged: {why}",
+        old.side,
+        new.side,
+        _command(runner),
+        unknown=why,
+        notes=tuple(notes),
+    )
+
+
+def _failures(old: Evidence, new: Evidence) -> str:
+    failures = {run.side.name: run.side.failure for run in (old, new) if run.side.failure}
+    return "; ".join(f"the {name} run failed: {f.message}" for name, f in failures.items())
+
+
+def _chance(old: Evidence, again: Evidence) -> str:
+    """The difference of two runs of one side, if it is more than rounding; else empty."""
+    if again.side.failure:
+        return f"the run of {old.side.name} failed when it was repeated"
+    found = judgement.judge(old, again, [], Tolerance("", 1.0, _NO_ROUNDING))
+    if found.first_difference is None:
+        return ""
+    return f"two runs of {old.side.name} are not the same: {found.summary}"
+
+
+def _advice(old: Evidence) -> list[str]:
+    """Advice for a script that fails on the original."""
+    failure = old.side.failure
+    if failure is None:
+        return []
+    if "ModuleNotFoundError" in failure.message:
+        return ["--original-package NAME installs a package in the original's environment."]
+    if any(name in failure.message for name in ("TPU", *collectives.OP_TYPES)):
+        return ["The original needs a TPU for use_tpu=True: give the script use_tpu=False."]
+    return []
+
+
+def _is_same(old: Evidence, again: Evidence) -> bool:
+    alike = judgement.judge(old, again, [], Tolerance("", 1.0, 0.0))
+    return alike.verdict is Verdict.SAME
+
+
+def _remarks(old: Evidence, new: Evidence) -> list[str]:
+    found = []
+    streams = sorted({*old.streams, *new.streams})
+    if streams:
+        found.append(
+            "These operations draw random numbers from a stream of their own, which is not the "
+            f"same on both sides: {', '.join(streams)}."
+        )
+    return found
+
+
+def _command(runner: Runner) -> tuple[str, ...]:
+    return (runner.script.name, *runner.script.arguments)

@@ -1,0 +1,195 @@
+"""The difference of two values of the same thing, and whether it is more than rounding.
+
+The yardstick is what the old run does when rounding alone is changed: a list of pairs of runs that
+differ by nothing else. A thing may differ by a multiple of what it differs by there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tpu_estimator_compat.tools.compare.report import (
+    Agreement,
+    Array,
+    ArrayComparison,
+    Curve,
+    CurveComparison,
+    NamesComparison,
+)
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """The bounds of rounding.
+
+    Attributes:
+      factor: a value may differ by this multiple of its difference in the yardstick.
+      roundings: units in the last place that are always rounding.
+      rtol: relative difference that is always rounding.
+    """
+
+    factor: float
+    roundings: float = 8.0
+    rtol: float = 0.0
+
+    def floor(self, dtype: np.dtype) -> float:
+        """Relative difference of values of `dtype` that is always rounding."""
+        # Of bfloat16 and the like NumPy knows no more than the size.
+        if dtype.kind == "f":
+            epsilon = float(np.finfo(dtype).eps)
+        else:
+            epsilon = 2.0**-7 if dtype.kind == "V" else 0.0
+        return max(self.rtol, self.roundings * epsilon)
+
+
+def curve(
+    name: str,
+    old: Curve | None,
+    new: Curve | None,
+    yardstick: Sequence[Curve],
+    bounds: Bounds,
+) -> CurveComparison:
+    """Compares a scalar step by step.
+
+    Args:
+      name: of the scalar.
+      old: of the old run; None where it has none. Not both are None.
+      new: of the new run.
+      yardstick: the scalar of other runs of the old side.
+      bounds: the differences that count as rounding.
+    """
+    if old is None or new is None:
+        only = Agreement.ONLY_NEW if old is None else Agreement.ONLY_OLD
+        return CurveComparison(name, only, old, new)
+    steps, found = _relative(old, new)
+    known = [dict(zip(*_relative(old, other), strict=True)) for other in yardstick]
+    shown = [max((k.get(step, 0.0) for k in known), default=0.0) for step in steps]
+    # Rounding adds up over the steps, and passes through zero on its way.
+    widest = list(itertools.accumulate(shown, max))
+    floor = bounds.floor(np.dtype(np.float32))
+    tolerance = [max(floor, bounds.factor * w) for w in widest]
+    beyond = [s for s, d, t in zip(steps, found, tolerance, strict=True) if not d <= t]
+    missing = set(old.steps) ^ set(new.steps)
+    if beyond or missing:
+        agreement = Agreement.DIFFERENT
+    else:
+        agreement = Agreement.ROUNDING if any(found) else Agreement.EQUAL
+    first = min([*beyond, *missing], default=None)
+    return CurveComparison(
+        name, agreement, old, new, tuple(steps), tuple(found), tuple(tolerance), first
+    )
+
+
+def _relative(old: Curve, new: Curve) -> tuple[list[int], list[float]]:
+    """Steps that both have, and the relative difference at each."""
+    olds = dict(zip(old.steps, old.values, strict=True))
+    news = dict(zip(new.steps, new.values, strict=True))
+    steps = sorted(olds.keys() & news.keys())
+    return steps, [_scaled(abs(news[s] - olds[s]), olds[s], news[s]) for s in steps]
+
+
+def _scaled(difference: float, old: float, new: float) -> float:
+    if old == new or (math.isnan(old) and math.isnan(new)):
+        return 0.0
+    if not math.isfinite(difference):
+        return math.inf
+    return difference / abs(old) if old else difference
+
+
+def arrays(
+    old: Arrays, new: Arrays, yardstick: Sequence[Arrays], bounds: Bounds
+) -> tuple[ArrayComparison, ...]:
+    """Compares arrays of the same names, the worst first."""
+    found = [
+        array(name, old.get(name), new.get(name), [y[name] for y in yardstick if name in y], bounds)
+        for name in sorted({*old, *new})
+    ]
+    return tuple(sorted(found, key=_badness, reverse=True))
+
+
+def _badness(compared: ArrayComparison) -> tuple[bool, float]:
+    if compared.largest is None:
+        return True, math.inf
+    return not compared.agreement.agrees, compared.largest
+
+
+def array(
+    name: str,
+    old: np.ndarray | None,
+    new: np.ndarray | None,
+    yardstick: Sequence[np.ndarray],
+    bounds: Bounds,
+) -> ArrayComparison:
+    """Compares two arrays: largest element and root mean square, each relative to the old one.
+
+    Slots of optimizers are small numbers, which an absolute tolerance would wave through, with
+    elements near zero, which an elementwise one would not let pass.
+    """
+    shown = (_facts(old), _facts(new))
+    if old is None or new is None:
+        only = Agreement.ONLY_NEW if old is None else Agreement.ONLY_OLD
+        return ArrayComparison(name, only, *shown)
+    if old.shape != new.shape or old.dtype != new.dtype:
+        note = f"{new.dtype}{list(new.shape)} instead of {old.dtype}{list(old.shape)}"
+        return ArrayComparison(name, Agreement.DIFFERENT, *shown, note=note)
+    if old.dtype.kind not in _NUMERIC:
+        same = np.array_equal(old, new)
+        return ArrayComparison(name, Agreement.EQUAL if same else Agreement.DIFFERENT, *shown)
+    largest, typical = distance(old, new)
+    alike = [distance(old, y) for y in yardstick if y.shape == old.shape and y.dtype == old.dtype]
+    floor = bounds.floor(old.dtype)
+    tolerance, typical_tolerance = (
+        max([floor, *(bounds.factor * pair[i] for pair in alike)]) for i in (0, 1)
+    )
+    if largest == 0:
+        agreement = Agreement.EQUAL
+    else:
+        within = largest <= tolerance and typical <= typical_tolerance
+        agreement = Agreement.ROUNDING if within else Agreement.DIFFERENT
+    return ArrayComparison(name, agreement, *shown, largest, typical, tolerance, typical_tolerance)
+
+
+def distance(old: np.ndarray, new: np.ndarray) -> tuple[float, float]:
+    """The largest and the root mean square difference, each relative to that of `old`.
+
+    Elements that are not finite count as equal where both are the same, else as infinitely far.
+    """
+    if not old.size:
+        return 0.0, 0.0
+    a, b = (x.astype(np.float64) for x in (old, new))
+    with np.errstate(invalid="ignore"):
+        difference = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(b - a))
+    if not np.isfinite(difference).all():
+        return math.inf, math.inf
+    a = a[np.isfinite(a)]
+    largest, scale = float(difference.max()), float(np.abs(a).max(initial=0.0))
+    rms = float(np.sqrt(np.mean(difference**2)))
+    rms_scale = float(np.sqrt(np.mean(a**2))) if a.size else 0.0
+    return largest / (scale or 1.0), rms / (rms_scale or 1.0)
+
+
+def names(what: str, old: Sequence[str], new: Sequence[str]) -> NamesComparison:
+    """Compares names that were written."""
+    olds, news = set(old), set(new)
+    return NamesComparison(
+        what, tuple(sorted(olds & news)), tuple(sorted(olds - news)), tuple(sorted(news - olds))
+    )
+
+
+def _facts(value: np.ndarray | None) -> Array | None:
+    if value is None:
+        return None
+    numeric = value.dtype.kind in _NUMERIC
+    magnitude = float(np.abs(value.astype(np.float64)).max(initial=0.0)) if numeric else 0.0
+    scalar = float(value) if numeric and value.shape == () else None
+    return Array(tuple(value.shape), str(value.dtype), magnitude, scalar)
+
+
+_NUMERIC = "fiubV"

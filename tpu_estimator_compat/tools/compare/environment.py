@@ -1,0 +1,180 @@
+"""Environments with the original TPUEstimator: made once, kept in the user's cache directory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from tpu_estimator_compat.engine.runtime import cache_files
+
+Progress = Callable[[float], None]
+"""Takes the number of seconds that something has been going on for."""
+
+
+class Unavailable(Exception):
+    """An environment cannot be had on this machine; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """A TensorFlow with the original.
+
+    Attributes:
+      tensorflow: its version.
+      requirements: the requirements for pip.
+      pythons: versions of Python that it has wheels for, the preferred one first.
+    """
+
+    tensorflow: str
+    requirements: tuple[str, ...]
+    pythons: tuple[tuple[int, int], ...]
+
+
+RELEASES = {
+    "2.15": Release(
+        "2.15.1",
+        ("tensorflow-cpu==2.15.1", "tensorflow-estimator==2.15.0"),
+        ((3, 11), (3, 10)),
+    ),
+    "1.15": Release(
+        "1.15.5",
+        # The others: the last ones that go with it, which it does not ask for by itself.
+        ("tensorflow==1.15.5", "tensorflow-estimator==1.15.1", "protobuf<3.21", "numpy<1.19"),
+        ((3, 7),),
+    ),
+}
+
+
+def find_or_make(
+    release: Release,
+    packages: Sequence[str] = (),
+    cache: pathlib.Path | None = None,
+    progress: Progress = lambda seconds: None,
+) -> str:
+    """The interpreter of the environment with a release; makes the environment if need be.
+
+    Args:
+      release: the release of the original.
+      packages: more requirements for pip, such as "tensorflow-datasets".
+      cache: directory to keep environments in; the user's cache directory if None.
+      progress: is told about once a second, while it is made, for how many seconds a part takes.
+
+    Raises:
+      Unavailable: there is no fitting Python, or the packages cannot be installed.
+    """
+    base, version = find_python(release)
+    wanted = "\n".join((*release.requirements, *sorted(packages))) + "\n"
+    name = f"parity-tf{release.tensorflow}-py{version[0]}.{version[1]}"
+    if packages:
+        name += "-" + hashlib.sha256(wanted.encode()).hexdigest()[:8]
+    home = (cache or cache_files.root()) / name
+    with lock(home.with_name(home.name + ".lock")):
+        marker = home / "finished"
+        if not marker.exists():
+            make(base, home, (*release.requirements, *packages), progress)
+            marker.write_text(wanted)
+    return str(home / "bin" / "python")
+
+
+def check_interpreter(path: str, what: str) -> str:
+    """`path`, if it is an executable.
+
+    Args:
+      path: of an interpreter that the user names.
+      what: the option or variable that named it, for the message.
+
+    Raises:
+      Unavailable: it is none.
+    """
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+        raise Unavailable(f"{what}={path} is not an executable. Give the path of a Python.")
+    return path
+
+
+def find_python(release: Release) -> tuple[str, tuple[int, int]]:
+    """A Python that a release runs on, with its version: this one if it is, else one on PATH.
+
+    Raises:
+      Unavailable: there is none.
+    """
+    if sys.version_info[:2] == release.pythons[0]:
+        return sys.executable, release.pythons[0]
+    for version in release.pythons:
+        name = shutil.which(f"python{version[0]}.{version[1]}")
+        if name and python_version(name) == version:
+            return name, version
+    names = " or ".join(f"python{a}.{b}" for a, b in release.pythons)
+    raise Unavailable(f"TensorFlow {release.tensorflow} needs {names}, and none is on PATH.")
+
+
+def python_version(executable: str) -> tuple[int, int] | None:
+    """The version that an executable reports, None if it does not run (a shim)."""
+    code = "import sys; print(*sys.version_info[:2])"
+    try:
+        done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode:
+        return None
+    major, minor = done.stdout.split()
+    return int(major), int(minor)
+
+
+def make(
+    python: str,
+    home: pathlib.Path,
+    requirements: Sequence[str],
+    progress: Progress = lambda seconds: None,
+) -> None:
+    """Makes a virtual environment afresh; what a broken-off attempt left is removed.
+
+    Raises:
+      Unavailable: the packages cannot be installed.
+    """
+    shutil.rmtree(home, ignore_errors=True)
+    run([python, "-m", "venv", str(home)], progress)
+    pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    run([*pip, "install", "--quiet", "--prefer-binary", *requirements], progress)
+
+
+def run(command: list[str], progress: Progress = lambda seconds: None) -> None:
+    """Runs a command; `progress` is told about once a second for how many seconds.
+
+    Raises:
+      Unavailable: it failed.
+    """
+    started = time.monotonic()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while True:
+            progress(time.monotonic() - started)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, errors = process.communicate(timeout=1)
+                break
+    if process.returncode:
+        # The last lines of pip's output carry the reason.
+        tail = " ".join((errors or out).strip().splitlines()[-3:])
+        raise Unavailable(f"`{' '.join(command[-4:])}` failed: {tail}")
+
+
+@contextlib.contextmanager
+def lock(path: pathlib.Path) -> Iterator[None]:
+    """Holds an exclusive lock on a file; other processes wait. It goes when its holder dies."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    except OSError as error:
+        raise Unavailable(f"the cache directory cannot be written ({error}).") from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

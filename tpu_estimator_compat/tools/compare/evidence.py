@@ -1,0 +1,304 @@
+"""The evidence of a run, read from the folder of a recorded run, or from a model_dir alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.util import event_pb2
+
+from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed
+
+_OF_THE_CLOCK = re.compile(r"(global_step|examples|steps?|loop)(_\d+)?/sec|^steps_per_second")
+"""Tags of scalars that tell speed, which is no result."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """The evidence that a run has left.
+
+    Attributes:
+      side: the side, and the time that it took.
+      loss: of each training step; None where none is known.
+      scalars: of training, by tag.
+      input: features and labels of the first step.
+      checksums: of the input of each training step, by feature.
+      trainable: names of trainable variables; empty where not known.
+      start: variables that training began with.
+      first_update: variables after the first step.
+      variables: of the last checkpoint.
+      evaluations: results, named by number of the call and metric, or by directory and tag.
+      predictions: results likewise.
+      names: the names that were written, by kind.
+      activations: of the first step, gradients among them, by operation.
+      operations: the facts about these operations, in the order of the graph.
+      streams: random operations that draw from a stream of their own.
+    """
+
+    side: Side
+    loss: Curve | None = None
+    scalars: Mapping[str, Curve] = dataclasses.field(default_factory=dict)
+    input: Arrays = dataclasses.field(default_factory=dict)
+    checksums: tuple[Mapping[str, int], ...] = ()
+    trainable: frozenset[str] = frozenset()
+    start: Arrays = dataclasses.field(default_factory=dict)
+    first_update: Arrays = dataclasses.field(default_factory=dict)
+    variables: Arrays = dataclasses.field(default_factory=dict)
+    evaluations: Arrays = dataclasses.field(default_factory=dict)
+    predictions: Arrays = dataclasses.field(default_factory=dict)
+    names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    activations: Arrays = dataclasses.field(default_factory=dict)
+    operations: tuple[Mapping[str, Any], ...] = ()
+    streams: tuple[str, ...] = ()
+
+
+class CheckpointVariables(Mapping[str, np.ndarray]):
+    """The variables of a checkpoint by name, each read when it is asked for.
+
+    Args:
+      path: of the checkpoint; None for no variables.
+
+    Raises:
+      ValueError: there is no such checkpoint.
+    """
+
+    def __init__(self, path: str | None):
+        self._reader: Any = None
+        self._shapes: dict[str, list[int]] = {}
+        if path is not None:
+            try:
+                self._reader = tf.train.load_checkpoint(path)
+            except (tf.errors.OpError, RuntimeError, ValueError) as error:
+                raise ValueError(f"The checkpoint {path} cannot be read: {error}") from error
+            self._shapes = self._reader.get_variable_to_shape_map()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._shapes:
+            raise KeyError(name)
+        return np.asarray(self._reader.get_tensor(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._shapes))
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+
+def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> Evidence:
+    """The evidence in the folder of a recorded run.
+
+    Args:
+      folder: as `sides.recorder` leaves it.
+      name: the name of the run.
+      failure: why it did not come to its end, where that is not in its record.
+    """
+    record = _json(folder / "record.json", {})
+    steps = [json.loads(line) for line in _lines(folder / "losses.jsonl")]
+    known = [(step, float(loss)) for step, loss, _ in steps if loss is not None]
+    calls = list(enumerate(record.get("calls", []), 1))
+    model_dir = folder / "model_dir-0"
+    events = _events_below(folder)
+    start = tf.train.latest_checkpoint(str(folder / "start-0"))
+    return Evidence(
+        side=Side(
+            name,
+            str(folder),
+            record.get("versions", {}),
+            Speed(**{f.name: record.get(f.name) for f in dataclasses.fields(Speed)}),
+            failure or _failure(record.get("error")),
+        ),
+        loss=_curve(known) if known else None,
+        scalars=_without_loss(events[model_dir.name].scalars if model_dir.name in events else {}),
+        input=_arrays(folder / "input"),
+        checksums=tuple(sums for _, _, sums in steps),
+        trainable=frozenset(record.get("trainable", [])),
+        start=CheckpointVariables(start),
+        first_update=_arrays(folder / "first_update"),
+        variables=CheckpointVariables(tf.train.latest_checkpoint(str(model_dir))),
+        evaluations={
+            f"{number}/{metric}": np.asarray(float(found["value"]), found["dtype"])
+            for number, call in calls
+            if call["kind"] == "evaluate"
+            for metric, found in call["results"].items()
+            if found["value"] is not None
+        },
+        predictions={
+            f"{number}/{key}": value
+            for number, call in calls
+            if call["kind"] == "predict"
+            for key, value in _arrays(folder / call["file"]).items()
+        },
+        names=_names(folder, events),
+        activations=_arrays(folder / "activations"),
+        operations=tuple(record.get("operations", [])),
+        streams=tuple(record.get("streams", [])),
+    )
+
+
+def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
+    """The evidence in the event files and checkpoints of a model_dir, or in one event file.
+
+    Args:
+      folder: the directory, or an event file.
+      name: the name of the run.
+
+    Raises:
+      FileNotFoundError: there is no such directory or file.
+      ValueError: it has neither event files nor checkpoints.
+    """
+    if not folder.exists():
+        raise FileNotFoundError(f"{folder} does not exist. Give a model_dir, or an event file.")
+    events = _events_below(folder)
+    scalars = events["."].scalars if "." in events else {}
+    checkpoint = tf.train.latest_checkpoint(str(folder)) if folder.is_dir() else None
+    if not scalars and checkpoint is None:
+        raise ValueError(
+            f"{folder} has neither event files with scalars nor a checkpoint. Give the directory "
+            "that was the model_dir of a training."
+        )
+    return Evidence(
+        side=Side(name, str(folder)),
+        loss=scalars.get("loss"),
+        scalars=_without_loss(scalars),
+        variables=CheckpointVariables(checkpoint),
+        evaluations={
+            f"{inner}/{tag} at step {curve.steps[-1]}": np.asarray(curve.values[-1], np.float32)
+            for inner, of_evaluation in events.items()
+            if inner != "."
+            for tag, curve in of_evaluation.scalars.items()
+        },
+        names=_names(folder, events) if folder.is_dir() else {},
+    )
+
+
+def _failure(error: dict[str, Any] | None) -> Failure | None:
+    if error is None:
+        return None
+    full = error["errno"] == 28 or "No space left on device" in error["message"]
+    first = error["message"].strip().partition("\n")[0]
+    message = f"{error['type']}: {first}"
+    return Failure("disk" if full else "script", message, error["traceback"])
+
+
+def _json(path: pathlib.Path, default: Any) -> Any:
+    return json.loads(path.read_text()) if path.exists() else default
+
+
+def _lines(path: pathlib.Path) -> list[str]:
+    """Whole lines: a run that was ended may have written a part of one."""
+    return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
+def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+    if not path.with_suffix(".json").exists():
+        return {}
+    names = _json(path.with_suffix(".json"), [])
+    with np.load(path.with_suffix(".npz")) as archive:
+        return {name: archive[f"a{i}"] for i, name in enumerate(names)}
+
+
+def _curve(points: list[tuple[int, float]]) -> Curve:
+    return Curve(tuple(step for step, _ in points), tuple(value for _, value in points))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Events:
+    """The summaries of a folder's event files, but for those that tell speed.
+
+    Attributes:
+      scalars: by tag; of two values of a step, the later counts.
+      tags: of all summaries.
+    """
+
+    scalars: Mapping[str, Curve]
+    tags: frozenset[str]
+
+
+def _events_below(folder: pathlib.Path) -> dict[str, _Events]:
+    """Events by the folder that they are in, relative to `folder`; that may be an event file."""
+    if folder.is_file():
+        return {".": _events([folder])}
+    files: dict[str, list[pathlib.Path]] = {}
+    for path in sorted(folder.rglob("*tfevents*")):
+        files.setdefault(os.path.relpath(path.parent, folder), []).append(path)
+    return {inner: _events(paths) for inner, paths in sorted(files.items())}
+
+
+def _events(files: Sequence[pathlib.Path]) -> _Events:
+    scalars: dict[str, dict[int, float]] = {}
+    tags = set()
+    for path in files:
+        for step, value in _summaries(path):
+            tags.add(value.tag)
+            number = _number(value)
+            if number is not None:
+                scalars.setdefault(value.tag, {})[step] = number
+    curves = {tag: _curve(sorted(points.items())) for tag, points in sorted(scalars.items())}
+    return _Events(curves, frozenset(tags))
+
+
+def _summaries(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
+    """Steps and values of the summaries in an event file, but for those that tell speed."""
+    try:
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            event = event_pb2.Event.FromString(record)
+            for value in event.summary.value:
+                if not _OF_THE_CLOCK.search(value.tag):
+                    yield event.step, value
+    except tf.errors.DataLossError:  # the writer was ended within a record: there are no more
+        return
+
+
+def _number(value: Any) -> float | None:
+    """The scalar that a summary's value holds; None if it is something else."""
+    if value.HasField("simple_value"):
+        return float(value.simple_value)
+    if value.HasField("tensor"):
+        array = tf.make_ndarray(value.tensor)
+        if array.shape == () and array.dtype.kind in "fiu":
+            return float(array)
+    return None
+
+
+def _without_loss(scalars: Mapping[str, Curve]) -> dict[str, Curve]:
+    """The loss of every step is known better from elsewhere, where it is written at all."""
+    return {tag: curve for tag, curve in scalars.items() if tag != "loss"}
+
+
+def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tuple[str, ...]]:
+    tags = {f"{inner}: {tag}" for inner, found in events.items() for tag in found.tags}
+    return {"tags of events": tuple(sorted(tags)), "signatures of exports": _signatures(folder)}
+
+
+def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
+    """The signatures of the exports below a folder, and their answers."""
+    found = set()
+    for path in folder.rglob("saved_model.pb"):
+        model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+        # An export is in a folder that is named by the time.
+        where = os.path.relpath(path.parent.parent, folder)
+        for graph in model.meta_graphs:
+            for name, signature in graph.signature_def.items():
+                tensors = [("input", signature.inputs), ("output", signature.outputs)]
+                for kind, infos in tensors:
+                    for key, info in infos.items():
+                        form = f"{tf.as_dtype(info.dtype).name}{_shape(info.tensor_shape)}"
+                        tags = ",".join(graph.meta_info_def.tags)
+                        found.add(f"{where} ({tags}) {name}: {kind} {key} {form}")
+    return tuple(sorted(found))
+
+
+def _shape(shape: Any) -> str:
+    if shape.unknown_rank:
+        return "?"
+    return "[" + ", ".join("?" if d.size < 0 else str(d.size) for d in shape.dim) + "]"

@@ -1,0 +1,168 @@
+"""Judges two runs: compares all that is known of both, and says what differs first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.tools.compare import differences, first_difference
+from tpu_estimator_compat.tools.compare.differences import Bounds
+from tpu_estimator_compat.tools.compare.evidence import Evidence
+from tpu_estimator_compat.tools.compare.report import (
+    Agreement,
+    ArrayComparison,
+    CurveComparison,
+    FirstDifference,
+    NamesComparison,
+    OpComparison,
+    Report,
+    Stage,
+    Tolerance,
+    Verdict,
+)
+
+_FIRST_STEP = (Stage.INPUT, Stage.FORWARD, Stage.GRADIENT, Stage.UPDATE)
+
+
+def judge(
+    old: Evidence,
+    new: Evidence,
+    yardstick: Sequence[Evidence],
+    tolerance: Tolerance,
+    command: tuple[str, ...] = (),
+    notes: Sequence[str] = (),
+) -> Report:
+    """The report on two runs that came to their end.
+
+    Args:
+      old: the truth.
+      new: the run that is judged.
+      yardstick: runs of the old side that differ from `old` by rounding alone.
+      tolerance: the differences that count as rounding, and their source.
+      command: the script and its arguments.
+      notes: remarks to show.
+    """
+    bounds = Bounds(tolerance.factor, rtol=tolerance.floor)
+    loss = _loss(old, new, yardstick, bounds)
+
+    def compared(kind: str) -> tuple[ArrayComparison, ...]:
+        of_yardstick = [getattr(y, kind) for y in yardstick]
+        return differences.arrays(getattr(old, kind), getattr(new, kind), of_yardstick, bounds)
+
+    report = Report(
+        Verdict.UNKNOWN,
+        "",
+        old.side,
+        new.side,
+        command,
+        len(loss.steps) if loss else 0,
+        tolerance,
+        None,
+        loss,
+        _scalars(old, new, yardstick, bounds),
+        input=compared("input"),
+        first_update=compared("first_update"),
+        variables=compared("variables"),
+        evaluations=compared("evaluations"),
+        predictions=compared("predictions"),
+        names=_names(old, new),
+        first_step=_first_step(old, new, yardstick, bounds),
+        notes=tuple(notes),
+    )
+    return concluded(report, old, new)
+
+
+def concluded(report: Report, old: Evidence, new: Evidence) -> Report:
+    """`report` with what differs first, the verdict and the summary."""
+    first = first_difference.find(report, old, new)
+    verdict = _verdict(report, first)
+    unknown = ""
+    if verdict is Verdict.UNKNOWN:
+        unknown = (
+            "Nothing was found that both runs have: no loss, no scalars, no variables and no "
+            "results. The script must train, evaluate or predict with an estimator."
+        )
+    summary = _summary(verdict, report, first)
+    return dataclasses.replace(
+        report, verdict=verdict, summary=summary, first_difference=first, unknown=unknown
+    )
+
+
+def _loss(
+    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], bounds: Bounds
+) -> CurveComparison | None:
+    if old.loss is None and new.loss is None:
+        return None
+    known = [y.loss for y in yardstick if y.loss is not None]
+    return differences.curve("loss", old.loss, new.loss, known, bounds)
+
+
+def _scalars(
+    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], bounds: Bounds
+) -> tuple[CurveComparison, ...]:
+    return tuple(
+        differences.curve(
+            tag,
+            old.scalars.get(tag),
+            new.scalars.get(tag),
+            [y.scalars[tag] for y in yardstick if tag in y.scalars],
+            bounds,
+        )
+        for tag in sorted({*old.scalars, *new.scalars})
+    )
+
+
+def _names(old: Evidence, new: Evidence) -> tuple[NamesComparison, ...]:
+    return tuple(
+        differences.names(what, old.names.get(what, ()), new.names.get(what, ()))
+        for what in sorted({*old.names, *new.names})
+    )
+
+
+def _first_step(
+    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], bounds: Bounds
+) -> tuple[OpComparison, ...] | None:
+    """Operations that both sides have, in the order of the old side's graph."""
+    if not old.operations or not new.operations:
+        return None
+    return tuple(
+        OpComparison(
+            facts["op"],
+            facts["type"],
+            facts["gradient"],
+            differences.array(
+                facts["op"],
+                old.activations[facts["op"]],
+                new.activations[facts["op"]],
+                [y.activations[facts["op"]] for y in yardstick if facts["op"] in y.activations],
+                bounds,
+            ),
+            Source(facts["file"], facts["line"], code=facts["code"]) if facts["file"] else None,
+        )
+        for facts in old.operations
+        if facts["op"] in new.activations
+    )
+
+
+def _verdict(report: Report, first: FirstDifference | None) -> Verdict:
+    arrays = (*report.variables, *report.evaluations, *report.predictions, *report.first_update)
+    curves = (*([report.loss] if report.loss else []), *report.scalars)
+    agreements = [*(a.agreement for a in arrays), *(c.agreement for c in curves)]
+    if not any(a not in (Agreement.ONLY_OLD, Agreement.ONLY_NEW) for a in agreements):
+        return Verdict.UNKNOWN
+    if first is not None:
+        return Verdict.DIVERGES if first.stage is Stage.LATER else Verdict.DIFFERENT
+    equal = all(a is Agreement.EQUAL for a in agreements)
+    return Verdict.SAME if equal else Verdict.ROUNDING
+
+
+def _summary(verdict: Verdict, report: Report, first: FirstDifference | None) -> str:
+    if verdict is Verdict.UNKNOWN:
+        return "could not be judged: there is nothing to compare"
+    if first is None:
+        of = f" over {report.steps} step{'s' * (report.steps > 1)}" if report.steps else ""
+        return f"{verdict.value}{of}"
+    if first.stage is Stage.LATER:
+        return f"diverges from step {first.step} on: {first.what}"
+    return f"different, first in the {first.stage.value}: {first.what}"

@@ -1,0 +1,382 @@
+"""The report of a comparison: what two runs have in common and what not, as immutable values.
+
+It is plain data, without TensorFlow: whatever shows a report (terminal, JSON, page) shows this.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+
+from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.tools.reports import json_form, numbers
+
+VERSION = 1
+"""Of the JSON: another number where a key went or changed its meaning; new keys may come."""
+
+
+class Verdict(enum.Enum):
+    """The verdict of a report."""
+
+    SAME = "same"
+    """All that was compared is equal, bit for bit."""
+    ROUNDING = "same up to rounding"
+    """Nothing differs by more than the tolerance."""
+    DIVERGES = "diverges"
+    """The first step is the same up to rounding; a later one is not."""
+    DIFFERENT = "different"
+    """The first step differs, or something that does not depend on it."""
+    UNKNOWN = "could not be judged"
+
+    @property
+    def exit_code(self) -> int:
+        """0 for SAME and ROUNDING, 1 for DIVERGES and DIFFERENT, 2 for UNKNOWN."""
+        codes = {Verdict.SAME: 0, Verdict.ROUNDING: 0, Verdict.UNKNOWN: 2}
+        return codes.get(self, 1)
+
+
+class Agreement(enum.Enum):
+    """The agreement of two values of the same thing."""
+
+    EQUAL = "equal"
+    """Bit for bit."""
+    ROUNDING = "rounding"
+    """They differ by no more than the tolerance."""
+    DIFFERENT = "different"
+    """They differ by more, or in shape or dtype."""
+    ONLY_OLD = "only old"
+    """The new run has no such thing."""
+    ONLY_NEW = "only new"
+    """The old run has no such thing."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether this is no difference: EQUAL or ROUNDING."""
+        return self in (Agreement.EQUAL, Agreement.ROUNDING)
+
+
+class Stage(enum.Enum):
+    """The stage of a difference along the way of the data, in its order."""
+
+    INPUT = "input"
+    """What input_fn gives in the first step."""
+    FORWARD = "forward"
+    """The loss of the first step, on equal input and equal variables."""
+    GRADIENT = "gradient"
+    """The optimizer's slots after the first step, after an equal loss."""
+    UPDATE = "update"
+    """The variables after the first step, after equal slots."""
+    LATER = "later steps"
+    """The first step is the same."""
+    EVALUATION = "evaluation"
+    """Training is the same; results of `evaluate` are not."""
+    PREDICTION = "prediction"
+    """Training is the same; results of `predict` are not."""
+    FILES = "files"
+    """Numbers are the same; what is written about them is not."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Why a run did not come to its end.
+
+    Attributes:
+      kind: "script" if the script raised or left with a status; "time", "disk" or "killed".
+      message: one sentence.
+      traceback: the script's own, or the end of what it said; may be empty.
+    """
+
+    kind: str
+    message: str
+    traceback: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """The speed of a run. It is shown, and never part of the verdict.
+
+    Attributes:
+      steps_per_second: training steps, by the median duration of those after the first; None with
+        fewer than two steps. Each of them was recorded, which costs time on both sides.
+      start_up_seconds: from the start of the process to the end of the first training step.
+      seconds: of the whole process.
+      peak_memory: bytes of resident memory at most.
+    """
+
+    steps_per_second: float | None = None
+    start_up_seconds: float | None = None
+    seconds: float | None = None
+    peak_memory: int | None = None
+
+    def figures(self) -> dict[str, tuple[float, str]]:
+        """The figures: by name a number, and the number as it is shown."""
+        numbered = {
+            "steps per second": (self.steps_per_second, ""),
+            "start-up": (self.start_up_seconds, " s"),
+            "in all": (self.seconds, " s"),
+        }
+        found = {k: (v, f"{v:.1f}{unit}") for k, (v, unit) in numbered.items() if v is not None}
+        if self.peak_memory is not None:
+            found["peak memory"] = self.peak_memory, numbers.size(self.peak_memory)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One of the two runs.
+
+    Attributes:
+      name: the name of the side, such as "TensorFlow 2.15.1".
+      folder: the directory with its event files and checkpoints; empty if it is there no more.
+      versions: package to version; empty for runs that were made elsewhere.
+      speed: None for runs that were made elsewhere.
+      failure: None if it came to its end.
+      script: the script that the side ran, with arguments; empty for runs that were made elsewhere.
+    """
+
+    name: str
+    folder: str
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    speed: Speed | None = None
+    failure: Failure | None = None
+    script: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+    """The tolerance for rounding.
+
+    Attributes:
+      found: the source of the tolerance, in sentences.
+      factor: the differences that the yardstick shows were multiplied by this.
+      floor: relative difference that is always rounding.
+      deterministic: whether the old run, done twice, was equal bit for bit; None if not tried.
+    """
+
+    found: str
+    factor: float
+    floor: float
+    deterministic: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A scalar over global steps; both have the same length."""
+
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class CurveComparison:
+    """A scalar of training, such as the loss, in both runs.
+
+    Attributes:
+      name: "loss", or the tag of a summary.
+      agreement: the worst of all steps.
+      old: the curve of the old run; None where it has none.
+      new: the value of the new run.
+      steps: global steps that both have.
+      difference: at each of `steps`, |new - old| / |old|; |new - old| where old is 0.
+      tolerance: at each of `steps`, what `difference` may be.
+      first_step: the first of `steps` where it is more; None where it never is.
+    """
+
+    name: str
+    agreement: Agreement
+    old: Curve | None
+    new: Curve | None
+    steps: tuple[int, ...] = ()
+    difference: tuple[float, ...] = ()
+    tolerance: tuple[float, ...] = ()
+    first_step: int | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest difference; 0 where there is none to compare."""
+        known = [d for d in self.difference if not math.isnan(d)]
+        return math.nan if len(known) < len(self.difference) else max(known, default=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """Shape, dtype and largest magnitude of an array; its value if it is a scalar."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    magnitude: float = 0.0
+    value: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayComparison:
+    """An array of the same name in both runs: a variable, a metric, a prediction, an activation.
+
+    Attributes:
+      name: its name in a checkpoint, in the results of `evaluate`, ...
+      agreement: of the two.
+      old: the old run's array; None where it has none.
+      new: the new run's array.
+      largest: the largest |new - old| of an element over the largest |old| of an element (|new -
+        old| where old is 0 throughout); None where shapes or dtypes differ, or are not numeric.
+      typical: the root of the mean square of new - old over that of old, likewise.
+      tolerance: the limit of `largest`; None where `largest` is None.
+      typical_tolerance: the limit of `typical`, likewise.
+      note: the known reason of the difference, such as "its update does not run"; may be empty.
+    """
+
+    name: str
+    agreement: Agreement
+    old: Array | None
+    new: Array | None
+    largest: float | None = None
+    typical: float | None = None
+    tolerance: float | None = None
+    typical_tolerance: float | None = None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NamesComparison:
+    """Names that both runs wrote, or one of them.
+
+    Attributes:
+      what: the kind of the names: "events' tags", "checkpoints", "signatures of exports".
+      both: names in both runs.
+      only_old: names that the new run lacks.
+      only_new: names that the old run lacks.
+    """
+
+    what: str
+    both: tuple[str, ...]
+    only_old: tuple[str, ...] = ()
+    only_new: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both have the same names."""
+        return not self.only_old and not self.only_new
+
+
+@dataclasses.dataclass(frozen=True)
+class OpComparison:
+    """The output of an operation in the first training step.
+
+    Attributes:
+      op: its name in the old run's graph, such as "dense/MatMul".
+      type: its type, such as "MatMul".
+      gradient: whether it is a gradient.
+      values: its values in both runs.
+      source: the user's line that made it; None where it is not known.
+    """
+
+    op: str
+    type: str
+    gradient: bool
+    values: ArrayComparison
+    source: Source | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstDifference:
+    """The first difference along the way of the data.
+
+    Attributes:
+      stage: the place on that way.
+      what: the difference, in one sentence.
+      step: global step after which it shows; None where it is no matter of a step.
+      names: the variables, features, ... in question, the worst first.
+      source: the user's line; None where it is not known.
+    """
+
+    stage: Stage
+    what: str
+    step: int | None = None
+    names: tuple[str, ...] = ()
+    source: Source | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The comparison of two runs of one training.
+
+    Attributes:
+      verdict: see `Verdict`.
+      summary: the verdict in a sentence, with what differs.
+      old: the run that is the truth: the original's, or an older one.
+      new: the run that is judged.
+      command: the script and its arguments; empty for runs that were made elsewhere.
+      steps: training steps that were compared.
+      tolerance: None where nothing could be compared.
+      first_difference: None where nothing differs.
+      loss: the loss of each training step; None where there is none.
+      scalars: other scalars of training, by tag.
+      input: features and labels of the first step.
+      first_update: variables after the first step.
+      variables: variables of the last checkpoint.
+      evaluations: results of `evaluate`, named "1/accuracy" for the first call's.
+      predictions: results of `predict`, all examples together, named likewise.
+      names: names that were written.
+      first_step: activations and gradients of the first step in the graph's order; None if they
+        were not asked for.
+      notes: other remarks, such as what to set where the script is not deterministic.
+      unknown: why the verdict is UNKNOWN; empty otherwise.
+    """
+
+    verdict: Verdict
+    summary: str
+    old: Side
+    new: Side
+    command: tuple[str, ...] = ()
+    steps: int = 0
+    tolerance: Tolerance | None = None
+    first_difference: FirstDifference | None = None
+    loss: CurveComparison | None = None
+    scalars: tuple[CurveComparison, ...] = ()
+    input: tuple[ArrayComparison, ...] = ()
+    first_update: tuple[ArrayComparison, ...] = ()
+    variables: tuple[ArrayComparison, ...] = ()
+    evaluations: tuple[ArrayComparison, ...] = ()
+    predictions: tuple[ArrayComparison, ...] = ()
+    names: tuple[NamesComparison, ...] = ()
+    first_step: tuple[OpComparison, ...] | None = None
+    notes: tuple[str, ...] = ()
+    unknown: str = ""
+
+    def without_folders(self) -> Report:
+        """The report of runs whose folders are deleted."""
+        sides = {k: dataclasses.replace(getattr(self, k), folder="") for k in ("old", "new")}
+        return dataclasses.replace(self, **sides)
+
+    @property
+    def exit_code(self) -> int:
+        """For the shell: that of the verdict."""
+        return self.verdict.exit_code
+
+    def to_json(self) -> str:
+        """An object: `version`, `exit_code`, and the fields of this class under their names.
+
+        Enums are their values; floats that are not finite are the strings "nan", "inf", "-inf".
+        """
+        head = {"version": VERSION, "exit_code": self.exit_code}
+        return json_form.text({**head, **json_form.encoded(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """The report whose `to_json` gave `text`.
+
+        Raises:
+          ValueError: it is no such text, or of another version.
+        """
+        fields = json_form.parsed(text)
+        version = fields.pop("version", None)
+        if version != VERSION:
+            raise ValueError(
+                f"The JSON has version {version!r}; expected {VERSION}, as `compare --json` of "
+                "this package writes it. Read it with the version of the package that wrote it."
+            )
+        fields.pop("exit_code", None)
+        report = json_form.decoded(cls, fields)
+        assert isinstance(report, cls)
+        return report

@@ -1,0 +1,266 @@
+"""Runs a script in a process of its own, recorded, on one side or the other."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib.util
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tpu_estimator_compat.environment import JAX, RUNTIME_VARIABLE, TENSORFLOW
+from tpu_estimator_compat.old_names.legacy import locating
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, dialect
+from tpu_estimator_compat.tools.compare.report import Failure
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.tools.compare.evidence import Evidence
+
+Progress = Callable[[str, int], None]
+"""Takes the name of a run and the number of training steps that it has made."""
+
+_SIDES = pathlib.Path(__file__).with_name("sides")
+_ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    # The plain kernels, which hardly changed between the versions of TensorFlow.
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "PYTHONHASHSEED": "0",  # the order of sets decides in which order some code makes variables
+}
+_TAIL = 4000
+"""Characters of what a script said that are kept where it left no traceback."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """The script that runs on both sides.
+
+    Attributes:
+      name: path of the script, or with `module` the name of a module.
+      arguments: its own.
+      module: as Python's `-m`.
+      legacy_packages, modern_packages, numpy_legacy, behavior: as `legacy.script.run` takes them.
+      own_folders: flags of the script that name a folder it writes to. Each side gets another.
+    """
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    legacy_packages: tuple[str, ...] = ()
+    numpy_legacy: bool = False
+    behavior: str = "auto"
+    own_folders: tuple[str, ...] = ("model_dir", "output_dir", "job_dir", "job-dir")
+    modern_packages: tuple[str, ...] = ()
+
+    def arguments_in(self, folder: pathlib.Path) -> list[str]:
+        """The arguments, with folders in `folder` in place of those that the script writes to."""
+        given = list(self.arguments)
+        found: list[str] = []
+        own: dict[str, int] = {}
+        while given:
+            word = given.pop(0)
+            flag, equals, value = word.partition("=")
+            if flag.lstrip("-") in self.own_folders and flag.startswith("-"):
+                if not equals and given:
+                    value = given.pop(0)
+                number = own.setdefault(value, len(own))
+                word = f"{flag}={folder / f'model_dir-{number}'}"
+            found.append(word)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """The settings of a script's run with this package.
+
+    Attributes:
+      runtime: the runtime of the steps; None leaves it to the script.
+      jit: whether steps are compiled by XLA; None leaves it to the script.
+      replicas: logical devices that the CPU is split into; 0 leaves it.
+    """
+
+    runtime: str | None = None
+    jit: bool | None = None
+    replicas: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Setting:
+        """The setting that "tf", "jax", "jit" or "replicas=N" names.
+
+        Raises:
+          ValueError: it names none.
+        """
+        named = {"tf": cls(TENSORFLOW), "jax": cls(JAX), "jit": cls(jit=True)}
+        what, _, number = text.partition("=")
+        if text in named:
+            return named[text]
+        if what == "replicas" and number.isdecimal() and int(number) > 0:
+            return cls(replicas=int(number))
+        raise ValueError(f"Expected tf, jax, jit or replicas=N, got {text!r}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Runner:
+    """Makes runs of one script.
+
+    Attributes:
+      script: the script to run.
+      new_script: the script to run with this package, where that is another.
+      first_step: whether activations and gradients of the first step are recorded.
+      folder: the parent of the runs' folders.
+      steps: training steps of a run, at most.
+      time_limit: seconds that a run may take.
+      progress: is told how far a run is.
+    """
+
+    script: Script
+    folder: pathlib.Path
+    steps: int
+    time_limit: float
+    progress: Progress = lambda name, steps: None
+    new_script: Script | None = None
+    first_step: bool = False
+
+    def original(
+        self, python: str, name: str, checkpoint: str | None, *, disturb: int | None = None
+    ) -> Evidence:
+        """A run on the original.
+
+        Args:
+          python: the interpreter of its environment.
+          name: the name of the run.
+          checkpoint: path of a checkpoint to begin with, or a run's folder, whose first is taken.
+          disturb: None, or a seed: all trainable variables are moved by one unit in the last place
+            before each step, up or down by chance.
+        """
+        command = [python, str(_SIDES / "original.py")]
+        return self._run(command, name, checkpoint, self.script, disturb, Setting())
+
+    def here(
+        self,
+        name: str,
+        checkpoint: str | None,
+        setting: Setting = Setting(),
+        *,
+        disturb: int | None = None,
+    ) -> Evidence:
+        """A run with this package.
+
+        Args:
+          name: the name of the run.
+          checkpoint: as `original`.
+          setting: the setting of the run.
+          disturb: as `original`.
+        """
+        command = [sys.executable, "-m", "tpu_estimator_compat.tools.compare.sides.ours"]
+        script = self.new_script or self.script
+        return self._run(command, name, checkpoint, script, disturb, setting)
+
+    def _run(
+        self,
+        command: Sequence[str],
+        name: str,
+        checkpoint: str | None,
+        script: Script,
+        disturb: int | None,
+        setting: Setting,
+    ) -> Evidence:
+        folder = self.folder / folder_name(name)
+        folder.mkdir(parents=True)
+        job = {
+            "folder": str(folder),
+            "steps": self.steps,
+            "checkpoint": checkpoint,
+            "disturb": disturb,
+            "first_step": self.first_step,
+            "started": time.time(),
+            "script": script.name,
+            "args": script.arguments_in(folder),
+            "module": script.module,
+            "legacy_packages": script.legacy_packages,
+            "modern_packages": script.modern_packages,
+            "numpy_legacy": script.numpy_legacy,
+            "behavior": script.behavior,
+            "dialect": dialect_of(script),
+            "logical_cpus": setting.replicas,
+            "config": {} if setting.jit is None else {"jit_compile": setting.jit},
+        }
+        (folder / "job.json").write_text(json.dumps(job, indent=1))
+        from tpu_estimator_compat.tools.compare.evidence import of_run  # imports TensorFlow
+
+        runtime = {RUNTIME_VARIABLE: setting.runtime} if setting.runtime else {}
+        variables = {**_ENVIRONMENT, **os.environ, **runtime}
+        failure = self._wait([*command, str(folder / "job.json")], name, folder, variables)
+        found = of_run(folder, name, failure)
+        side = dataclasses.replace(found.side, script=(script.name, *script.arguments))
+        return dataclasses.replace(found, side=side)
+
+    def _wait(
+        self, command: list[str], name: str, folder: pathlib.Path, variables: dict[str, str]
+    ) -> Failure | None:
+        """Waits for a process; says why it did not come to its end, if its record does not."""
+        started = time.monotonic()
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=variables,
+                start_new_session=True,
+            )
+            try:
+                while process.poll() is None:
+                    if time.monotonic() - started > self.time_limit:
+                        what = f"it took more than {self.time_limit:g} s (--time-limit)"
+                        return Failure("time", what, _tail(folder))
+                    self.progress(name, _steps_made(folder))
+                    time.sleep(0.2)
+            finally:
+                if process.poll() is None:  # its own children too
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+        if (folder / "record.json").exists():
+            return None
+        how = f"signal {-process.returncode}" if process.returncode < 0 else "an error"
+        return Failure("killed", f"its process ended by {how}", _tail(folder))
+
+
+def folder_name(run: str) -> str:
+    """The name of the folder of a run with this name."""
+    return "".join(c if c.isalnum() else "-" for c in run)
+
+
+def dialect_of(script: Script) -> str:
+    """ "v1" or "v2": what the script means by `tensorflow`.
+
+    Raises:
+      NoScriptError: there is no such script.
+    """
+    if script.behavior != "auto":
+        return script.behavior
+    locating.check(script.name, module=script.module)
+    path: str | None = script.name
+    if script.module:
+        spec = importlib.util.find_spec(script.name)
+        path = spec.origin if spec else None
+    try:
+        tree = ast.parse(pathlib.Path(path or "").read_bytes())
+    except (OSError, SyntaxError):  # running it will say what is wrong
+        return "v2"
+    return "v1" if dialect(tree) is Dialect.V1 else "v2"
+
+
+def _steps_made(folder: pathlib.Path) -> int:
+    path = folder / "losses.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def _tail(folder: pathlib.Path) -> str:
+    return (folder / "log").read_text(errors="replace")[-_TAIL:]

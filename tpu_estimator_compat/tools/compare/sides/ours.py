@@ -1,0 +1,38 @@
+"""Runs a script here, recorded: `python -m tpu_estimator_compat.tools.compare.sides.ours JOB`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+
+import tensorflow as tf
+
+from tpu_estimator_compat import estimator
+from tpu_estimator_compat.old_names.legacy import script
+from tpu_estimator_compat.tools.compare.sides import recorder
+
+
+def main(path: str) -> int:
+    """Runs the job of a file; returns the script's exit status, 1 if it raised."""
+    with open(path) as file:
+        job = json.load(file)
+    if job["logical_cpus"]:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        parts = [tf.config.LogicalDeviceConfiguration()] * job["logical_cpus"]
+        tf.config.set_logical_device_configuration(cpu, parts)
+    run = functools.partial(
+        script.run,
+        job["script"],
+        job["args"],
+        job["legacy_packages"],
+        modern_packages=job["modern_packages"],
+        module=job["module"],
+        numpy_legacy=job["numpy_legacy"],
+        behavior=job["behavior"],
+    )
+    return recorder.Recorder(job).record(estimator, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

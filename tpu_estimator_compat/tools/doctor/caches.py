@@ -1,0 +1,85 @@
+"""The caches of compiled programs: where they are, whether they can be written to, how large."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.preflight import compile_cache
+
+CHECK = "caches"
+_OF_JAX = "JAX_COMPILATION_CACHE_DIR"
+
+
+def check() -> list[Finding]:
+    """Looks at both of this package's caches, and at JAX's own place where one is set."""
+    try:
+        limit = environment.cache_limit()
+    except ValueError as error:
+        return [Finding(CHECK, Status.FAILURE, str(error), f"Unset {environment.CACHE_VARIABLE}.")]
+    own = {
+        "jax": jax_installation.cache_directory(),
+        "preflight": compile_cache.default_directory(),
+    }
+    findings = []
+    for name, folder in own.items():
+        findings += _look_at(name, folder, f"; the limit of both is {limit / 1e9:g} GB")
+    if given := os.environ.get(_OF_JAX):
+        if "://" in given:
+            text = f"{_OF_JAX}={given} is no folder of this machine, and was not looked at"
+            findings.append(Finding(CHECK, Status.NOT_MADE, text))
+        else:
+            findings += _look_at(_OF_JAX, pathlib.Path(given), "; it has no limit")
+    return findings
+
+
+def _look_at(name: str, folder: pathlib.Path, limit: str) -> list[Finding]:
+    try:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        size = sum(map(_size, files))
+        _write_to(folder)
+    except OSError as error:
+        text = f"{name}: {folder} cannot be used: {error}"
+        advice = "Programs are compiled at every start. Set XDG_CACHE_HOME to a folder of yours."
+        return [Finding(CHECK, Status.WARNING, text, advice)]
+    text = f"{name}: {folder}, writable, {len(files)} files, {size / 1e9:.2f} GB{limit}"
+    damaged = [path for path in files if _is_damaged(path)]
+    if not damaged:
+        return [Finding(CHECK, Status.OK, text)]
+    told = f"{text}; {len(damaged)} damaged, such as {damaged[0].name}"
+    return [Finding(CHECK, Status.WARNING, told, f"They are compiled anew. rm -r '{folder}'")]
+
+
+def _write_to(folder: pathlib.Path) -> None:
+    """Writes a file and deletes it, with the folders that were not there."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"written")
+            file.flush()
+    finally:
+        for path in new:
+            path.rmdir()
+
+
+def _is_damaged(path: pathlib.Path) -> bool:
+    """Whether a file of this package has other content than was written, or one of JAX's has none.
+
+    JAX's own have a checksum inside, and a warning of JAX's where it does not fit.
+    """
+    if path.suffix in (".json", ".module"):
+        return not cache_files.is_whole(path)
+    return path.exists() and not _size(path)
+
+
+def _size(path: pathlib.Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # another process has deleted it
+        return 0

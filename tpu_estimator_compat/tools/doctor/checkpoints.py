@@ -1,0 +1,111 @@
+"""A checkpoint that is written to a model_dir, read back, and continued."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tpu_estimator_compat.tools.doctor import probing
+from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+
+CHECK = "checkpoint"
+
+
+def observe(folder: str) -> dict[str, Any]:
+    """Trains into a new folder, and reads what is there; runs in a process of its own.
+
+    Args:
+      folder: a path that `tf.io.gfile` knows; it is made, and deleted.
+
+    Returns:
+      `variables`, how many were compared; `differing`, names of those that were not read as they
+      were written; `lost`, of those that a second training did not begin with.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from tpu_estimator_compat.tools.doctor import models
+
+    def train(steps: int) -> models.Values:
+        params = {"network": "mlp", "rate": 0.0}
+        return models.train(models.network, folder, params, runtime="tensorflow", steps=steps)
+
+    tf.io.gfile.makedirs(folder)
+    try:
+        written = train(models.STEPS).last
+        reader = tf.train.load_checkpoint(folder)
+        again = train(models.STEPS + 1).first
+        return {
+            "variables": len(written),
+            "differing": [
+                name
+                for name, value in written.items()
+                if not reader.has_tensor(name) or not np.array_equal(reader.get_tensor(name), value)
+            ],
+            "lost": [n for n, value in written.items() if not np.array_equal(again[n], value)],
+        }
+    finally:
+        tf.io.gfile.rmtree(folder)
+
+
+def check(
+    model_dir: str | None, probe: Callable[[dict[str, Any]], probing.Outcome]
+) -> list[Finding]:
+    """Has a checkpoint written to `model_dir`; None for a temporary folder.
+
+    Args:
+      model_dir: a folder or a bucket. What is made there is deleted afterwards.
+      probe: runs `observe` with these arguments.
+    """
+    with _own_folder(model_dir) as folder:
+        outcome = probe({"folder": folder})
+    place = "a temporary folder" if model_dir is None else model_dir
+    if outcome.answer is None:
+        advice = f"{outcome.advice} See that {place} can be written to and has space left."
+        if "://" in folder:
+            advice += f" If {folder} is there, delete it."
+        return [Finding(CHECK, Status.FAILURE, f"{place}: {outcome.error}", advice)]
+    answer = outcome.answer
+    wrong = [
+        f"{len(answer[key])} {words}, such as {answer[key][0]}"
+        for key, words in (("differing", "are read as others"), ("lost", "are not continued"))
+        if answer[key]
+    ]
+    if wrong:
+        text = f"{place}: of {answer['variables']} variables {', and '.join(wrong)}"
+        advice = "Keep no checkpoints there. Try another --model_dir."
+        return [Finding(CHECK, Status.FAILURE, text, advice)]
+    text = f"{place}: {answer['variables']} variables written, read and continued, bit by bit"
+    return [Finding(CHECK, Status.OK, text)]
+
+
+@contextlib.contextmanager
+def _own_folder(model_dir: str | None) -> Iterator[str]:
+    """Path of a new folder in `model_dir`; deletes it, and what of `model_dir` was not there.
+
+    A bucket's folder is deleted by the probe.
+    """
+    name = f"doctor_{uuid.uuid4().hex[:12]}"
+    if model_dir is None:
+        with tempfile.TemporaryDirectory(prefix="doctor_") as made:
+            yield os.path.join(made, name)
+        return
+    if "://" in model_dir:
+        yield f"{model_dir.rstrip('/')}/{name}"
+        return
+    path = pathlib.Path(os.path.abspath(os.path.expanduser(model_dir)))
+    new = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
+    try:
+        yield str(path / name)
+    finally:
+        if os.path.isdir(path / name):
+            shutil.rmtree(path / name)
+        for folder in new:
+            if os.path.isdir(folder) and not os.listdir(folder):
+                os.rmdir(folder)

@@ -1,0 +1,172 @@
+"""Runs a probe in a child process: it may hang or die, and the caller goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_MODULE = "tpu_estimator_compat.tools.doctor.probe"
+_LAST_LINES = 4
+_PATIENCE = 10.0  # seconds until a process that was killed has ended
+_STUCK = "It could not be killed: it waits for a driver that does not answer."
+_RESTART = "Restart the machine; if that does not help, take another one."
+_LONGEST_TAIL = 800  # characters
+
+# TensorFlow and JAX share a GPU in one process, and each would take nearly all of its memory.
+_SHARING = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+_HELD = re.compile(
+    r"(libtpu|TPU|device)\b.* already in use|libtpu multi-process lockfile|Device or resource busy",
+    re.IGNORECASE,
+)
+_KNOWN = (
+    (
+        _HELD,
+        "Another process holds the TPU. `sudo lsof -w /dev/accel* /dev/vfio/*` names it: end it. "
+        "If there is none, remove /tmp/libtpu_lockfile. Then run doctor again.",
+    ),
+    (
+        re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED|out of memory", re.IGNORECASE),
+        "Another process holds the device's memory. `nvidia-smi` names it: end it, or set "
+        "CUDA_VISIBLE_DEVICES to a device that is free.",
+    ),
+    (
+        re.compile(r"File system scheme '(gs|s3)?.*not implemented"),
+        "TensorFlow has no code for this kind of bucket: pip install tensorflow-io-gcs-filesystem",
+    ),
+    (
+        re.compile(r"could not join the (other|others)"),
+        "Start doctor on all processes of TF_CONFIG at the same time, and check that their "
+        "addresses can be reached.",
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The outcome of a probe: its answer, or how it failed.
+
+    Attributes:
+      answer: the function's result; None where it failed.
+      error: the failure, with the last lines of output.
+      advice: the remedy.
+      log: all that it wrote to standard output and standard error.
+    """
+
+    answer: Any = None
+    error: str = ""
+    advice: str = ""
+    log: str = ""
+
+
+def run(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    time_limit: float,
+    variables: Mapping[str, str | None] | None = None,
+) -> Outcome:
+    """Calls a function in a child process.
+
+    Args:
+      function: one of a module; it returns what JSON can hold.
+      arguments: its keyword arguments, as JSON can hold them.
+      time_limit: seconds after which the process and its children are killed.
+      variables: of the environment; None as a value takes one away.
+
+    Raises:
+      OSError: no process can be started, or there is no place for temporary files.
+    """
+    with tempfile.TemporaryDirectory(prefix="doctor_", ignore_cleanup_errors=True) as made:
+        folder = pathlib.Path(made)
+        request = {
+            "module": function.__module__,
+            "function": function.__name__,
+            "arguments": dict(arguments),
+            "answer": str(folder / "answer"),
+        }
+        # What is compiled is compiled anew, and nothing is left in the user's cache.
+        own = {
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "JAX_COMPILATION_CACHE_DIR": None,
+            "TMPDIR": str(folder),
+        }
+        given = {**_SHARING, **os.environ, **own, **(variables or {})}
+        environment = {key: value for key, value in given.items() if value is not None}
+        command = [sys.executable, "-m", _MODULE, json.dumps(request)]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,  # its end tells the probe that this process is gone
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        code = _wait(process, time_limit)
+        if process.returncode is None:
+            return Outcome(error=f"did not end within {time_limit:g} s. {_STUCK}", advice=_RESTART)
+        text = (folder / "log").read_text(errors="replace")
+        return _outcome(folder / "answer", code, time_limit, text)
+
+
+def _wait(process: subprocess.Popen[bytes], time_limit: float) -> int | None:
+    """Exit code of the process; None where it had to be killed, with its children."""
+    try:
+        return process.wait(time_limit)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+        if process.stdin is not None:
+            process.stdin.close()
+
+
+def _outcome(answer: pathlib.Path, code: int | None, time_limit: float, log: str) -> Outcome:
+    if code == 0 and answer.exists():
+        return Outcome(json.loads(answer.read_text()), log=log)
+    if code is None:
+        how = f"did not end within {time_limit:g} s and was killed"
+        otherwise = (
+            "Give it more time with --time_limit. On one host of several, start doctor on all of "
+            "them at the same time."
+        )
+    elif code < 0:
+        how = f"was ended by {signal.Signals(-code).name}"
+        otherwise = "Look for versions that do not go together, and for a machine without memory."
+    else:
+        how = f"ended with exit status {code}"
+        otherwise = "The last lines say why."
+    if answer.exists():
+        how += " after it had its answer"
+    return Outcome(error=f"{how}. {tail(log)}", advice=advice_for(log) or otherwise, log=log)
+
+
+def advice_for(log: str) -> str:
+    """Advice on known errors in a probe's output; empty for none."""
+    return " ".join(advice for pattern, advice in _KNOWN if pattern.search(log))
+
+
+def is_held(outcome: Outcome) -> bool:
+    """Whether what a probe wrote says that another process has the device."""
+    return _HELD.search(outcome.log) is not None
+
+
+def tail(log: str) -> str:
+    """The last lines of what a probe wrote."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
+    if not lines:
+        return "It wrote nothing."
+    return "Its last lines: " + " | ".join(lines)[-_LONGEST_TAIL:]

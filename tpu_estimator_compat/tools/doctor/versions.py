@@ -1,0 +1,146 @@
+"""Which packages are installed, and whether they go together: by what each asks pip for."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+
+_CHECK = "versions"
+_OWN = "tpu_estimator_compat"
+_CUDA = ("jax-cuda12-plugin", "jax-cuda13-plugin")
+_OTHERS = ("keras", "tf-keras", "numpy", "protobuf", "ml-dtypes", "jax", "jaxlib", "libtpu")
+_PJRT = ("jax-cuda12-pjrt", "jax-cuda13-pjrt")
+_NAMES = (_OWN, *environment.DISTRIBUTIONS, *_OTHERS, *_CUDA, *_PJRT)
+_EXTRAS = {_OWN: ("", "jax"), "jax": ("", "tpu", "cuda12", "cuda13")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Installed:
+    """A distribution that is installed.
+
+    Attributes:
+      version: its version.
+      requires: its requirements, as in its metadata.
+      python: the versions of Python that it asks for.
+    """
+
+    version: str
+    requires: tuple[str, ...] = ()
+    python: str = ""
+
+
+def check(chips: int | None) -> list[Finding]:
+    """Judges what is installed here. It imports nothing of TensorFlow or JAX.
+
+    Args:
+      chips: the number of TPU chips of this machine; None where that is not known.
+    """
+    return judge(platform.python_version(), _installed(), chips)
+
+
+def _installed() -> dict[str, Installed]:
+    found = {}
+    for name in _NAMES:
+        try:
+            there = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        python = there.metadata["Requires-Python"] or ""
+        found[name] = Installed(there.version, tuple(there.requires or ()), python)
+    return found
+
+
+def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> list[Finding]:
+    """Which of the packages `found` do not go together, with the line for pip.
+
+    Args:
+      python: the version of Python.
+      found: distributions by name.
+      chips: as for `check`.
+    """
+    named = ", ".join(f"{n} {i.version}" for n, i in found.items() if n != _OWN)
+    conflicts = [*_refusal(), *_conflicts(python, found, chips)]
+    status = Status.FIGURE if conflicts else Status.OK
+    findings = [Finding(_CHECK, status, f"Python {python}, {named}"), *conflicts]
+    if _OWN not in found:
+        text = f"pip knows no {_OWN}: what it asks for was not compared."
+        findings.append(Finding(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
+    return findings
+
+
+def _refusal() -> list[Finding]:
+    """The failure that importing the package raises; empty for none."""
+    try:
+        environment.check()
+    except ImportError as error:
+        what, _, advice = str(error).partition("\n")
+        return [Finding(_CHECK, Status.FAILURE, what, advice)]
+    return []
+
+
+def _conflicts(python: str, found: Mapping[str, Installed], chips: int | None) -> Iterator[Finding]:
+    try:
+        from packaging.requirements import Requirement
+        from packaging.specifiers import SpecifierSet
+    except ImportError:
+        text = "The package `packaging` is not installed: versions were not compared."
+        yield Finding(_CHECK, Status.NOT_MADE, text, "pip install packaging")
+        return
+    told = set()
+    for owner, installed in found.items():
+        if not SpecifierSet(installed.python).contains(python, prereleases=True):
+            text = f"{owner} {installed.version} asks for Python {installed.python}, not {python}."
+            advice = f"Make an environment with a Python {installed.python}."
+            yield Finding(_CHECK, Status.FAILURE, text, advice)
+        for asked in map(Requirement, installed.requires):
+            name = asked.name.lower().replace("_", "-")
+            if name not in _NAMES or not _is_meant(asked, owner, name, found, chips):
+                continue
+            there = _provider(name, found)
+            if there and asked.specifier.contains(there.version, prereleases=True):
+                continue
+            has = f"found {there.version}" if there else "there is none"
+            advice = _advice(name, asked, found)
+            if (name, advice) not in told:
+                told.add((name, advice))
+                text = f"{owner} {installed.version} asks for {name}{asked.specifier}; {has}."
+                yield Finding(_CHECK, Status.FAILURE, text, advice)
+
+
+def _is_meant(
+    asked: Any, owner: str, name: str, found: Mapping[str, Installed], chips: int | None
+) -> bool:
+    """Whether a requirement holds here: an extra's does for what is installed, and is of use."""
+    if asked.marker is None or asked.marker.evaluate({"extra": ""}):
+        return True
+    if name not in found or (name == "libtpu" and (chips == 0 or "tensorflow-tpu" in found)):
+        return False
+    return any(asked.marker.evaluate({"extra": extra}) for extra in _EXTRAS.get(owner, ()))
+
+
+def _provider(name: str, found: Mapping[str, Installed]) -> Installed | None:
+    """The distribution that brings what is asked for: tensorflow-tpu is a tensorflow, too."""
+    names = environment.DISTRIBUTIONS if name == "tensorflow" else (name,)
+    return next((found[name] for name in names if name in found), None)
+
+
+def _advice(name: str, asked: Any, found: Mapping[str, Installed]) -> str:
+    if name.startswith("jax") or name == "libtpu":
+        return line_for_jax(found)
+    return f"pip install '{name}{asked.specifier}'"
+
+
+def line_for_jax(found: Mapping[str, Installed]) -> str:
+    """The pip command for a tested JAX, for the devices that `found` is for."""
+    extras = [name.split("-")[1] for name in _CUDA if name in found]
+    if "libtpu" in found and "tensorflow-tpu" not in found:
+        extras.append("tpu")
+    kind = f"[{','.join(extras)}]" if extras else ""
+    return f"pip install 'jax{kind}{jax_installation.RANGE}'"

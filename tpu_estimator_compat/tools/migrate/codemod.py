@@ -1,0 +1,145 @@
+"""The rules, applied to the text of a module."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from tpu_estimator_compat.tools.migrate.facts import Facts, Span
+from tpu_estimator_compat.tools.migrate.rules import RULES
+from tpu_estimator_compat.tools.scan import Finding, Status, scan_text
+from tpu_estimator_compat.tools.scan.module import parse, unparsable
+
+_FORM_FEED = re.compile(r"^([ \t]*)\f([ \t]*)$", re.MULTILINE)
+_PREFIX = re.compile(r"[\w.]+\.(?=\w)")
+_INSTEAD = "#\ue000"
+
+
+@dataclasses.dataclass(frozen=True)
+class Migration:
+    """The result of migrating a module.
+
+    Attributes:
+      before: its text.
+      after: its new text; the same if nothing was to change.
+      found: the findings of `scan` before.
+      left: the findings that need a person, with lines of `after`.
+      mended: the number of findings that were mended.
+    """
+
+    before: str
+    after: str
+    found: list[Finding]
+    left: list[Finding]
+    mended: int
+
+    def report(self, written: bool) -> list[Finding]:
+        """The findings that need a person, and those that work with a difference.
+
+        Args:
+          written: whether lines are to be those of the new text, and not of the old.
+        """
+        differs = [f for f in self.found if f.status is Status.DIFFERS]
+        if written:
+            moved = _moved(differs, self.before, self.after)
+            return sorted([*self.left, *moved])
+        return sorted([*_moved(self.left, self.after, self.before), *differs])
+
+
+def migrate_text(text: str, file: str) -> Migration:
+    """Migrates a module.
+
+    Args:
+      text: Python source.
+      file: its name in the findings.
+
+    Returns:
+      The migration. Its `after` is `before` if the module does not parse, or uses nothing dead.
+    """
+    found = scan_text(text, file)
+    if all(f.status.needs_a_person and f.status is not Status.REFUSED for f in found):
+        return Migration(text, text, found, found, 0)
+    after, failure = _rewritten(text, file)
+    still = scan_text(after, file)
+    mended = _easy(found) - _easy(still)
+    return Migration(text, after, found, [*failure, *map(_by_hand, still)], mended)
+
+
+def _easy(findings: list[Finding]) -> int:
+    return len([finding for finding in findings if not finding.status.needs_a_person])
+
+
+def _moved(findings: list[Finding], old: str, new: str) -> list[Finding]:
+    """The findings in one text, with the lines of another."""
+    if not findings or old == new:
+        return findings
+    lines = {0: 0}
+    # Without what the rules change, most lines are the same in both.
+    before, after = ([_PREFIX.sub("", line) for line in text.split("\n")] for text in (old, new))
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for _, start, end, new_start, new_end in matcher.get_opcodes():
+        for line in range(start, end):
+            lines[line + 1] = min(new_start + line - start, max(new_end - 1, new_start)) + 1
+    return [dataclasses.replace(f, line=lines.get(f.line, f.line)) for f in findings]
+
+
+def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
+    """The new text, or the old one and a finding that says why."""
+    module = parse(text)
+    source = module.source.text
+    given = _FORM_FEED.sub(rf"\1{_INSTEAD}\2", source)
+    try:
+        wrapper = MetadataWrapper(cst.parse_module(given), unsafe_skip_copy=True)
+    except cst.ParserSyntaxError as error:
+        said = f"libcst cannot parse it: {error.message}."
+        return text, [Finding(file, error.raw_line, 0, "", Status.BY_HAND, said)]
+    if wrapper.module.code != given:
+        said = "It has form feeds or line endings that would be lost. Remove them first."
+        return text, [Finding(file, 0, 0, "", Status.BY_HAND, said)]
+    after = wrapper.visit(_Codemod(Facts(source, module))).code
+    after = after.replace(_INSTEAD, "\f") if given != source else after
+    try:
+        parse(after)
+    except SyntaxError as error:
+        return text, [unparsable(error, after, file)]
+    return after, []
+
+
+def _by_hand(finding: Finding) -> Finding:
+    """A finding that is still there, though it was to be mended."""
+    if finding.status.needs_a_person:
+        return finding
+    where = finding.advice or "Write the same name of tpu_estimator_compat.v1."
+    said = f"It could not be rewritten where it stands. {where}"
+    return dataclasses.replace(finding, status=Status.BY_HAND, advice=said)
+
+
+class _Codemod(cst.CSTTransformer):
+    """Gives every node to the rules that ask for its type."""
+
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self, facts: Facts):
+        super().__init__()
+        self._rules: list[Any] = [rule(facts) for rule in RULES]
+        self._nodes = tuple(node for rule in self._rules for node in rule.nodes)
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """The node's replacement."""
+        updated: Any = super().on_leave(original_node, updated_node)
+        if not isinstance(original_node, self._nodes):
+            return updated
+        span = self._span(original_node)
+        for rule in self._rules:
+            if isinstance(updated, rule.nodes):
+                updated = rule.leave(updated, span)
+        return updated
+
+    def _span(self, node: cst.CSTNode) -> Span:
+        place: Any = self.get_metadata(PositionProvider, node)
+        return (place.start.line, place.start.column), (place.end.line, place.end.column)

@@ -1,0 +1,44 @@
+"""The changes of a migration, as a unified diff."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Iterator
+
+from tpu_estimator_compat.tools.reports.colors import Color, painted
+
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def unified(before: str, after: str, file: str, color: bool = False) -> str:
+    """The diff, as `patch` and `git apply` take it if it has no color.
+
+    Args:
+      before: the old text.
+      after: the new one.
+      file: its name in the diff.
+      color: whether to color the lines for a terminal.
+    """
+    old, new = (io.StringIO(text, newline="").readlines() for text in (before, after))
+    name = file.removeprefix("./").lstrip("/")
+    lines = _lines(list(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")))
+    return "".join(map(_colored, lines) if color else lines)
+
+
+def _lines(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        if line.endswith("\n"):
+            yield line
+        else:
+            yield f"{line}\n"
+            yield _NO_NEWLINE
+
+
+def _colored(line: str) -> str:
+    if line.startswith(("--- ", "+++ ")):
+        return painted(line[:-1], Color.BOLD) + "\n"
+    for sign, color in (("-", Color.RED), ("+", Color.GREEN), ("@@", Color.CYAN)):
+        if line.startswith(sign):
+            return painted(line[:-1], color) + "\n"
+    return line

@@ -1,0 +1,84 @@
+"""`tf.contrib.tpu.TPUConfig` becomes `tf.estimator.tpu.TPUConfig`, or `v1.estimator.tpu.TPUConfig`.
+
+The first where `tf` is to be `tpu_estimator_compat.v1`, the second where it stays TensorFlow 2.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from tpu_estimator_compat.old_names.legacy.dialect import meaning
+from tpu_estimator_compat.old_names.legacy.references import Form, Reference
+from tpu_estimator_compat.tools.migrate.dotted import dotted
+from tpu_estimator_compat.tools.migrate.facts import Facts, Span
+from tpu_estimator_compat.tools.scan.verdict import V1, Verdict
+
+
+class Chains:
+    """Rewrites chains of attributes whose alias does not lead to the name any more.
+
+    Args:
+      facts: of the module.
+    """
+
+    nodes = (cst.Attribute, cst.Name)
+
+    def __init__(self, facts: Facts):
+        self._facts = facts
+        self._new: dict[Span, tuple[str, str]] = {}
+        for reference, said in facts.references:
+            if reference.form is not Form.ATTRIBUTE or said is None or said.target is None:
+                continue
+            if said.target.startswith(f"{V1}."):
+                self._plan(reference, said, said.target)
+
+    def _plan(self, reference: Reference, said: Verdict, target: str) -> None:
+        """Replaces the front of the chain, up to where old path and new path go on alike."""
+        moves = self._facts.alias_moves(reference) and not said.of_2
+        moved_row = said.row is not None and bool(said.row.move_to)
+        is_root = not meaning(reference.base, self._facts.module.bare)[1]
+        if moves and not (moved_row and is_root):
+            return
+        parts, name = reference.path.split("."), said.name.split(".")
+        ends = [reference.base.count(".") + 1]
+        if name[0] == "tf":
+            ends.append(len(parts) - len(name) + 1)
+        if moved_row and said.row is not None:
+            ends.append(len(parts) - len(name) + said.row.name.count(".") + 1)
+        following = len(parts) - max(ends)
+        node = reference.node
+        for _ in range(following):
+            assert isinstance(node, ast.Attribute)
+            node = node.value
+        first = _first_name(node) if moves else self._facts.v1_name
+        new = target.split(".")[2:]
+        new = [first, *new[: len(new) - following]]
+        old = ast.unparse(node)
+        if old != ".".join(new):
+            self._new[self._facts.span(node)] = (old, ".".join(new))
+
+    def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
+        """The chain with its new front."""
+        assert isinstance(node, cst.Attribute | cst.Name)
+        old, new = self._new.get(span, ("", ""))
+        # Before Python 3.12, places within f-strings are not to be trusted.
+        if not new or _written(node) != old:
+            return node
+        if new.partition(".")[0] == self._facts.v1_name:
+            self._facts.uses_v1 = True
+        return dotted(new).with_changes(lpar=node.lpar, rpar=node.rpar)
+
+
+def _first_name(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    assert isinstance(node, ast.Name)
+    return node.id
+
+
+def _written(node: cst.BaseExpression) -> str:
+    """The chain without its blanks; empty if there are comments, which are not to be lost."""
+    text = cst.Module([]).code_for_node(node.with_changes(lpar=[], rpar=[]))
+    return "" if "#" in text else "".join(c for c in text if c not in " \t\r\n\\()")

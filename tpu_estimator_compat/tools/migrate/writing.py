@@ -1,0 +1,41 @@
+"""Puts a new text in place of a file's old one, at once or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+
+from tpu_estimator_compat.tools.scan import Source
+
+
+def write(path: str, source: Source, text: str) -> None:
+    """Replaces a file's text; its encoding, byte order mark and mode stay.
+
+    A link stays a link: what it leads to is replaced.
+
+    Args:
+      path: of the file.
+      source: the text that was read from it.
+      text: the new text.
+
+    Raises:
+      OSError: it cannot be written; the file is as it was.
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    mode = os.stat(target).st_mode
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{path} is write-protected.")
+    data = dataclasses.replace(source, text=text).to_bytes()
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode & 0o7777)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

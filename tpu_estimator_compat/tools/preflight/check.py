@@ -1,0 +1,299 @@
+"""Checks a mode on topologies, as deep as asked for, and reports."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.graph import sources
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tools.preflight import compiler, sizes, targets
+from tpu_estimator_compat.tools.preflight.attribution import Attribution
+from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error, Place
+from tpu_estimator_compat.tools.preflight.planned import PlannedTopology
+from tpu_estimator_compat.tools.preflight.programs import Program, Programs, stops
+from tpu_estimator_compat.tools.preflight.report import Depth, Memory, Report, Verdict
+from tpu_estimator_compat.tools.preflight.search import search
+from tpu_estimator_compat.tools.preflight.subject import NoStepError, Subject
+from tpu_estimator_compat.tools.preflight.targets.gpu import MEMORY_SHARE
+from tpu_estimator_compat.tools.preflight.targets.target import Target
+from tpu_estimator_compat.tools.reports import numbers
+
+Progress = Callable[[str, float], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of a check.
+
+    Attributes:
+      depth: the depth of the check.
+      largest_batch: whether to search for the largest batch of one replica.
+      time_limit: seconds that one compilation may take.
+      progress: told what is being done, and for how many seconds, about once a second.
+      memory_share: the share of a GPU's memory that JAX takes.
+    """
+
+    depth: Depth = Depth.COMPILE
+    largest_batch: bool = False
+    time_limit: float = 3600
+    progress: Progress = lambda what, seconds: None
+    memory_share: float = MEMORY_SHARE
+
+
+def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
+    """Checks a mode on some topologies.
+
+    Args:
+      subject: the mode.
+      names: of the topologies, such as "v5e:2x2" or "h100:8".
+      options: the depth and the time limit of the check.
+
+    Returns:
+      One report per topology.
+
+    Raises:
+      RuntimeError: this TensorFlow has no XLA for the CPU.
+      ValueError: a name that is no topology's.
+    """
+    environment.require_xla_for_cpu("preflight")
+    found = [targets.parse(name, options.memory_share) for name in names]
+    programs = Programs(subject, options.depth, options.progress)
+    with eager.eager_mode():
+        return [_Check(subject, target, programs, options).report() for target in found]
+
+
+class _Check:
+    """One topology."""
+
+    def __init__(self, subject: Subject, target: Target, programs: Programs, options: Options):
+        self._subject = subject
+        self._target = target
+        self._programs = programs
+        self._options = options
+        self._topology = PlannedTopology.of(target, subject.replicas(target.devices))
+
+    def report(self) -> Report:
+        """The report of all findings."""
+        report = Report(
+            self._target.name,
+            self._subject.mode,
+            self._target.devices,
+            self._topology.num_replicas,
+            self._topology.num_hosts,
+            None,
+            self._target.hbm,
+            self._options.depth,
+            notes=[*self._subject.remarks, *self._on_cores()],
+            kind=self._target.kind,
+            memory_share=self._target.memory_share,
+            fits_below=self._target.fits_below,
+            peak_flops=self._target.peak_flops,
+        )
+        try:
+            program = self._programs.get(self._topology)
+        except NoStepError as error:
+            report.findings.append(error.finding)
+            return report
+        self._describe(report, program)
+        if self._options.depth >= Depth.COMPILE:
+            self._compile_into(report, program)
+        if self._options.largest_batch:
+            self._search_into(report)
+        if report.verdict is Verdict.UNKNOWN and not report.unknown:
+            report.unknown = f"Not compiled: only as deep as {report.asked.name.lower()}."
+        return report
+
+    def _on_cores(self) -> list[str]:
+        cores = self._subject.cores_per_replica
+        if cores == 1:
+            return []
+        return [
+            f"{cores} devices share a replica. Memory, FLOPs and bytes are those of one of them, "
+            'as `runtime="jax"` divides the step; variables, input and layers are the whole '
+            "replica's."
+        ]
+
+    def _describe(self, report: Report, program: Program) -> None:
+        """Adds the findings about the graph."""
+        step = program.step
+        variables = sizes.variables(step)
+        report.batch_size = self._subject.batch_size(self._topology, None)
+        report.reached = Depth.SCAN if program.dispatch is None else Depth.LOWER
+        report.findings += program.findings
+        report.seconds.update(program.seconds)
+        report.ops = len(step.ops)
+        report.parameters = sum(v.elements for v in variables if v.trainable)
+        report.variable_bytes = sum(v.bytes for v in variables)
+        report.input_bytes = sizes.input_bytes(step)
+        report.collectives = sizes.collectives(step)
+        report.layers = sizes.layers(variables)
+        if note := sizes.host_stage(step):
+            report.notes.append(note)
+        if self._trains_apart(report):
+            report.findings.append(_APART)
+        if too_large := self._too_large(report.variable_bytes + report.input_bytes):
+            report.findings.append(too_large)
+            report.buffers = Attribution(program.step).largest_variables()
+
+    def _trains_apart(self, report: Report) -> bool:
+        """Whether replicas that train exchange nothing."""
+        found = report.collectives
+        exchanged = found and (found.all_reduces or found.others)
+        return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
+
+    def _too_large(self, least: int) -> Finding | None:
+        """Says so where `least`, before any padding and temporaries, is more than a replica has."""
+        cores = self._subject.cores_per_replica
+        if least <= self._target.hbm * cores:
+            return None
+        whose = "a device" if cores == 1 else f"each of {cores} devices"
+        return Finding(
+            Severity.FAILS,
+            Kind.MEMORY,
+            f"Variables and input alone need {numbers.size(least)}, of "
+            f"{numbers.size(self._target.hbm)} that {whose} of {self._target.name} has.",
+            _ADVICE_ON_MEMORY,
+        )
+
+    def _compile_into(self, report: Report, program: Program) -> None:
+        if any(map(stops, report.findings)):
+            return
+        if program.dispatch is None:
+            report.unknown = "The step could not be lowered to StableHLO."
+        else:
+            compiled = self._compile(program.dispatch, f"Compiling for {self._target.name}")
+            _put_into(report, compiled, program)
+
+    def _compile(self, dispatch: Dispatch, what: str) -> Compiled:
+        return compiler.compile(
+            dispatch,
+            self._target,
+            self._topology.num_replicas,
+            time_limit=self._options.time_limit,
+            progress=lambda stage, seconds: self._options.progress(what, seconds),
+        )
+
+    def _search_into(self, report: Report) -> None:
+        """Adds the largest batch of one replica, if it can be searched for."""
+        if not report.batch_size or self._options.depth < Depth.COMPILE:
+            return
+        if report.unknown or any(f.kind is not Kind.MEMORY and stops(f) for f in report.findings):
+            report.notes.append("The largest batch was not searched for: see the findings above.")
+            return
+        report.largest_batch = search(lambda batch: self._fits(batch, report), report.batch_size)
+
+    def _fits(self, batch: int, report: Report) -> bool | None:
+        """Whether a batch of one replica fits; None, with a note, where that cannot be told."""
+        try:
+            program = self._programs.get(self._topology, batch)
+        except NoStepError as error:
+            report.notes.append(f"A batch of {batch} cannot be tried: {error.finding.message}")
+            return None
+        if all(t.shape.as_list()[:1] != [batch] for t in program.step.feeds):
+            report.notes.append(
+                f"A batch of {batch} cannot be tried: input_fn does not batch by "
+                "params['batch_size']."
+            )
+            return None
+        variables = sum(v.bytes for v in sizes.variables(program.step))
+        if self._too_large(variables + sizes.input_bytes(program.step)):
+            return False
+        if program.dispatch is None:
+            report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
+            return None
+        what = f"Compiling a batch of {batch} for {self._target.name}"
+        compiled = self._compile(program.dispatch, what)
+        if compiled.error is Error.NONE and compiled.memory:
+            most = self._target.fits_below
+            return most is None or compiled.memory.total <= most
+        if compiled.error is Error.TOO_LARGE:
+            return False
+        report.notes.append(f"A batch of {batch} cannot be told: {compiled.message}")
+        return None
+
+
+_APART = Finding(
+    Severity.MIGHT,
+    Kind.CONFIGURATION,
+    "The replicas exchange nothing: each trains a model of its own.",
+    "wrap the optimizer in CrossShardOptimizer; scripts often do so only with --use_tpu=True",
+)
+_ADVICE_ON_MEMORY = (
+    "take a smaller batch per replica, bfloat16, tf.recompute_grad, an optimizer with fewer slots, "
+    "or devices with more memory"
+)
+
+
+def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
+    """Adds what the compiler says."""
+    report.seconds["compile"] = compiled.seconds
+    report.compiler = compiled.compiler.partition(",")[0]
+    report.cached = compiled.cached
+    whose = Attribution(program.step)
+    if compiled.error not in (Error.NONE, Error.TOO_LARGE, Error.REFUSED):
+        report.unknown = compiled.message
+        if op := whose.operation_in(compiled.message):
+            report.unknown += f" ({op.name}, made at {sources.of_operation(op)})"
+        return
+    report.reached = Depth.COMPILE
+    report.dispatch_steps = None if program.dispatch is None else program.dispatch.most
+    report.layers = whose.with_temporaries(report.layers, compiled.buffers)
+    if compiled.error is Error.REFUSED:
+        report.findings.append(_refusal(compiled, whose))
+        return
+    report.memory = compiled.memory or _memory_of(compiled)
+    report.flops = compiled.flops
+    report.bytes_accessed = compiled.bytes_accessed
+    if report.collectives and compiled.memory:
+        exchanged = dict(compiled.collectives)
+        report.collectives = dataclasses.replace(report.collectives, compiled=exchanged)
+    if compiled.error is Error.TOO_LARGE:
+        report.findings.append(_too_large_for(compiled, report))
+    if report.verdict is not Verdict.FITS:
+        report.buffers = whose.largest(compiled.buffers)
+    if compiled.convolutions:
+        report.notes.append(
+            f"{compiled.convolutions} convolutions are calls of cuDNN, which was not asked: the "
+            "memory that they need for themselves is not counted, and the verdict less certain."
+        )
+
+
+def _memory_of(compiled: Compiled) -> Memory | None:
+    """Memory by kind of a step that is too large; None where its buffers were not placed."""
+    sizes_of: collections.Counter[Place] = collections.Counter()
+    for buffer in compiled.buffers:
+        sizes_of[buffer.place] += buffer.size
+    if not compiled.buffers or not compiled.needed:
+        return None
+    arguments, outputs = sizes_of[Place.ARGUMENT], sizes_of[Place.OUTPUT]
+    temporaries = max(sizes_of[Place.TEMPORARY], compiled.needed - arguments - outputs)
+    return Memory(arguments, outputs, 0, temporaries, 0)
+
+
+def _refusal(compiled: Compiled, whose: Attribution) -> Finding:
+    words = f"The compiler refuses the step: {compiled.message}"
+    op = whose.operation_in(compiled.message)
+    if op is None:
+        return Finding(Severity.FAILS, Kind.COMPILER, words)
+    source = sources.of_operation(op)
+    return Finding(Severity.FAILS, Kind.COMPILER, words, "", op.type, op.name, source)
+
+
+def _too_large_for(compiled: Compiled, report: Report) -> Finding:
+    needed = numbers.size(compiled.needed) if compiled.needed else "more"
+    available = numbers.size(compiled.available or report.hbm)
+    has = f"that a device of {report.topology} has"
+    if report.memory_share is not None:
+        has = f"that JAX takes of a device of {report.topology}, {report.memory_share:.0%}"
+    return Finding(
+        Severity.FAILS,
+        Kind.MEMORY,
+        f"The step needs {needed} of memory, of {available} {has}.",
+        _ADVICE_ON_MEMORY,
+    )

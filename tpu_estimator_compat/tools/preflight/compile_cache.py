@@ -1,0 +1,82 @@
+"""Keeps what compilers said in files, so that the same program is compiled once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+import re
+from typing import TYPE_CHECKING
+
+from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
+    from tpu_estimator_compat.tools.preflight.targets.target import Target
+
+# Part of the key: to be raised when a result of the same program has more or other content.
+_FORMAT = 3
+
+# What the compiler said; crashes and time-outs may not happen again.
+_KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
+
+# TensorFlow puts the number of functions made before into a step's name, and that into the module.
+_FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
+
+
+def default_directory() -> pathlib.Path:
+    """The folder of results: under $XDG_CACHE_HOME, or ~/.cache."""
+    return cache_files.directory("preflight")
+
+
+# What makes of a step the function that is compiled.
+_PACKAGE = pathlib.Path(__file__).parents[2]
+_SOURCES = (
+    "engine/jax/module.py",
+    "engine/jax/step_function.py",
+    "tools/preflight/targets/gpu_compiler.py",
+    "tools/preflight/targets/tpu_compiler.py",
+    "tools/preflight/worker.py",
+    "engine/jax/meshes.py",
+)
+
+
+@functools.cache
+def _sources() -> bytes:
+    return b"\0".join((_PACKAGE / name).read_bytes() for name in _SOURCES)
+
+
+def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, str]) -> str:
+    """Name of the result's file.
+
+    Args:
+      dispatch: the program. Names that TensorFlow has given its functions do not count; what this
+        package makes of it does.
+      target: the devices.
+      replicas: number of replicas.
+      versions: of the packages that compile.
+    """
+    request = [_FORMAT, target.name, target.described(), replicas, versions, dispatch.to_json()]
+    # The order of variables, which is that of the arguments, counts.
+    request = [*request, list(dispatch.step.variables)]
+    digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
+    digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))
+    digest.update(b"\0" + _sources())
+    return digest.hexdigest()
+
+
+def load(directory: pathlib.Path, name: str) -> Compiled | None:
+    """The result of that name; None where there is none, or its file is damaged."""
+    if (content := cache_files.read(directory / f"{name}.json")) is None:
+        return None
+    return dataclasses.replace(Compiled.from_json(json.loads(content)), cached=True)
+
+
+def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
+    """Keeps the result, if it is what the compiler said and the directory can be written to."""
+    if result.error in _KEPT:
+        content = json.dumps(result.to_json()).encode()
+        cache_files.write(directory / f"{name}.json", content)

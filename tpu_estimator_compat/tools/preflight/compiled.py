@@ -1,0 +1,121 @@
+"""The results of compiling a step for devices that are not there."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+from tpu_estimator_compat.tools.preflight.report import Memory
+
+
+class Error(enum.StrEnum):
+    """Why there is no executable; the empty one, false, where there is."""
+
+    NONE = ""
+    TOO_LARGE = "too large"
+    """The program does not fit into the memory of a device."""
+    REFUSED = "refused"
+    """The compiler says that it cannot compile the program."""
+    NOT_EXPRESSED = "not expressed"
+    """The program is no StableHLO: it never came to the compiler; nothing is known of it."""
+    CRASHED = "crashed"
+    """The compiler's process ended without an answer; nothing is known of the program."""
+    TIMED_OUT = "timed out"
+    """The compiler took too long; nothing is known of the program."""
+    MISSING = "missing"
+    """The compiler is not installed, or not in the version that is needed."""
+
+
+class Place(enum.StrEnum):
+    """The use of a buffer."""
+
+    ARGUMENT = "argument"
+    OUTPUT = "output"
+    TEMPORARY = "temporary"
+
+
+@dataclasses.dataclass(frozen=True)
+class RawBuffer:
+    """One buffer in a device's memory, as the compiler has placed it.
+
+    Attributes:
+      size: bytes on the device, padding included.
+      unpadded: bytes without padding.
+      shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
+      op_name: the operation that makes it, as the module's locations name it, or the variable
+        that it has the value of; empty where the compiler named none.
+      place: the use of the buffer. An argument that an output takes the place of is an ARGUMENT.
+      feed: number of the step's input that it has the values of, those of all steps; None for what
+        is no input.
+    """
+
+    size: int
+    unpadded: int
+    shape: str
+    op_name: str = ""
+    place: Place = Place.TEMPORARY
+    feed: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """The compiler's result for the steps of a dispatch on some devices.
+
+    Attributes:
+      error: why it could not be compiled; Error.NONE if it could.
+      message: the compiler's words, or what to do; empty if it could be compiled.
+      memory: memory of one device by kind; None if not compiled.
+      flops: floating-point operations of one replica in one step; None if not compiled. The
+        compiler counts the body of a loop once, and what it does before it for all steps.
+      bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
+      collectives: number of exchanges between replicas in the compiled program, by kind.
+      convolutions: number of calls of cuDNN, whose workspaces `memory` does not have.
+      buffers: the buffers in memory when the temporaries need most, largest first: all
+        arguments, outputs, and the temporaries alive then. Empty where the compiler gave up before
+        it placed buffers, which it mostly does even if they do not fit.
+      needed: bytes that a program that is too large needs, to the three or four digits that the
+        compiler gives; None otherwise.
+      available: bytes of a device that a program can use, likewise.
+      compiler: the compiler's name and version; empty if it gave no answer.
+      seconds: wall time that the compilation took, when it was done.
+      cached: whether the answer is that of an earlier compilation.
+    """
+
+    error: Error = Error.NONE
+    message: str = ""
+    memory: Memory | None = None
+    flops: float | None = None
+    bytes_accessed: float | None = None
+    collectives: dict[str, int] = dataclasses.field(default_factory=dict)
+    convolutions: int = 0
+    buffers: tuple[RawBuffer, ...] = ()
+    needed: int | None = None
+    available: int | None = None
+    compiler: str = ""
+    seconds: float = 0.0
+    cached: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Compiled:
+        """The result with these fields.
+
+        Raises:
+          ValueError, TypeError, KeyError, AttributeError: they are not those of a result.
+        """
+        memory = fields["memory"]
+        buffers = (
+            RawBuffer(**{**buffer, "place": Place(buffer["place"])}) for buffer in fields["buffers"]
+        )
+        return cls(
+            **{
+                **fields,
+                "error": Error(fields["error"]),
+                "memory": None if memory is None else Memory(**memory),
+                "buffers": tuple(buffers),
+            }
+        )

@@ -1,0 +1,208 @@
+"""Reads the compiled program that a compiler of XLA has written: its buffers and its collectives.
+
+It writes its buffer assignment (sizes on the device, padding included), the live ranges of the
+buffers in the order of the schedule, and the program itself, whose instructions carry the names of
+the user's operations. All are text; the pinned version of the compiler pins their form. The
+executable itself has no buffer assignment, and jaxlib cannot read some of libtpu's programs back.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import math
+import pathlib
+import re
+from collections.abc import Sequence
+
+from tpu_estimator_compat.tools.preflight.compiled import Place, RawBuffer
+from tpu_estimator_compat.tools.preflight.op_names import OpNames
+from tpu_estimator_compat.tools.preflight.targets.target import Dump
+
+_PROGRAM = ".txt"
+_ASSIGNMENT = "-buffer-assignment.txt"
+_LIVE_RANGES = "-live-range.txt"
+
+# Asynchronous ones are counted where they start.
+_COLLECTIVE = re.compile(
+    r"^\s*(?:ROOT )?%\S+ = .*? ((?:ragged-)?all-to-all|all-reduce|all-gather|reduce-scatter"
+    r"|collective-permute|collective-broadcast)(?:-start)?\(",
+    re.MULTILINE,
+)
+# Calls of a library whose workspaces are not known where the library is not there.
+_CONVOLUTION = re.compile(r'custom_call_target="__cudnn\$conv')
+_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?(?:page \d+, )?(.*)")
+_VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
+_NAME = re.compile(r"([^{]+)(?:\{(\d*)[\d,]*\})?")
+_LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
+_ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
+
+STEP = "tensorflow_step"
+"""The last part of what the JAX runtime puts before the names of a step's operations."""
+
+_AROUND_STEP = re.compile(rf"^.*?\b{STEP}/")
+_ARGUMENT = re.compile(r"^(variables|feeds)\[(\d+)\]$")
+
+# Bytes of the elements whose names do not say it in bits.
+_BYTES = {"pred": 1, "token": 0, "opaque": 0}
+
+
+class CompilerDump:
+    """The files of one program.
+
+    Args:
+      directory: the compiler's `xla_dump_to`.
+      dump: the form in which the compiler writes them.
+    """
+
+    def __init__(self, directory: pathlib.Path, dump: Dump):
+        self._directory = directory
+        self._dump = dump
+
+    def collectives(self) -> dict[str, int]:
+        """Number of exchanges between replicas, by kind such as "all-reduce".
+
+        Raises:
+          ValueError: the compiler has not written the program.
+        """
+        if not (program := self._text(_PROGRAM)):
+            raise ValueError(f"No compiled program was written into {self._directory}.")
+        return dict(collections.Counter(_COLLECTIVE.findall(program)))
+
+    def convolutions(self) -> int:
+        """Number of convolutions by cuDNN, of whose workspaces the compiler knows nothing."""
+        return len(_CONVOLUTION.findall(self._text(_PROGRAM)))
+
+    def buffers(self, variables: Sequence[str]) -> tuple[RawBuffer, ...]:
+        """The buffers of a device when the temporaries need most, largest first.
+
+        Args:
+          variables: names of those that the program is given, in their order.
+
+        Returns:
+          All arguments and outputs, and the temporaries that are alive at the peak; empty where
+          the compiler has not placed buffers.
+        """
+        shown = functools.partial(_shown, variables=list(variables))
+        names = OpNames(self._text(_PROGRAM), shown)
+        assignment = self._text(_ASSIGNMENT)
+        fixed, temporaries = _buffers(assignment, names, self._dump.has_other_memories)
+        alive = _at_peak(temporaries, _live_ranges(self._text(_LIVE_RANGES)))
+        return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
+
+    def _text(self, ending: str) -> str:
+        # The first module is the program; others may follow, parts of it for other cores of a chip.
+        files = sorted(self._directory.glob(f"*{self._dump.stage}{ending}"))
+        return files[0].read_text(errors="replace") if files else ""
+
+
+def _shown(name: str, variables: Sequence[str]) -> str:
+    """The user's name for a name of the runtime's function.
+
+    It is an operation of the step, a variable, or an input, which stays "feeds[3]".
+    """
+    if argument := _ARGUMENT.match(name):
+        return variables[int(argument[2])] if argument[1] == "variables" else name
+    inside = _AROUND_STEP.sub("", name)
+    return "" if inside == name else inside
+
+
+def _buffers(
+    assignment: str, names: OpNames, has_other_memories: bool
+) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
+    """Arguments and outputs; and temporaries by the value that is in them."""
+    fixed: list[RawBuffer] = []
+    temporaries: dict[str, RawBuffer] = {}
+    allocation, kind = 0, ""
+    values: list[re.Match[str]] = []
+    for line in [*assignment.splitlines(), "allocation 0: size 0, end"]:
+        if value := _VALUE.match(line):
+            if not value[3].startswith("("):  # a tuple's own buffer only lists those of its parts
+                values.append(value)
+        elif match := _ALLOCATION.match(line):
+            if _is_fixed(kind) and values:
+                fixed.append(_fixed(allocation, kind, values, names))
+            elif _is_temporary(kind):
+                temporaries |= {v[1]: _buffer(v, int(v[2]), names) for v in values}
+            elsewhere = has_other_memories and match[2]
+            allocation, kind = int(match[1]), "" if elsewhere else match[3]
+            values = []
+    return fixed, temporaries
+
+
+def _is_fixed(kind: str) -> bool:
+    return kind.startswith("parameter ") or "maybe-live-out" in kind
+
+
+def _is_temporary(kind: str) -> bool:
+    return "temp" in kind and not _is_fixed(kind)
+
+
+def _fixed(size: int, kind: str, values: list[re.Match[str]], names: OpNames) -> RawBuffer:
+    if kind.startswith("parameter "):
+        given = (value for value in values if names.is_parameter(value[1]))
+        return _buffer(next(given, values[0]), size, names, Place.ARGUMENT)
+    return _buffer(values[-1], size, names, Place.OUTPUT)
+
+
+def _buffer(
+    value: re.Match[str], size: int, names: OpNames, place: Place = Place.TEMPORARY
+) -> RawBuffer:
+    shape, name = value[3], _op_name(value[1], names)
+    feed = _ARGUMENT.match(name)
+    number = int(feed[2]) if feed else None
+    return RawBuffer(size, _unpadded(shape, size), shape, "" if feed else name, place, number)
+
+
+def _op_name(value: str, names: OpNames) -> str:
+    """The op name of a value such as "fusion.20", or "fusion.20{1}" for a part of its tuple."""
+    match = _NAME.fullmatch(value)
+    return names.of(match[1], int(match[2]) if match[2] else None) if match else ""
+
+
+def _unpadded(shape: str, size: int) -> int:
+    """Bytes of the elements; `size` where the shape is not that of an array."""
+    match = _ARRAY.match(shape)
+    if match is None:
+        return size
+    elements = math.prod(int(length) for length in match[2].split(",") if length)
+    return min(size, math.ceil(elements * _bits(match[1]) / 8))
+
+
+def _bits(dtype: str) -> int:
+    """Bits of an element: the first number in names such as "f32", "bf16", "f8e4m3fn", "s4"."""
+    if dtype in _BYTES:
+        return 8 * _BYTES[dtype]
+    number = re.search(r"\d+", dtype)
+    return int(number[0]) if number else 0
+
+
+def _live_ranges(text: str) -> dict[str, tuple[int, int]]:
+    ranges = {}
+    for match in map(_LIVE_RANGE.match, text.splitlines()):
+        if match:
+            ranges[match[1]] = (int(match[2]), int(match[3]))
+    return ranges
+
+
+def _at_peak(
+    temporaries: dict[str, RawBuffer], ranges: dict[str, tuple[int, int]]
+) -> list[RawBuffer]:
+    """The buffers alive at the first step of the schedule at which their total is largest."""
+    alive = {}
+    for name, buffer in temporaries.items():
+        key = name if name.endswith("}") else name + "{}"
+        if key in ranges:
+            alive[key] = buffer
+    changes: collections.Counter[int] = collections.Counter()
+    for key, buffer in alive.items():
+        start, end = ranges[key]
+        changes[start] += buffer.size
+        changes[end + 1] -= buffer.size
+    if not changes:
+        return []
+    steps = sorted(changes)
+    totals = list(itertools.accumulate(changes[step] for step in steps))
+    peak = steps[totals.index(max(totals))]
+    return [b for key, b in alive.items() if ranges[key][0] <= peak <= ranges[key][1]]

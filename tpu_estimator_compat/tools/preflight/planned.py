@@ -1,0 +1,86 @@
+"""The step of a mode as the replicas of a TPU would run it, captured without the TPU."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.jax.device_share import DeviceShare
+from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep, replica_step
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.plans import evaluation_plan, prediction_plan, training_plan
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.environment import JAX
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tools.preflight.targets.target import Target
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedTopology(Topology):
+    """Replicas that are not there.
+
+    Attributes:
+      replicas: number of replicas.
+      needs_jax: whether only the JAX runtime compiles steps for their devices.
+    """
+
+    replicas: int = 1
+    needs_jax: bool = False
+
+    @classmethod
+    def of(cls, target: Target, replicas: int) -> PlannedTopology:
+        """`replicas` on the hosts of `target`; one of these stands for all, with input alike."""
+        strategy = tf.distribute.get_strategy()
+        return cls(strategy, True, target.hosts, 0, replicas, target.needs_jax)
+
+    @property
+    def compiles_steps(self) -> bool:
+        """Whether XLA compiles the replicas' share of all steps: it does."""
+        return True
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of replicas on all hosts."""
+        return self.replicas
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedStep(ReplicaStep):
+    """The step of one replica of a captured mode.
+
+    Attributes:
+      run: the captured mode.
+      share: the part of it that the JAX runtime compiles.
+    """
+
+    run: CapturedMode
+    share: DeviceShare
+
+
+def plan_step(run: CapturedMode, needs_jax: bool) -> PlannedStep:
+    """The replicas' share of a captured mode, of the JAX runtime if need be.
+
+    TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's computes there
+    what a TPU cannot: nothing of that is a fault where the configuration asks for it.
+
+    Raises:
+      RuntimeError: a scalar is wanted of all replicas.
+    """
+    with run.in_graph():
+        plan = _plan(run)
+    replicas = run.topology.num_replicas
+    share = DeviceShare(plan, replicas)
+    on_jax = run.config.runtime == JAX or needs_jax
+    step = share.step if on_jax else replica_step(plan, replicas)
+    return PlannedStep(plan, step.program, run, share)
+
+
+def _plan(run: CapturedMode) -> StepPlan:
+    """The plan of the estimator's own method for this mode."""
+    if run.mode == ModeKeys.TRAIN:
+        return training_plan(run)
+    if run.mode == ModeKeys.EVAL:
+        return evaluation_plan(run)[0]
+    return prediction_plan(run, run.spec.predictions)[0]

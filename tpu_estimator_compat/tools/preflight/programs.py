@@ -1,0 +1,115 @@
+"""Programs for the compiler: steps captured, scanned and lowered, each once."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.jax.lowering.refusals import refusals
+from tpu_estimator_compat.engine.jax.lowering.scan import scan
+from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower
+from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTopology
+from tpu_estimator_compat.tools.preflight.report import Depth
+from tpu_estimator_compat.tools.preflight.subject import Subject, capture
+
+Progress = Callable[[str, float], None]
+
+
+def stops(finding: Finding) -> bool:
+    """Whether the step cannot be compiled; what is wrong around it does not matter to XLA."""
+    around = finding.kind in (Kind.CONFIGURATION, Kind.INPUT, Kind.MODEL_FN)
+    return finding.severity is Severity.FAILS and not around
+
+
+@dataclasses.dataclass
+class Program:
+    """One replica's step, made ready for the compiler.
+
+    Attributes:
+      step: the captured step.
+      findings: its faults, certain ones first.
+      dispatch: the steps that the JAX runtime makes at once; None where it was not lowered.
+      seconds: wall time by part: "capture", "scan", "lower".
+    """
+
+    step: PlannedStep
+    findings: list[Finding]
+    dispatch: Dispatch | None = None
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def can_be_lowered(self) -> bool:
+        """Whether nothing in it is known to stop XLA."""
+        static = all(t.shape.is_fully_defined() for t in self.step.feeds)
+        return static and not any(stops(f) or f.kind is Kind.UNSUPPORTED_OP for f in self.findings)
+
+
+class Programs:
+    """The programs of a subject; topologies with as many replicas and hosts share theirs.
+
+    Args:
+      subject: the step to check.
+      depth: the depth of the check; nothing is lowered for a scan.
+      progress: told what is being done.
+    """
+
+    def __init__(self, subject: Subject, depth: Depth, progress: Progress):
+        self._subject = subject
+        self._depth = depth
+        self._progress = progress
+        self._made: dict[tuple[int, int, bool, int | None], Program] = {}
+
+    def get(self, topology: PlannedTopology, share: int | None = None) -> Program:
+        """The program of one replica.
+
+        Args:
+          topology: the replicas.
+          share: examples of one replica's step; None for what the estimator's batch size gives.
+
+        Raises:
+          NoStepError: it cannot be captured.
+        """
+        key = (topology.num_replicas, topology.num_hosts, topology.needs_jax, share)
+        if key not in self._made:
+            self._made[key] = self._make(topology, share)
+        return self._made[key]
+
+    def _make(self, topology: PlannedTopology, share: int | None) -> Program:
+        watch = _Watch()
+        self._progress("Capturing the step", 0)
+        step, findings = capture(self._subject, topology, share)
+        watch.lap("capture")
+        program = Program(step, [*findings, *scan(step)], seconds=watch.seconds)
+        watch.lap("scan")
+        if self._depth >= Depth.LOWER and program.can_be_lowered:
+            self._progress("Lowering the step to StableHLO", 0)
+            try:
+                program.dispatch = self._dispatch(step)
+            except LoweringError as error:
+                program.findings += refusals(error, step.run.graph)
+            watch.lap("lower")
+        return program
+
+    def _dispatch(self, step: PlannedStep) -> Dispatch:
+        share, mode = step.share, self._subject.mode
+        # Predictions are handed out batch by batch.
+        loop = 1 if mode == ModeKeys.PREDICT else self._subject.loop
+        steps = DEFAULTS.steps_of_dispatch(share.bytes_of_step, loop)
+        cores = self._subject.cores_per_replica
+        return Dispatch(lower(share.step), steps, share.stops_on, cores, share.partition)
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, part: str) -> None:
+        now = time.perf_counter()
+        self.seconds[part] = now - self._last
+        self._last = now

@@ -1,0 +1,218 @@
+"""The reports side by side: one column for each report, one row for each figure."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from tpu_estimator_compat.tools.preflight.report import Report, Verdict
+from tpu_estimator_compat.tools.reports import numbers
+
+VERDICT = "verdict"
+"""The name of the row of verdicts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One figure of all reports.
+
+    Attributes:
+      name: the name of the row; starts with two spaces where it is a part of the row above.
+      cells: one for each report; empty where it does not have the figure.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+
+
+def labels(reports: Sequence[Report]) -> list[str]:
+    """A name for each report, no two alike: its topology; its mode too where there are several."""
+    several_modes = len({report.mode for report in reports}) > 1
+    names = [f"{r.topology} {r.mode}" if several_modes else r.topology for r in reports]
+    total, seen = collections.Counter(names), collections.Counter[str]()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
+    return distinct
+
+
+def rows(reports: Sequence[Report]) -> list[Row]:
+    """The figures, without those that no report has."""
+    made = [Row(name, tuple(cell(report) for report in reports)) for name, cell in _ROWS]
+    return [row for row in made if any(row.cells)]
+
+
+def footnote(of: Sequence[Row]) -> str:
+    """The footnote of the rows with a star; empty without such rows."""
+    if not any(row.name.endswith("*") for row in of):
+        return ""
+    return "* of one replica and one step; what precedes a loop counts for all its steps"
+
+
+def compiled_as(reports: Sequence[Report]) -> str:
+    """A sentence about the compiled program; empty if nothing was compiled."""
+    steps = {report.dispatch_steps for report in reports if report.dispatch_steps}
+    if not steps:
+        return ""
+    loop = "the steps of a dispatch in a loop, with the input of all of them"
+    what = "one step in a dispatch" if steps == {1} else loop
+    return f"Compiled as the JAX runtime runs it: {what}, and variables updated in place."
+
+
+def summary(reports: Sequence[Report]) -> str:
+    """The verdicts in one sentence, the worst first.
+
+    Example: "fails on v2:1x1; compiles and fits on v3:1x1, v5e:1x1".
+    """
+    names = labels(reports)
+    parts = []
+    for verdict in (Verdict.FAILS, Verdict.UNKNOWN, Verdict.CLOSE, Verdict.FITS):
+        having: dict[str, list[str]] = {}
+        for name, report in zip(names, reports, strict=True):
+            if report.verdict is verdict:
+                having.setdefault(report.verdict_in_words, []).append(name)
+        parts += [f"{words} on {', '.join(where)}" for words, where in having.items()]
+    return "; ".join(parts)
+
+
+def _captured(cell: Callable[[Report], str]) -> Callable[[Report], str]:
+    """A figure that says nothing where the graph could not be captured."""
+    return lambda report: "" if report.reached is None else cell(report)
+
+
+def _devices(report: Report) -> str:
+    hosts = f" on {report.hosts} hosts" if report.hosts > 1 else ""
+    return f"{report.devices}{hosts}"
+
+
+def _global_batch(report: Report) -> str:
+    if report.batch_size is None:
+        return ""
+    return numbers.count(report.batch_size * report.replicas)
+
+
+def _depth(report: Report) -> str:
+    if report.reached is None:
+        return "none"
+    reached, asked = report.reached.name.lower(), report.asked.name.lower()
+    return reached if reached == asked else f"{reached}, not {asked}"
+
+
+def _available(report: Report) -> str:
+    said = numbers.size(report.hbm)
+    return said if report.memory_share is None else f"{said} ({report.memory_share:.0%})"
+
+
+def _least_time(report: Report) -> str:
+    if report.least_seconds is None or report.peak_flops is None:
+        return ""
+    peak = report.peak_flops / 1e12
+    return f"{numbers.duration(report.least_seconds)} at {peak:,.0f} TFLOP/s"
+
+
+def _used(report: Report) -> str:
+    if report.memory is None:
+        return ""
+    used = report.memory.total
+    return f"{numbers.size(used)} ({numbers.share(used, report.hbm)})"
+
+
+def _part(name: str) -> Callable[[Report], str]:
+    return lambda r: "" if r.memory is None else numbers.size(getattr(r.memory, name))
+
+
+def _code(report: Report) -> str:
+    """Bytes of the program; empty where the compiler does not count them."""
+    memory = report.memory
+    return numbers.size(memory.code) if memory is not None and memory.code else ""
+
+
+def _new_outputs(report: Report) -> str:
+    memory = report.memory
+    return "" if memory is None else numbers.size(memory.outputs - memory.aliased)
+
+
+def _intensity(report: Report) -> str:
+    return "" if report.intensity is None else f"{report.intensity:,.1f} FLOPs/byte"
+
+
+def _all_reduces(report: Report) -> str:
+    asked = report.collectives
+    if asked is None:
+        return ""
+    if not asked.all_reduces:
+        return "0"
+    return f"{numbers.count(asked.all_reduces)} ({numbers.size(asked.all_reduce_bytes)})"
+
+
+def _other_exchanges(report: Report) -> str:
+    asked = report.collectives
+    return numbers.count(asked.others) if asked is not None and asked.others else ""
+
+
+def _compiled_collectives(report: Report) -> str:
+    if report.collectives is None:
+        return ""
+    kinds = report.collectives.compiled
+    if not kinds:
+        return "" if report.memory is None else "none"
+    return ", ".join(f"{numbers.count(number)} {kind}" for kind, number in kinds.items())
+
+
+def _largest_batch(report: Report) -> str:
+    found = report.largest_batch
+    if found is None:
+        return ""
+    if not found.fits:
+        return "none fits"
+    if found.fails is None:
+        return f"{numbers.count(found.fits)} or more"
+    return f"{numbers.count(found.fits)} ({numbers.count(found.fails)} does not fit)"
+
+
+def _cached(report: Report) -> str:
+    if not report.compiler:
+        return ""
+    return "yes" if report.cached else "no"
+
+
+def _took(report: Report) -> str:
+    return f"{sum(report.seconds.values()):,.1f} s" if report.seconds else ""
+
+
+_ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
+    (VERDICT, lambda report: report.verdict_in_words),
+    ("mode", lambda report: report.mode),
+    ("devices", _devices),
+    ("replicas", lambda report: str(report.replicas)),
+    ("batch per replica", lambda r: "" if r.batch_size is None else numbers.count(r.batch_size)),
+    ("global batch", _global_batch),
+    ("depth reached", _depth),
+    ("operations", _captured(lambda report: numbers.count(report.ops))),
+    ("parameters", _captured(lambda report: numbers.count(report.parameters))),
+    ("variables", _captured(lambda report: numbers.size(report.variable_bytes))),
+    ("input of a replica", _captured(lambda report: numbers.size(report.input_bytes))),
+    ("steps in a dispatch", lambda r: str(r.dispatch_steps or "")),
+    ("memory of a device", _available),
+    ("memory used", _used),
+    ("  arguments", _part("arguments")),
+    ("  new outputs", _new_outputs),
+    ("  temporaries", _part("temporaries")),
+    ("  code", _code),
+    ("FLOPs of a step *", lambda r: "" if r.flops is None else numbers.flops(r.flops)),
+    (
+        "bytes accessed *",
+        lambda r: "" if r.bytes_accessed is None else numbers.size(round(r.bytes_accessed)),
+    ),
+    ("arithmetic intensity", _intensity),
+    ("lower bound of a step *", _least_time),
+    ("all-reduces asked for", _all_reduces),
+    ("other exchanges", _other_exchanges),
+    ("exchanges compiled", _compiled_collectives),
+    ("largest batch *", _largest_batch),
+    ("compiler", lambda report: report.compiler),
+    ("from the cache", _cached),
+    ("this check took", _took),
+)

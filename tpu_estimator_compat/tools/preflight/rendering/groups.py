@@ -1,0 +1,135 @@
+"""Groups of equal statements: each is shown once, with the names of its reports."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.tools.preflight.rendering import comparison, limits
+from tpu_estimator_compat.tools.preflight.report import Buffer, Report
+
+HEADINGS = {Severity.FAILS: "Certainly fails", Severity.MIGHT: "Might fail"}
+"""Headings of the findings, in their order."""
+
+_NAMES = 3
+
+_Said = TypeVar("_Said", bound=Hashable)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shared(Generic[_Said]):
+    """Something that one or more reports say.
+
+    Attributes:
+      said: the thing.
+      where: the labels of the reports that say it, such as "v2:2x2, v3:2x2"; empty if all do.
+    """
+
+    said: _Said
+    where: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FindingGroup:
+    """One finding of one or more reports and operations.
+
+    Attributes:
+      finding: the first of them.
+      nodes: the operations' names; findings that differ only by them are one.
+      where: the labels of the reports that have it; empty if all have it.
+    """
+
+    finding: Finding
+    nodes: tuple[str, ...]
+    where: str
+
+    @property
+    def operations(self) -> str:
+        """The operations, such as "StringToNumber: a/b, a/c, a/d and 7 more"; may be empty."""
+        return ": ".join(filter(None, [self.finding.op, _few(self.nodes)]))
+
+
+@dataclasses.dataclass(frozen=True)
+class BufferGroup:
+    """Buffers of one report that differ only by their operation: those of layers that repeat.
+
+    Attributes:
+      buffer: the first of them.
+      number: the number of buffers.
+      ops: names of their operations, as far as they are known.
+    """
+
+    buffer: Buffer
+    number: int
+    ops: tuple[str, ...]
+
+    @property
+    def operations(self) -> str:
+        """The names, such as "layer_0/MatMul, layer_1/MatMul and 9 more"; may be empty."""
+        return _few(self.ops)
+
+
+def findings(reports: Sequence[Report], severity: Severity) -> list[FindingGroup]:
+    """The findings of a severity by kind, and within a kind in the order of the reports."""
+    nodes: dict[Finding, dict[str, None]] = {}
+    said: list[list[Finding]] = []
+    for report in reports:
+        said.append([])
+        for finding in report.findings:
+            if finding.severity is severity:
+                alike = dataclasses.replace(finding, node="")
+                nodes.setdefault(alike, {})[finding.node] = None
+                said[-1].append(alike)
+    order = list(Kind)
+    groups = [
+        FindingGroup(alike.said, tuple(filter(None, nodes[alike.said])), alike.where)
+        for alike in _shared(reports, said)
+    ]
+    return sorted(groups, key=lambda group: order.index(group.finding.kind))
+
+
+def buffers(report: Report) -> list[BufferGroup]:
+    """The largest buffers of a report, in its order."""
+    alike: dict[Buffer, list[str]] = {}
+    for buffer in report.buffers:
+        alike.setdefault(dataclasses.replace(buffer, op=""), []).append(buffer.op)
+    return [
+        BufferGroup(buffer, len(ops), tuple(dict.fromkeys(filter(None, ops))))
+        for buffer, ops in alike.items()
+    ]
+
+
+def notes(reports: Sequence[Report]) -> list[Shared[str]]:
+    """The reports' remarks."""
+    return _shared(reports, [report.notes for report in reports])
+
+
+def unknowns(reports: Sequence[Report]) -> list[Shared[str]]:
+    """Why reports could not tell."""
+    return _shared(reports, [filter(None, [report.unknown]) for report in reports])
+
+
+def cannot_know(reports: Sequence[Report]) -> list[Shared[str]]:
+    """The limits of the reports, by the depth that each reached."""
+    said = _shared(reports, [limits.cannot_know(report) for report in reports])
+    return sorted(said, key=lambda shared: limits.ORDER.index(shared.said))
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more
+
+
+def _shared(reports: Sequence[Report], said: Sequence[Iterable[_Said]]) -> list[Shared[_Said]]:
+    """Each different thing once, in the order of its first saying."""
+    sayers: dict[_Said, dict[str, None]] = {}
+    for label, things in zip(comparison.labels(reports), said, strict=True):
+        for thing in things:
+            sayers.setdefault(thing, {})[label] = None
+    return [
+        Shared(thing, "" if len(names) == len(reports) else ", ".join(names))
+        for thing, names in sayers.items()
+    ]

@@ -1,0 +1,250 @@
+"""The result of a preflight: per topology what was found, how deep it looked, and the verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+
+from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+
+
+class Depth(enum.IntEnum):
+    """The depth of a preflight; each depth includes the ones before."""
+
+    SCAN = 1
+    """Look at the captured graph: TensorFlow only, under a second."""
+    LOWER = 2
+    """Lower the step to StableHLO with XLA on the CPU: TensorFlow only."""
+    COMPILE = 3
+    """Compile the step with the devices' own compiler: needs an extra, such as `preflight`."""
+
+
+WITH_ROOM, TOO_LARGE = "fits with room", "too large"
+"""Words for FITS and FAILS where this package judges the memory, and not the compiler."""
+
+
+class Verdict(enum.Enum):
+    """The verdict of a report."""
+
+    FITS = "compiles and fits"
+    CLOSE = "close: may not fit"
+    FAILS = "fails"
+    UNKNOWN = "could not tell"
+
+    @property
+    def exit_code(self) -> int:
+        """0 for FITS, 1 for FAILS, 2 for CLOSE and UNKNOWN."""
+        return {Verdict.FITS: 0, Verdict.FAILS: 1}.get(self, 2)
+
+    @classmethod
+    def worst(cls, verdicts: Iterable[Verdict]) -> Verdict:
+        """FAILS if there is one; else UNKNOWN, CLOSE or FITS, in this order.
+
+        Raises:
+          ValueError: there is no verdict, and so nothing that fits.
+        """
+        given = set(verdicts)
+        if not given:
+            raise ValueError("No reports: expected at least one, of one mode on one topology.")
+        return next(v for v in (cls.FAILS, cls.UNKNOWN, cls.CLOSE, cls.FITS) if v in given)
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """Memory of one device in a dispatch, bytes, as the compiler counts it.
+
+    Attributes:
+      arguments: its arguments: variables, and the input of a replica for all steps.
+      outputs: its results: what every step returns, and new values of variables.
+      aliased: the part of the outputs that takes the place of arguments.
+      temporaries: values that live only within the step, such as activations and gradients.
+      code: the compiled program.
+    """
+
+    arguments: int
+    outputs: int
+    aliased: int
+    temporaries: int
+    code: int
+
+    @property
+    def total(self) -> int:
+        """Bytes in all: arguments + outputs - aliased + temporaries + code."""
+        return self.arguments + self.outputs - self.aliased + self.temporaries + self.code
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """Memory of one layer, a name scope of the model's variables; bytes of one replica.
+
+    Attributes:
+      name: the scope, such as "bert/encoder/layer_0".
+      variables: its trainable variables.
+      slots: its other variables: optimizer slots, moving averages.
+      temporaries: the largest temporaries whose ops are in it; 0 where the compiler named none.
+    """
+
+    name: str
+    variables: int
+    slots: int
+    temporaries: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    """One large buffer of the compiled step.
+
+    Attributes:
+      size: bytes on the device, padding included.
+      unpadded: bytes without padding.
+      shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
+      op: name of the operation in the user's graph; empty where the compiler named none.
+      source: the user's line; None where it is not known.
+    """
+
+    size: int
+    unpadded: int
+    shape: str
+    op: str = ""
+    source: Source | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Collectives:
+    """The exchanges between replicas in one step, as the model asks for them.
+
+    Attributes:
+      all_reduces: number of sums over replicas in the captured step.
+      all_reduce_bytes: bytes that one replica puts into them.
+      others: number of other exchanges.
+      compiled: number by kind after compilation, which merges them; empty if not compiled. A loop
+        of training adds up the loss, and ends where it is NaN: that is among them.
+    """
+
+    all_reduces: int
+    all_reduce_bytes: int
+    others: int = 0
+    compiled: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class LargestBatch:
+    """The end of a search for the largest batch of one replica.
+
+    Attributes:
+      fits: the largest batch that compiled and fit; 0 where none did.
+      fails: the smallest batch that did not fit; None where none was found.
+      tried: batches tried, in order.
+    """
+
+    fits: int
+    fails: int | None
+    tried: tuple[int, ...]
+
+
+@dataclasses.dataclass
+class Report:
+    """The results of one mode of a model on one topology.
+
+    Attributes:
+      topology: its name, such as "v5e:2x2" or "h100:8".
+      mode: a `ModeKeys` value.
+      devices: devices of the topology, each with memory of its own.
+      replicas: replicas of the model.
+      hosts: hosts of the topology.
+      batch_size: examples of one replica's step; None if unknown.
+      hbm: bytes of one device that a program can use: of a GPU, what JAX takes of its memory.
+      asked: the depth that was asked for.
+      reached: the depth that was reached; None where not even the graph could be captured.
+      findings: certain and possible faults, certain ones first.
+      ops: number of operations in the step.
+      parameters: number of trainable parameters.
+      variable_bytes: bytes of all variables of the step.
+      input_bytes: bytes of one replica's input.
+      collectives: the exchanges among replicas.
+      layers: memory by layer, in the order of the graph.
+      memory: memory by kind; None if not compiled. Of a step that is too large, its code counts 0.
+      buffers: the largest buffers; empty where it fits or was not compiled.
+      dispatch_steps: steps that the JAX runtime makes in one dispatch, at most, as they were
+        compiled; None if not compiled.
+      flops: floating-point operations of one replica in one step; None if not compiled. The
+        compiler counts the body of a loop once, and what it does before it for all steps.
+      bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
+      largest_batch: None where nobody searched.
+      compiler: its name and version; empty if not compiled.
+      cached: whether the compiler's answer came from the cache.
+      seconds: wall time by part: "capture", "scan", "lower", "compile".
+      unknown: why the verdict is UNKNOWN; empty otherwise.
+      notes: other remarks.
+      kind: the kind of a device: "TPU" or "GPU".
+      memory_share: the share of a device's memory that `hbm` is; None for TPUs.
+      fits_below: bytes up to which a step fits with room; None where the compiler decides.
+      peak_flops: FLOP/s of a device at most, as its maker publishes them; None where not known.
+    """
+
+    topology: str
+    mode: str
+    devices: int
+    replicas: int
+    hosts: int
+    batch_size: int | None
+    hbm: int
+    asked: Depth
+    reached: Depth | None = None
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    ops: int = 0
+    parameters: int = 0
+    variable_bytes: int = 0
+    input_bytes: int = 0
+    collectives: Collectives | None = None
+    layers: list[Layer] = dataclasses.field(default_factory=list)
+    memory: Memory | None = None
+    buffers: list[Buffer] = dataclasses.field(default_factory=list)
+    dispatch_steps: int | None = None
+    flops: float | None = None
+    bytes_accessed: float | None = None
+    largest_batch: LargestBatch | None = None
+    compiler: str = ""
+    cached: bool = False
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    unknown: str = ""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    kind: str = "TPU"
+    memory_share: float | None = None
+    fits_below: int | None = None
+    peak_flops: float | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAILS with a certain finding; FITS only where the step was compiled."""
+        if any(f.severity is Severity.FAILS for f in self.findings):
+            return Verdict.FAILS
+        if self.unknown or self.memory is None:
+            return Verdict.UNKNOWN
+        if self.fits_below is not None and self.memory.total > self.fits_below:
+            return Verdict.CLOSE
+        return Verdict.FITS
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict; for memory that nobody but this package judges, in words of its own."""
+        if self.fits_below is None:
+            return self.verdict.value
+        stops = [f for f in self.findings if f.severity is Severity.FAILS]
+        if stops and all(f.kind is Kind.MEMORY for f in stops):
+            return TOO_LARGE
+        return WITH_ROOM if self.verdict is Verdict.FITS else self.verdict.value
+
+    @property
+    def least_seconds(self) -> float | None:
+        """Lower bound of a step's time: its FLOPs at the peak; None where one is not known."""
+        return self.flops / self.peak_flops if self.flops and self.peak_flops else None
+
+    @property
+    def intensity(self) -> float | None:
+        """Arithmetic intensity: FLOPs per byte accessed; None if not compiled."""
+        if not self.flops or not self.bytes_accessed:
+            return None
+        return self.flops / self.bytes_accessed

@@ -1,0 +1,57 @@
+"""The result of a preflight: its reports, and the ways to show them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tpu_estimator_compat.tools.preflight.rendering.json_text import to_json
+from tpu_estimator_compat.tools.preflight.rendering.page import in_a_frame, to_html
+from tpu_estimator_compat.tools.preflight.rendering.table import table
+from tpu_estimator_compat.tools.preflight.report import Report, Verdict
+from tpu_estimator_compat.tools.reports import colors
+
+
+@dataclasses.dataclass
+class Preflight:
+    """The result of one preflight. `print` shows it as a table, a notebook as a page.
+
+    Attributes:
+      reports: one for each mode and topology that was asked for; at least one.
+
+    Raises:
+      ValueError: there is no report.
+    """
+
+    reports: list[Report]
+
+    def __post_init__(self) -> None:
+        Verdict.worst(report.verdict for report in self.reports)
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAILS if one report fails, else UNKNOWN if one could not tell, else FITS."""
+        return Verdict.worst(report.verdict for report in self.reports)
+
+    @property
+    def exit_code(self) -> int:
+        """For the shell: 0 for FITS, 1 for FAILS, 2 for UNKNOWN."""
+        return self.verdict.exit_code
+
+    def __str__(self) -> str:
+        return table(self.reports)
+
+    def for_terminal(self) -> str:
+        """The same text as `str`, in color where standard output is a terminal."""
+        return table(self.reports, color=colors.are_shown())
+
+    def to_json(self) -> str:
+        """See `tpu_estimator_compat.tools.preflight.rendering.json_text.to_json`."""
+        return to_json(self.reports)
+
+    def to_html(self) -> str:
+        """A page of its own, to be written to a file or served."""
+        return to_html(self.reports)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, so that its style stays its own."""
+        return in_a_frame(to_html(self.reports))

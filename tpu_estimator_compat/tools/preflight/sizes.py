@@ -1,0 +1,128 @@
+"""Sizes of a captured step: bytes of variables and input, layers, exchanges."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import sources
+from tpu_estimator_compat.engine.step.collectives import OP_TYPES, SUMS
+from tpu_estimator_compat.tools.preflight.planned import PlannedStep
+from tpu_estimator_compat.tools.preflight.report import Collectives, Layer
+from tpu_estimator_compat.tools.reports import numbers
+
+_MOST_LAYERS = 24
+_NO_SCOPE = "(no scope)"
+
+
+@dataclasses.dataclass(frozen=True)
+class VariableSize:
+    """One variable of a step.
+
+    Attributes:
+      name: its name.
+      elements: the number of its elements; 0 where its shape is not static.
+      bytes: of its value.
+      trainable: whether the model trains it.
+    """
+
+    name: str
+    elements: int
+    bytes: int
+    trainable: bool
+
+
+def variables(step: PlannedStep) -> list[VariableSize]:
+    """The variables of a step, in the order in which the model made them."""
+    trainable = set(step.plan.trainable_names())
+    found = []
+    for op in step.variables:
+        dtype = tf.as_dtype(op.get_attr("dtype"))
+        elements = tf.TensorShape(op.get_attr("shape")).num_elements() or 0
+        found.append(VariableSize(op.name, elements, elements * dtype.size, op.name in trainable))
+    return found
+
+
+def shape_of(handle: tf.Operation) -> str:
+    """The shape of a variable in the compiler's notation, such as "f32[64,10]"."""
+    dtype = tf.as_dtype(handle.get_attr("dtype"))
+    letter = "bf" if dtype == tf.bfloat16 else dtype.name[0]
+    dims = tf.TensorShape(handle.get_attr("shape")).as_list()
+    return f"{letter}{8 * dtype.size}{dims}".replace(" ", "")
+
+
+def input_bytes(step: PlannedStep) -> int:
+    """Bytes of one replica's input; what has no static shape or is made of strings counts 0."""
+    sized = [t for t in step.feeds if t.dtype != tf.string]
+    return sum((t.shape.num_elements() or 0) * t.dtype.size for t in sized)
+
+
+def host_stage(step: PlannedStep) -> str:
+    """A remark on variables that only the host has; empty without any."""
+    stage = step.run.host_stage
+    variables = [] if stage is None else stage.variables
+    if not variables:
+        return ""
+    size = sum((v.shape.num_elements() or 0) * v.dtype.size for v in variables)
+    rows = {v.op.name: v.shape[0] for v in variables if v.trainable}
+    shown = ", ".join(f"{name} ({count} rows)" for name, count in rows.items())
+    return (
+        f"Variables of the host take {numbers.size(size)} of its memory with their slots, and "
+        f"none of a device's: {shown}."
+    )
+
+
+def collectives(step: PlannedStep) -> Collectives:
+    """The exchanges between replicas in a step; none for one replica. Loops count once."""
+    if step.run.topology.num_replicas == 1:
+        return Collectives(0, 0)
+    found = [op for op in sources.with_functions(step.ops) if op.type in OP_TYPES]
+    sums = [op for op in found if op.type in SUMS]
+    size = sum((op.outputs[0].shape.num_elements() or 0) * op.outputs[0].dtype.size for op in sums)
+    return Collectives(len(sums), size, len(found) - len(sums))
+
+
+def layers(sizes: Iterable[VariableSize]) -> list[Layer]:
+    """Memory of variables by name scope, all scopes equally deep, as deep as can be shown.
+
+    Slots, whose names start with those of their variables, belong to the layers of these.
+    """
+    sizes = list(sizes)
+    trained = {v.name for v in sizes if v.trainable}
+    scopes = {v.name: _scopes(v.name, trained) for v in sizes}
+    deepest = max(map(len, scopes.values()), default=1)
+    groups: dict[str, list[VariableSize]] = {}
+    for depth in range(1, deepest + 1):
+        deeper: dict[str, list[VariableSize]] = collections.defaultdict(list)
+        for variable in sizes:
+            deeper["/".join(scopes[variable.name][:depth])].append(variable)
+        if groups and len(deeper) > _MOST_LAYERS:
+            break
+        groups = deeper
+    return [
+        Layer(
+            name or _NO_SCOPE,
+            sum(v.bytes for v in members if v.trainable),
+            sum(v.bytes for v in members if not v.trainable),
+        )
+        for name, members in groups.items()
+    ]
+
+
+def _scopes(name: str, trained: set[str]) -> list[str]:
+    """The scopes of a variable; of a trained one without scopes its own name."""
+    parts = name.split("/")
+    owners = ("/".join(parts[:n]) for n in range(len(parts), 0, -1))
+    owner = next((candidate for candidate in owners if candidate in trained), None)
+    if owner is None:
+        return parts[:-1]
+    return owner.split("/")[:-1] or [owner]
+
+
+def layer_of(name: str, layers: Iterable[Layer]) -> str | None:
+    """The layer that an op belongs to by its name, that of its gradient included; None for none."""
+    names = sorted((layer.name for layer in layers), key=len, reverse=True)
+    return next((n for n in names if f"/{n}/" in f"/{name}/"), None)

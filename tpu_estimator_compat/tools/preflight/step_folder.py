@@ -1,0 +1,186 @@
+"""The folder of a saved step: what `run_step.py` in it needs, and that script itself.
+
+step.json: what is in the folder, and what to compare with.
+values.npz: values of variables and of the input, as far as they are saved; and elements of the
+  variables after the compared steps.
+one.highest, one.default, loop.default: functions of one step and of a loop of steps, as
+  `jax.export.deserialize` reads them, with products in float32 or in the chip's own precision.
+run_step.py: needs JAX and NumPy alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.engine.jax import exporting
+from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, StepModule
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
+
+SAMPLES = 1000
+"""Elements of a variable, at most, that are compared."""
+
+_SCRIPT = pathlib.Path(__file__).with_name("run_step.py")
+_SMALL = 2**16  # bytes of a variable that is always saved as it is
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    """First value of a variable: saved, or shape, dtype and what to fill it with.
+
+    Attributes:
+      saved: the value; None where it is filled.
+      shape: of the value.
+      dtype: NumPy's name.
+      mean: of the values that fill it.
+      deviation: their standard deviation; 0 for a constant.
+      seed: of the numbers that are drawn.
+    """
+
+    saved: np.ndarray | None
+    shape: tuple[int, ...]
+    dtype: str
+    mean: float = 0.0
+    deviation: float = 0.0
+    seed: int = 0
+
+    def array(self) -> np.ndarray:
+        """The value. `run_step.py` makes it in the same way."""
+        if self.saved is not None:
+            return self.saved
+        if not self.deviation:
+            return np.full(self.shape, self.mean, self.dtype)
+        drawn = np.random.RandomState(self.seed).standard_normal(self.shape)
+        return (drawn * self.deviation + self.mean).astype(self.dtype)
+
+    def described(self) -> dict[str, Any]:
+        """As JSON values, without a saved value."""
+        fields = dataclasses.asdict(self)
+        return {**fields, "shape": list(self.shape), "saved": self.saved is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """A step to be saved.
+
+    Attributes:
+      module: one replica's step.
+      loss: the number of the fetch that is the loss.
+      variables: first values by name.
+      feeds: input of the steps that are compared, [steps, ...] each.
+      losses: the losses of TensorFlow on the CPU.
+      after: values of variables after the last step, there.
+    """
+
+    module: StepModule
+    loss: int | None
+    variables: dict[str, Value]
+    feeds: list[np.ndarray]
+    losses: list[float] = dataclasses.field(default_factory=list)
+    after: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    @property
+    def draws(self) -> bool:
+        """Whether the step draws random numbers, which TensorFlow's runtime draws otherwise."""
+        seeds = [name for name in self.module.variables if name.endswith("seed_generator_state")]
+        return RANDOM_STATE in self.module.variables or bool(seeds)
+
+
+def within(values: Mapping[str, np.ndarray], largest: int) -> dict[str, Value]:
+    """First values, of which no more than `largest` bytes are saved, the smallest first."""
+    found: dict[str, Value] = {}
+    left = largest
+    for seed, (name, value) in enumerate(sorted(values.items(), key=lambda item: item[1].nbytes)):
+        shape, dtype = value.shape, value.dtype.name
+        constant = value.size > 1 and bool((value == value.flat[0]).all())
+        floating = np.issubdtype(value.dtype, np.floating) or dtype == "bfloat16"
+        if constant:
+            found[name] = Value(None, shape, dtype, float(value.flat[0]))
+        elif value.nbytes <= max(left, _SMALL) or not floating:
+            found[name] = Value(value, shape, dtype)
+            left -= value.nbytes
+        else:
+            wide = value.astype(np.float64)
+            found[name] = Value(None, shape, dtype, wide.mean(), wide.std(), seed)
+    return {name: found[name] for name in values}
+
+
+def sampled(value: np.ndarray) -> np.ndarray:
+    """Elements of a value at even distances. `run_step.py` takes the same."""
+    flat = np.asarray(value, np.float64).ravel()
+    return flat[:: max(1, -(-flat.size // SAMPLES))]
+
+
+def write(
+    saved: Saved, folder: str, platforms: Sequence[str], estimates: Mapping[str, int]
+) -> pathlib.Path:
+    """Writes the folder.
+
+    Args:
+      saved: the step.
+      folder: the folder to write to.
+      platforms: the platforms of the functions.
+      estimates: bytes of memory that preflight expects, by topology.
+
+    Returns:
+      The path of the script in it.
+    """
+    path = pathlib.Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    loop = DEFAULTS.steps_of_dispatch(_bytes_of_step(saved), None)
+    functions = {
+        "one.highest": (exporting.precise(saved.module), 1),
+        "one.default": (saved.module, 1),
+        "loop.default": (saved.module, loop),
+    }
+    for name, (module, most) in functions.items():
+        made = exporting.exported(module, most, saved.loss, platforms)
+        (path / name).write_bytes(made)
+    np.savez(path / "values.npz", **_arrays(saved))
+    described = {
+        "platforms": list(platforms),
+        "loop": loop,
+        "loss": saved.loss,
+        "names": list(saved.variables),
+        "variables": [value.described() for value in saved.variables.values()],
+        "feeds": [feed.dtype.name for feed in saved.feeds],
+        "draws": saved.draws,
+        "samples": SAMPLES,
+        "losses": saved.losses,
+        "estimates": dict(estimates),
+    }
+    (path / "step.json").write_text(json.dumps(described, indent=1))
+    script = path / _SCRIPT.name
+    shutil.copyfile(_SCRIPT, script)
+    return script
+
+
+def _arrays(saved: Saved) -> dict[str, Any]:
+    """The values of variables before and after, and of feeds."""
+    arrays = {
+        f"variable{i}": _plain(value.saved)
+        for i, value in enumerate(saved.variables.values())
+        if value.saved is not None
+    }
+    arrays |= {f"feed{i}": _plain(feed) for i, feed in enumerate(saved.feeds)}
+    arrays |= {
+        f"after{i}": sampled(saved.after[name])
+        for i, name in enumerate(saved.variables)
+        if name in saved.after
+    }
+    return arrays
+
+
+def _bytes_of_step(saved: Saved) -> int:
+    return sum(feed.nbytes // len(feed) for feed in saved.feeds)
+
+
+def _plain(value: np.ndarray) -> np.ndarray:
+    """The value as `np.load` can read it: bfloat16 as the integers of its bits."""
+    return value.view(np.uint16) if value.dtype.name == "bfloat16" else value

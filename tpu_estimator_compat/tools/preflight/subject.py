@@ -1,0 +1,173 @@
+"""The subject of a check: one mode of a model, for any topology and batch size."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import traceback
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.capture.element_names import element_names
+from tpu_estimator_compat.engine.graph import graph_ops, sources
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTopology, plan_step
+
+
+class Subject(Protocol):
+    """One mode of an estimator, on topologies that are not there.
+
+    Attributes:
+      mode: a `ModeKeys` value.
+      cores_per_replica: devices that share a replica, at least 1.
+      loop: steps between two turns of the host; None where that is not known in advance.
+      remarks: notes on the estimator for a reader of the report.
+    """
+
+    mode: str
+    cores_per_replica: int
+    loop: int | None
+    remarks: list[str]
+
+    def replicas(self, devices: int) -> int:
+        """The number of replicas on the given number of devices."""
+
+    def batch_size(self, topology: PlannedTopology, share: int | None) -> int | None:
+        """Examples of one replica's step.
+
+        Args:
+          topology: the replicas.
+          share: the share to take instead of the estimator's own; None for that.
+
+        Raises:
+          ValueError: the estimator's batch cannot be shared by these replicas.
+        """
+
+    def objections(self, topology: PlannedTopology) -> list[Finding]:
+        """Other settings of the configuration that do not fit these replicas."""
+
+    def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
+        """The structure of `tf.TypeSpec`s that input_fn gives one replica."""
+
+    def capture(
+        self, topology: PlannedTopology, element_spec: Any, share: int | None
+    ) -> CapturedMode:
+        """The captured graph of model_fn for such input."""
+
+
+class NoStepError(Exception):
+    """There is no step to look at.
+
+    Args:
+      finding: says why.
+    """
+
+    def __init__(self, finding: Finding):
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def capture(
+    subject: Subject, topology: PlannedTopology, share: int | None
+) -> tuple[PlannedStep, list[Finding]]:
+    """Captures the step of one replica.
+
+    Args:
+      subject: the step to check.
+      topology: the replicas.
+      share: examples of one replica's step; None for what the estimator's batch size gives.
+
+    Returns:
+      The step, and what is wrong with configuration and input.
+
+    Raises:
+      NoStepError: input_fn, model_fn or the batch size stand in the way.
+    """
+    with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
+        batch_size = subject.batch_size(topology, share)
+    with _told(Kind.INPUT, "input_fn failed"):
+        element_spec = subject.element_spec(topology, share)
+    objections = list(subject.objections(topology))
+    dynamic = _dynamic_input(element_spec)
+    element_spec = _with_batch_size(element_spec, batch_size)
+    with _told(Kind.MODEL_FN, "model_fn failed"):
+        run = subject.capture(topology, element_spec, share)
+        found = _scalars(run)
+        # Scalars are refused below, and what else is wrong is to be found too.
+        if any(f.kind is Kind.MODEL_FN for f in found):
+            run = dataclasses.replace(run, same_on_all_replicas=True)
+        step = plan_step(run, topology.needs_jax)
+    # The host takes ids of any number, and looks them up.
+    fed = set(step.feed_names)
+    dynamic_input = [finding for name, finding in dynamic.items() if name in fed]
+    return step, [*objections, *dynamic_input, *found]
+
+
+@contextlib.contextmanager
+def _told(kind: Kind, what: str) -> Iterator[None]:
+    """Turns the user's error into a finding: it would come up on a TPU too."""
+    try:
+        yield
+    except Exception as error:
+        logging.info("%s:\n%s", what, "".join(traceback.format_exception(error)))
+        words = f"{what}: {type(error).__name__}: {error}"
+        finding = Finding(Severity.FAILS, kind, words, source=sources.of_error(error))
+        raise NoStepError(finding) from error
+
+
+def _scalars(run: CapturedMode) -> list[Finding]:
+    """Scalars that the host wants of all replicas: they cannot be concatenated."""
+    spec = run.spec
+    wanted = {"predictions": spec.predictions if run.mode == ModeKeys.PREDICT else None}
+    host = {"host_call": spec.host_call}
+    host |= {"eval_metrics": spec.eval_metrics} if run.mode == ModeKeys.EVAL else {}
+    wanted |= {name: given[1] for name, given in host.items() if given}
+    if run.same_on_all_replicas:
+        return []
+    return [
+        Finding(
+            Severity.FAILS,
+            Kind.MODEL_FN,
+            f"{name} has a scalar. All tensors outfed from TPU should preserve batch size "
+            "dimension.",
+            "reshape it, for example with tf.reshape(tensor, [1])",
+            tensor.op.type,
+            tensor.op.name,
+            None if graph_ops.is_handle(tensor.op) else sources.of_operation(tensor.op),
+        )
+        for name, tensors in wanted.items()
+        for tensor in tf.nest.flatten(tensors)
+        if tensor is not None and tensor.shape.rank == 0
+    ]
+
+
+def _dynamic_input(element_spec: Any) -> dict[str, Finding]:
+    """By name of a tensor of the input."""
+    flat = tf.nest.flatten(element_spec, expand_composites=True)
+    return {
+        name: Finding(
+            Severity.FAILS,
+            Kind.INPUT,
+            f"input_fn gives {name} without a static shape: {spec.shape}.",
+            "batch with drop_remainder=True, and set the shapes of what was parsed",
+        )
+        for name, spec in zip(element_names(element_spec), flat, strict=True)
+        if not spec.shape.is_fully_defined()
+    }
+
+
+def _with_batch_size(element_spec: Any, batch_size: int | None) -> Any:
+    """Fills in unknown first dimensions, so that whatever else is wrong can be found too."""
+
+    def filled(spec: Any) -> Any:
+        if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank:
+            return spec
+        first, *others = spec.shape.as_list()  # not shape[0], which TF1 behavior makes a Dimension
+        return tf.TensorSpec([batch_size if first is None else first, *others], spec.dtype)
+
+    return tf.nest.map_structure(filled, element_spec)

@@ -1,0 +1,30 @@
+"""Devices that are not there, by name, and their compilers."""
+
+from __future__ import annotations
+
+from tpu_estimator_compat.tools.preflight.targets import gpu, tpu
+from tpu_estimator_compat.tools.preflight.targets.gpu_compiler import GpuCompiler
+from tpu_estimator_compat.tools.preflight.targets.target import Backend, Target
+from tpu_estimator_compat.tools.preflight.targets.tpu_compiler import TpuCompiler
+
+BACKENDS: dict[str, Backend] = {"TPU": TpuCompiler(), "GPU": GpuCompiler()}
+"""The compilers, by `Target.kind`."""
+
+
+def parse(name: str, memory_share: float = gpu.MEMORY_SHARE) -> Target:
+    """The devices of that name.
+
+    Args:
+      name: a TPU topology such as "v5e:2x2", or GPUs such as "h100:8".
+      memory_share: the share of a GPU's memory that JAX takes, above 0 and at most 1.
+
+    Raises:
+      ValueError: there are no such devices, or no such share.
+    """
+    if name.strip().lower().partition(":")[0] in gpu.cards():
+        return gpu.parse(name, memory_share)
+    try:
+        return tpu.parse(name)
+    except tpu.UnknownGenerationError as error:
+        known = ", ".join(gpu.cards())
+        raise ValueError(f"{error} GPUs are named such as h100:8: {known}.") from None

@@ -1,0 +1,117 @@
+"""NVIDIA GPUs by name, such as "h100:8": what XLA's compiler is told of them, and their memory.
+
+`gpus.csv` has a row for each card. Its memory is the size that the driver reports, which is less
+than the box says: for T4, A10, L4 and L40S from messages of programs that ran out of it, for the
+others from the descriptions of devices in XLA's repository, as are the figures of the chips.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import importlib.resources
+import math
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tpu_estimator_compat.tools.preflight.targets.target import Target
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.tools.preflight.compiled import Compiled
+
+MEMORY_SHARE = 0.75
+"""The share of a GPU's memory that JAX takes, unless XLA_PYTHON_CLIENT_MEM_FRACTION is set."""
+WITH_ROOM = 0.85
+"""The share of that up to which a step fits with room: what is not counted takes the rest."""
+
+_OF_A_HOST = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class GpuTarget(Target):
+    """NVIDIA GPUs of one kind, named such as "h100:8".
+
+    Attributes:
+      share: the share of the memory that JAX takes.
+      card: the row of `gpus.csv`.
+    """
+
+    share: float
+    card: dict[str, str]
+
+    kind: ClassVar[str] = "GPU"
+    needs_jax: ClassVar[bool] = True
+
+    @property
+    def fits_below(self) -> int:
+        """`WITH_ROOM` of what JAX takes."""
+        return math.floor(self.hbm * WITH_ROOM)
+
+    @property
+    def memory_share(self) -> float:
+        """The share that was asked for."""
+        return self.share
+
+    @property
+    def peak_flops(self) -> float:
+        """FLOP/s of products of 16-bit floats, as NVIDIA publishes them."""
+        return float(self.card["peak in TFLOP/s"]) * 1e12
+
+    def described(self) -> dict[str, Any]:
+        """See `GpuCompiler.devices`."""
+        return {"card": self.card, "hosts": self.hosts, "devices_of_host": self._of_host}
+
+    @property
+    def _of_host(self) -> int:
+        return self.devices // self.hosts
+
+    def judged(self, compiled: Compiled) -> Compiled:
+        """Too large above what JAX takes: XLA's compiler for GPUs refuses no size."""
+        from tpu_estimator_compat.tools.preflight.compiled import Error
+
+        memory = compiled.memory
+        if compiled.error is not Error.NONE or memory is None or memory.total <= self.hbm:
+            return compiled
+        return dataclasses.replace(
+            compiled, error=Error.TOO_LARGE, needed=memory.total, available=self.hbm
+        )
+
+
+@functools.cache
+def cards() -> dict[str, dict[str, str]]:
+    """The rows of `gpus.csv` by name."""
+    file = importlib.resources.files(__package__) / "gpus.csv"
+    return {row["name"]: row for row in csv.DictReader(file.read_text().splitlines())}
+
+
+def parse(name: str, share: float = MEMORY_SHARE) -> GpuTarget:
+    """The GPUs of that name.
+
+    Args:
+      name: a card and the number of GPUs, such as "h100:8". More than eight are those of several
+        hosts of eight.
+      share: the share of the memory that JAX takes, above 0 and at most 1.
+
+    Raises:
+      ValueError: no such card, no such number of GPUs, or no such share.
+    """
+    card, _, count = name.strip().lower().partition(":")
+    if card not in cards():
+        raise ValueError(f"Unknown GPU in topology {name!r}. Expected one of {', '.join(cards())}.")
+    if not re.fullmatch(r"[1-9]\d*", count) or (int(count) > _OF_A_HOST and int(count) % 8):
+        raise ValueError(
+            f"Topology {name!r} has no valid number of GPUs. Expected 1 to {_OF_A_HOST}, or a "
+            f"multiple of {_OF_A_HOST} for several hosts, such as '{card}:{_OF_A_HOST}'."
+        )
+    if not 0 < share <= 1:
+        raise ValueError(f"The share of memory must be above 0 and at most 1, got {share!r}.")
+    row, devices = cards()[card], int(count)
+    return GpuTarget(
+        name=f"{card}:{devices}",
+        devices=devices,
+        hosts=math.ceil(devices / _OF_A_HOST),
+        hbm=math.floor(int(row["memory in bytes"]) * share),
+        share=share,
+        card=row,
+    )

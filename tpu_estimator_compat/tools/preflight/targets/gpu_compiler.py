@@ -1,0 +1,103 @@
+"""XLA's compiler for NVIDIA GPUs: it takes a description of a card in place of the card.
+
+Neither a driver nor cuDNN, cuBLAS or NCCL is needed. Nothing can be timed without a device, so that
+nothing is tuned: the libraries of the card may choose other algorithms, with other workspaces.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any, ClassVar
+
+from tpu_estimator_compat.tools.preflight.targets.target import Backend, Dump
+
+JAX = "0.10.2"
+"""The release of JAX and of its plugin that the extra `preflight-gpu` installs."""
+
+# Fields as in XLA's message GpuTargetConfigProto. Limits that all cards share stand here. The
+# version of cuDNN decides which convolutions are given to it; it is not loaded.
+_TARGET = """
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  threads_per_core_limit: {card[threads]}
+  shared_memory_per_block: 49152
+  shared_memory_per_core: {card[shared memory]}
+  shared_memory_per_block_optin: {card[shared memory of a block]}
+  core_count: {card[multiprocessors]}
+  fpus_per_core: {card[lanes]}
+  clock_rate_ghz: {card[clock in GHz]}
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {bandwidth}
+  l2_cache_size: {card[L2 cache]}
+  device_memory_size: {card[memory in bytes]}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+}}
+platform_name: "CUDA"
+device_description_str: "{card[device]}"
+dnn_version_info {{ major: 9 minor: 10 }}
+runtime_version {{ major: 12 minor: 9 }}
+"""
+
+
+class GpuCompiler(Backend):
+    """See the module."""
+
+    packages = {
+        "jax": JAX,
+        "jaxlib": JAX,
+        "jax-cuda12-pjrt": JAX,
+        "jax-cuda12-plugin": JAX,
+        "nvidia-cuda-nvcc-cu12": "12.9.86",
+    }
+    extra = "preflight-gpu"
+    dump = Dump("gpu_after_optimizations", has_other_memories=False)
+    variables: ClassVar[dict[str, str]] = {}
+
+    def name(self, answer: dict[str, Any]) -> str:
+        return f"XLA of jaxlib {JAX}, {answer['compiler']}"
+
+    def sizes(self, refusal: str) -> tuple[int, int] | None:
+        return None
+
+    def devices(self, described: dict[str, Any], directory: pathlib.Path) -> tuple[Any, ...]:
+        from jax.experimental import topologies
+
+        card = described["card"]
+        major, _, minor = card["compute capability"].partition(".")
+        target = _TARGET.format(
+            card=card,
+            major=major,
+            minor=minor,
+            bandwidth=round(float(card["bandwidth in GB/s"]) * 1e9),
+        )
+        # Partitions, hosts, and GPUs of a host.
+        shape = f"1x{described['hosts']}x{described['devices_of_host']}"
+        topology = topologies.get_topology_desc(
+            topology_name="", platform="cuda", topology=shape, target_config=target
+        )
+        return tuple(topology.devices)
+
+    def options(self) -> dict[str, Any]:
+        return {"xla_gpu_autotune_level": 0}
+
+    def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
+        """FLOPs before fusion: in the compiled program, those of calls to libraries count nothing.
+
+        Before it is divided among devices, the step is that of a whole replica. Bytes are those of
+        the compiled program, without those calls'. Either is counted with the CPU's client: the
+        plugin counts nothing without a GPU.
+        """
+        import jax
+        from jaxlib import _jax
+
+        client = jax.devices("cpu")[0].client
+        given = lowered.compiler_ir("hlo").get_hlo_module()
+        [compiled] = executable.runtime_executable().hlo_modules()
+        before = _jax.hlo_module_cost_analysis(client, given)
+        after = _jax.hlo_module_cost_analysis(client, compiled)
+        return {"flops": before["flops"] / cores, "bytes_accessed": after.get("bytes accessed")}

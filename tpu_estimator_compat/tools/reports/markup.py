@@ -1,0 +1,66 @@
+"""Elements of HTML that escape all text, so that none of the user's code can be markup."""
+
+from __future__ import annotations
+
+import html
+
+from tpu_estimator_compat.tools.reports.sources import printable
+
+_WITHOUT_CONTENT = {"meta", "br"}
+
+
+class Html(str):
+    """Markup; any other string is text."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *content: str, **attributes: str | None) -> Html:
+    """An element.
+
+    >>> element("p", "1 < 2", element("br"), class_="note")
+    '<p class="note">1 &lt; 2<br></p>'
+
+    Args:
+      tag: its name.
+      *content: elements, and text that is escaped.
+      **attributes: values that are escaped; `_` in names is `-`, but at the end, where it makes
+        names of keywords. None leaves one out.
+    """
+    inside = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if tag in _WITHOUT_CONTENT:
+        return Html(f"<{tag}{inside}>")
+    return Html(f"<{tag}{inside}>{''.join(map(_escaped, content))}</{tag}>")
+
+
+def together(*content: str) -> Html:
+    """Elements and text after one another."""
+    return Html("".join(map(_escaped, content)))
+
+
+def document(title: str, css: str, body: Html) -> str:
+    """A whole page in UTF-8, to be written to a file as it is.
+
+    Args:
+      title: of the page.
+      css: its style sheet.
+      body: the element.
+    """
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Html(css)),
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _escaped(content: str) -> str:
+    if isinstance(content, Html):
+        return content
+    return html.escape(printable(content))

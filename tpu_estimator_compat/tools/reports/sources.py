@@ -1,0 +1,30 @@
+"""The user's own words in a report: file names and lines of code, made fit to be shown."""
+
+from __future__ import annotations
+
+import os
+
+from tpu_estimator_compat.engine.graph.source_line import Source
+
+
+def place(source: Source) -> str:
+    """File and line, the file relative to the working directory or the home where it is below."""
+    return f"{printable(_short(source.file))}:{source.line}"
+
+
+def printable(text: str) -> str:
+    """One line of text without control characters, which could steer a terminal.
+
+    >>> printable("a\\tb\\x1b[31m")
+    'a b?[31m'
+    """
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
+def _short(file: str) -> str:
+    for folder, prefix in ((os.getcwd(), ""), (os.path.expanduser("~"), "~" + os.sep)):
+        below = folder.rstrip(os.sep) + os.sep
+        # Of the root everything is below: an absolute path says more there.
+        if len(below) > 1 and file.startswith(below):
+            return prefix + file.removeprefix(below)
+    return file

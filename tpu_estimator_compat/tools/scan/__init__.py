@@ -1,0 +1,20 @@
+"""Finds the uses of dead names in source files, without running them or importing TensorFlow."""
+
+from tpu_estimator_compat.tools.scan.files import CannotRead, NoFiles, Source, python_files, read
+from tpu_estimator_compat.tools.scan.findings import Finding, Status, unreadable
+from tpu_estimator_compat.tools.scan.module import scan_text
+from tpu_estimator_compat.tools.scan.notebooks import placed, scan_notebook
+
+__all__ = [
+    "CannotRead",
+    "Finding",
+    "NoFiles",
+    "Source",
+    "Status",
+    "placed",
+    "python_files",
+    "read",
+    "scan_notebook",
+    "scan_text",
+    "unreadable",
+]

@@ -1,0 +1,105 @@
+"""All findings of a module."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from tpu_estimator_compat.old_names.legacy import python2
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, evidence_of_v1
+from tpu_estimator_compat.old_names.legacy.notebook_cells import where
+from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
+from tpu_estimator_compat.tools.scan.findings import Finding, Status
+from tpu_estimator_compat.tools.scan.verdict import Verdict, verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Module:
+    """The facts about a module.
+
+    Attributes:
+      source: its text, of Python 3.
+      references: its names of TensorFlow, with what is to be said of those that are dead.
+      bare: the module's meaning of `tensorflow`.
+    """
+
+    source: python2.Mended
+    references: list[tuple[Reference, Verdict | None]]
+    bare: Dialect
+
+
+def parse(text: str) -> Module:
+    """Reads a module.
+
+    Raises:
+      SyntaxError: it is not Python 3, and no Python 2 that `migrate` rewrites.
+    """
+    source = python2.mended(text)
+    found = references(source.tree)
+    evidence = evidence_of_v1(found)
+    bare = Dialect.V2 if evidence is None else Dialect.V1
+    means_1 = "" if evidence is None else _shown(evidence, text)
+    return Module(source, [(r, _said(r, bare, means_1)) for r in found], bare)
+
+
+def scan_text(text: str, file: str) -> list[Finding]:
+    """The findings of a module's text.
+
+    Args:
+      text: Python source.
+      file: its name in the findings.
+    """
+    try:
+        module = parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return [unparsable(error, text, file)]
+    # As Python does it; splitlines knows more line endings.
+    lines = re.split(r"\r\n|\r|\n", module.source.text)
+    found: dict[Finding, None] = {}  # a name that is bound twice is found once
+    for line, today in module.source.changes:
+        found[Finding(file, line, 0, "", Status.PYTHON_2, f"{today}.")] = None
+    for reference, said in module.references:
+        if said is not None:
+            line, column = reference.line, _column(reference, lines)
+            finding = Finding(file, line, column, said.name, said.status, _advice(said))
+            found.setdefault(finding, None)
+    old = [f.line for f in found if f.status is Status.PYTHON_2 or f.name in python2.NAMES]
+    if old:
+        found[Finding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.OTHERWISE)] = None
+    return sorted(found)
+
+
+def unparsable(error: Exception, text: str, file: str) -> Finding:
+    """The finding that says why a file is no Python 3."""
+    if not isinstance(error, SyntaxError):
+        return Finding(file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}.")
+    line = error.lineno or 0
+    advice = python2.sign(error, text) or f"It is not Python 3: {error.msg}."
+    return Finding(file, line, 0, "", Status.UNREADABLE, advice)
+
+
+def _shown(evidence: Reference, text: str) -> str:
+    name = evidence.path.replace("tensorflow", "tf", 1)
+    return f"It means TensorFlow 1 here: {where(text, evidence.line)} uses {name}."
+
+
+def _said(reference: Reference, bare: Dialect, means_1: str) -> Verdict | None:
+    is_import = reference.form is Form.IMPORT and reference.path == "tensorflow"
+    if is_import and means_1:
+        return Verdict("tf", Status.WORKS, means_1)
+    return verdict(reference, bare)
+
+
+def _advice(said: Verdict) -> str:
+    target = said.target
+    moved = said.row is not None and (said.row.move_to or not said.name.startswith("tf."))
+    if said.status is Status.WORKS and target is not None and moved:
+        return f"Write {target}."
+    return said.advice
+
+
+def _column(reference: Reference, lines: list[str]) -> int:
+    """`ast` counts in bytes of UTF-8."""
+    line = lines[reference.line - 1] if reference.line <= len(lines) else ""
+    before = line.encode("utf-8")[: reference.node.col_offset]
+    return len(before.decode("utf-8", "replace")) + 1

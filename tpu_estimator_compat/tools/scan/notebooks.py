@@ -1,0 +1,34 @@
+"""The findings of a notebook, at their cells."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from tpu_estimator_compat.old_names.legacy.notebook_cells import Notebook, place
+from tpu_estimator_compat.tools.scan.findings import Finding
+from tpu_estimator_compat.tools.scan.module import scan_text
+
+
+def scan_notebook(text: str, file: str) -> list[Finding]:
+    """The findings of a notebook, in the order of its lines.
+
+    Args:
+      text: of the file, JSON.
+      file: its name in the findings.
+
+    Raises:
+      NotANotebook: it is no notebook, or one of another language.
+    """
+    modules = Notebook(text).modules()
+    found = [finding for module in modules for finding in placed(scan_text(module, file), module)]
+    return sorted(found, key=lambda f: (f.cell, f.line, f.column))
+
+
+def placed(findings: Iterable[Finding], module: str) -> list[Finding]:
+    """The findings of a notebook's module, with their cells and the lines there."""
+    made = []
+    for finding in findings:
+        cell, line = place(module, finding.line)
+        made.append(dataclasses.replace(finding, cell=cell, line=line))
+    return made

@@ -1,0 +1,99 @@
+"""Findings for people, as a table, and for programs, as JSON."""
+
+from __future__ import annotations
+
+import collections
+import json
+from collections.abc import Sequence
+
+from tpu_estimator_compat.tools.reports.colors import Color, painted
+from tpu_estimator_compat.tools.scan.findings import Finding, Status
+
+_HINTS = {
+    Status.WORKS: "`migrate` rewrites these; `run` runs the script as it is",
+    Status.DIFFERS: "likewise; the advice says what differs",
+    Status.REFUSED: "not provided; the advice says what to write instead",
+    Status.UNKNOWN: "never public, and nothing here stands for it",
+    Status.BY_HAND: "to be rewritten by hand",
+    Status.PYTHON_2: "Python 2: `migrate` rewrites these; `run` cannot take them",
+    Status.UNREADABLE: "files that could not be searched",
+}
+
+
+_COLORS = {
+    Status.WORKS: Color.GREEN,
+    Status.DIFFERS: Color.YELLOW,
+    Status.PYTHON_2: Color.YELLOW,
+}
+
+
+def table(findings: Sequence[Finding], *, color: bool = False) -> str:
+    """A line for each finding: place, name, status, advice; those that need a person first.
+
+    Args:
+      findings: the findings.
+      color: whether to color the statuses for a terminal.
+
+    >>> print(table([Finding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
+    a.py:3  tf.contrib.x  unknown  Write it anew.
+    """
+    findings = sorted(findings, key=lambda finding: not finding.status.needs_a_person)
+    rows = [(f.place, f.name or "-", f.status.value) for f in findings]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+    lines = []
+    for row, finding in zip(rows, findings, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        cells[2] = painted(cells[2], _COLORS.get(finding.status, Color.RED), on=color)
+        lines.append("  ".join([*cells, finding.advice]).rstrip())
+    return "\n".join(lines)
+
+
+def summary(findings: Sequence[Finding], files: int) -> str:
+    """The number of findings of each status, and its meaning."""
+    counts = collections.Counter(finding.status for finding in findings)
+    if not findings:
+        return f"{searched(findings, files)}; no dead names."
+    having = len({finding.file for finding in findings})
+    lines = [f"{searched(findings, files)}, {counted(len(findings), 'finding')} in {having}:"]
+    for status in Status:
+        if counts[status]:
+            lines.append(f"{counts[status]:6d} {status.value:10s} {_HINTS[status]}")
+    return "\n".join(lines)
+
+
+def searched(findings: Sequence[Finding], files: int) -> str:
+    """The number of files searched, and of those that could not be."""
+    unread = {f.file for f in findings if f.status is Status.UNREADABLE and not f.cell}
+    if not unread:
+        return f"{counted(files, 'file')} searched"
+    missing = "none" if len(unread) == files else f"{files - len(unread)}"
+    return f"{counted(files, 'file')}, {missing} of which could be searched"
+
+
+def as_json(findings: Sequence[Finding], files: int) -> str:
+    """An object: `files`, how many were searched; `counts` by status; `findings`, a list."""
+    counts = collections.Counter(finding.status.value for finding in findings)
+    listed = [
+        {
+            "file": f.file,
+            **({"cell": f.cell} if f.cell else {}),
+            "line": f.line,
+            "column": f.column,
+            "name": f.name,
+            "status": f.status.value,
+            "advice": f.advice,
+        }
+        for f in findings
+    ]
+    return json.dumps({"files": files, "counts": dict(counts), "findings": listed}, indent=1)
+
+
+def exit_status(findings: Sequence[Finding]) -> int:
+    """2 if a file could not be read, 1 if something needs a person, else 0."""
+    if any(finding.status is Status.UNREADABLE for finding in findings):
+        return 2
+    return int(any(finding.status.needs_a_person for finding in findings))
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

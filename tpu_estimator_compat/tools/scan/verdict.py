@@ -1,0 +1,204 @@
+"""The verdict on a name that a module uses: whether it is dead, and what serves it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+
+from tpu_estimator_compat.old_names.canned import of_v2
+from tpu_estimator_compat.old_names.legacy import python2, table
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, is_only_in, meaning
+from tpu_estimator_compat.old_names.legacy.references import PYTHON_2, Form, Reference
+from tpu_estimator_compat.old_names.legacy.table import DeadName
+from tpu_estimator_compat.tools.scan.findings import Status
+
+V1 = "tpu_estimator_compat.v1"
+INTERNAL = {"python", "core", "compiler", "lite", "tools"}
+"""Packages in TensorFlow's folder: what is there is not of one API."""
+
+_GONE = ("contrib", "estimator", "keras.estimator")
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The verdict on a dead name.
+
+    Attributes:
+      name: as the table spells it.
+      status: the status of the name.
+      advice: the remedy; may be empty.
+      row: of the table, if it has one for the name or for a module above it.
+      of_2: whether TensorFlow 2's is meant, where TensorFlow 1 has another by that name.
+    """
+
+    name: str
+    status: Status
+    advice: str = ""
+    row: DeadName | None = None
+    of_2: bool = False
+
+    @property
+    def target(self) -> str | None:
+        """The full path of the name: in `tpu_estimator_compat.v1`, if possible."""
+        if self.status not in (Status.WORKS, Status.DIFFERS, Status.REFUSED):
+            return None
+        path, row = self.name, self.row
+        if row is not None and row.move_to:
+            path = row.move_to + path.removeprefix(row.name)
+        if path.partition(".")[0] == "tf":
+            return V1 + (".compat.v2" if self.of_2 else "") + path.removeprefix("tf")
+        if row is None or not row.served_by:
+            return None
+        return row.served_by.replace(":", ".") + path.removeprefix(row.name)
+
+
+def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
+    """The verdict on a reference.
+
+    Args:
+      reference: of a module.
+      bare: the module's meaning of `tensorflow`.
+
+    Returns:
+      None if the name is alive.
+    """
+    said = _of_path(reference, bare)
+    if said is None or not said.status.needs_a_person:
+        by_hand = _by_hand(reference, bare, said is not None)
+        if by_hand and said is not None:
+            return dataclasses.replace(said, status=Status.BY_HAND, advice=by_hand)
+        if by_hand:
+            return Verdict(reference.path, Status.BY_HAND, by_hand)
+    return said
+
+
+def _by_hand(reference: Reference, bare: Dialect, dead: bool) -> str:
+    """Advice on a name that no program can rewrite safely; else empty."""
+    if reference.form is Form.STRING and dead:
+        return f"A string names it. Write {V1} and what follows, where that is what is meant."
+    if reference.form is Form.GETATTR and dead and bare is Dialect.V2:
+        return f"Write getattr of `{V1}`, or the attribute itself."
+    is_star = reference.form is Form.STAR
+    if is_star and (dead or (reference.path == "tensorflow" and bare is Dialect.V1)):
+        return f"What `import *` gives cannot be told. Import the names from {V1}."
+    root, _, name = reference.path.partition(".")
+    namespace = name.partition(".")[0]
+    in_clone = root == "tensorflow" and not is_only_in(Dialect.V2, namespace)
+    if bare is Dialect.V1 and in_clone and is_only_in(Dialect.V2, name):
+        return (
+            "Only TensorFlow 2 has this name, and the module means TensorFlow 1. "
+            f"Write tf.compat.v2.{name}."
+        )
+    return ""
+
+
+def _of_path(reference: Reference, bare: Dialect) -> Verdict | None:
+    path = reference.path
+    root = path.partition(".")[0]
+    if root == PYTHON_2:
+        return _of_python_2(path, reference.form)
+    if root == "tensorflow_estimator":
+        is_namespace = bool(table.load().below(path))
+        return _of_row(path, path) or (
+            Verdict(path, Status.WORKS) if is_namespace else _unknown(path)
+        )
+    if root == "tpu_estimator_compat":
+        return _of_migrated(path)
+    api, name = meaning(path, bare)
+    if not name:
+        return None
+    dead = f"tf.{name}"
+    if name.partition(".")[0] in INTERNAL:
+        return _of_row(dead, dead)
+    if api is Dialect.V2 and not _is_dead_in_v2(name):
+        return None
+    said = _of_row(dead, dead)
+    if said is not None and api is Dialect.V2 and _is_another_in_2(name):
+        return dataclasses.replace(said, of_2=True)
+    if said is None and _is_gone(name):
+        return _unknown(dead)
+    if said is None and api is Dialect.V1 and _imports_of_bare(reference):
+        return None if is_only_in(Dialect.V2, name) else Verdict(dead, Status.WORKS)
+    return said
+
+
+def _of_python_2(path: str, form: Form) -> Verdict:
+    name = path.rpartition(".")[2]
+    if form is Form.METHOD:
+        return Verdict(f"dict.{name}", Status.PYTHON_2, f"Write {python2.METHODS[name]}().")
+    return Verdict(name, Status.WORKS, f"Python 2 had it. Write {python2.NAMES[name]}.")
+
+
+def _imports_of_bare(reference: Reference) -> bool:
+    """`from tensorflow import x`, `import tensorflow.x`: not what they were, if TensorFlow 1's."""
+    is_import = reference.form in (Form.FROM, Form.IMPORT)
+    return is_import and not reference.path.startswith("tensorflow.compat.")
+
+
+def _of_migrated(path: str) -> Verdict | None:
+    """`tpu_estimator_compat.v1.x`: only what is not provided needs saying."""
+    if not path.startswith(f"{V1}."):
+        return None
+    name = path.removeprefix(f"{V1}.")
+    said = _of_row(f"tf.{name}", f"tf.{name}")
+    if said is None and _is_gone(name):
+        return _unknown(f"tf.{name}")
+    return said if said is not None and said.status.needs_a_person else None
+
+
+def _of_row(name: str, asked: str) -> Verdict | None:
+    """By the row of the name, or of a module above it; dead namespaces of rows work."""
+    rows = table.load()
+    row = rows.covering(name)
+    is_namespace = bool(rows.below(name))
+    refused = row is not None and row.status is table.Status.REFUSED
+    # In a namespace that is refused, some names may work all the same: each use will tell.
+    says = row is not None and (row.name == name or _provides(row, name))
+    if row is not None and says and not (refused and is_namespace):
+        return Verdict(asked, Status(row.status.value), row.advice, row)
+    if is_namespace and (row is not None or _is_gone(name.partition(".")[2])):
+        return Verdict(asked, Status.WORKS)
+    return None if row is None else _unknown(asked)
+
+
+def _unknown(name: str) -> Verdict:
+    return Verdict(
+        name,
+        Status.UNKNOWN,
+        "As far as this package knows, it was no public name of TensorFlow 1 or 2, but one of its "
+        "inside, and nothing here stands for it. Use the public name of what it did, write it "
+        "anew, or ask for it in an issue.",
+    )
+
+
+def _is_gone(name: str) -> bool:
+    """Whether a name is in a namespace of which nothing is left."""
+    return any(f"{name}.".startswith(f"{gone}.") for gone in _GONE)
+
+
+def _is_another_in_2(name: str) -> bool:
+    namespace, _, following = name.partition(".")
+    return namespace == "estimator" and following.partition(".")[0] in of_v2.NAMES
+
+
+def _is_dead_in_v2(name: str) -> bool:
+    """Whether only TensorFlow 1 had a name, which is then dead wherever it is written."""
+    return _is_gone(name) or is_only_in(Dialect.V1, name)
+
+
+def _provides(row: DeadName, name: str) -> bool:
+    """Whether what a row says holds for what follows in the name: its module has it, or refuses."""
+    if row.status is table.Status.REFUSED:
+        return True
+    following = name.removeprefix(f"{row.name}.").partition(".")[0]
+    names = _provided().get(row.name)
+    return names is None or following in names
+
+
+@functools.cache
+def _provided() -> dict[str, frozenset[str]]:
+    folder = importlib.resources.files(table.__package__) / "names"
+    text = (folder / "provided.txt").read_text(encoding="utf-8")
+    lines = (line.partition(":") for line in text.splitlines())
+    return {name: frozenset(names.split()) for name, _, names in lines}
