@@ -9,14 +9,17 @@ import shutil
 import pytest
 from support.installations import NAMES, ROOT, installation, lines
 
-STEPS = "graph capture state step runtime loop topology"
+STEPS = (
+    "engine/graph engine/capture engine/state engine/step engine/runtime engine/loop"
+    " engine/topology"
+)
 """Folders of tests that lean on TensorFlow's inner parts."""
 
 AROUND_STEPS = (
-    "checkpoint/test_checkpoint.py checkpoint/test_checkpoint_first_values.py"
-    " checkpoint/test_diagnosis.py hooks/test_hooks.py hooks/test_nan.py hooks/test_pacing_turns.py"
-    " hooks/test_saver_hook.py hooks/test_traits.py hooks/test_traits_turns.py keras_model"
-    " test_weight_map.py"
+    "engine/checkpoint/test_checkpoint.py engine/checkpoint/test_checkpoint_first_values.py"
+    " engine/checkpoint/test_diagnosis.py engine/hooks/test_hooks.py engine/hooks/test_nan.py engine/hooks/test_pacing_turns.py"
+    " engine/hooks/test_saver_hook.py engine/hooks/test_traits.py engine/hooks/test_traits_turns.py keras_model"
+    " tools/test_weight_map.py"
 )
 """Tests that lean on what it offers to everybody: of those with long waits, the quick ones."""
 
@@ -27,7 +30,7 @@ FAST_TESTS = [
     ("tensorflow-2.19", STEPS),
     ("tensorflow-2.19", AROUND_STEPS),
     # Its Python is that of tensorflow 2.20. What 2.19 and 2.21 offer to everybody, 2.20 offers too.
-    ("tensorflow-tpu", "runtime loop topology"),
+    ("tensorflow-tpu", "engine/runtime engine/loop engine/topology"),
 ]
 
 IMPORT = """
