@@ -9,17 +9,18 @@ import shutil
 import pytest
 from support.installations import NAMES, ROOT, installation, lines
 
-STEPS = (
-    "engine/graph engine/capture engine/state engine/step engine/runtime engine/loop"
-    " engine/topology"
+STEPS = tuple(
+    f"engine/{room}"
+    for room in ("graph", "capture", "state", "step", "runtime", "loop", "topology")
 )
 """Folders of tests that lean on TensorFlow's inner parts."""
 
 AROUND_STEPS = (
-    "engine/checkpoint/test_checkpoint.py engine/checkpoint/test_checkpoint_first_values.py"
-    " engine/checkpoint/test_diagnosis.py engine/hooks/test_hooks.py engine/hooks/test_nan.py engine/hooks/test_pacing_turns.py"
-    " engine/hooks/test_saver_hook.py engine/hooks/test_traits.py engine/hooks/test_traits_turns.py keras_model"
-    " tools/test_weight_map.py"
+    *(f"engine/checkpoint/test_{name}.py" for name in ("checkpoint", "checkpoint_first_values")),
+    "engine/checkpoint/test_diagnosis.py",
+    *(f"engine/hooks/test_{name}.py" for name in ("hooks", "nan", "pacing_turns", "saver_hook")),
+    *("engine/hooks/test_traits.py", "engine/hooks/test_traits_turns.py"),
+    *("keras_model", "tools/test_weight_map.py"),
 )
 """Tests that lean on what it offers to everybody: of those with long waits, the quick ones."""
 
@@ -30,7 +31,7 @@ FAST_TESTS = [
     ("tensorflow-2.19", STEPS),
     ("tensorflow-2.19", AROUND_STEPS),
     # Its Python is that of tensorflow 2.20. What 2.19 and 2.21 offer to everybody, 2.20 offers too.
-    ("tensorflow-tpu", "engine/runtime engine/loop engine/topology"),
+    ("tensorflow-tpu", ("engine/runtime", "engine/loop", "engine/topology")),
 ]
 
 IMPORT = """
@@ -105,7 +106,7 @@ def test_digits(name, tmp_path):
 @pytest.mark.parametrize(("name", "directories"), FAST_TESTS)
 def test_fast_tests(name, directories):
     """Fast tests of some folders, or files; in one process, since each imports TensorFlow."""
-    folders = [f"tests/{directory}" for directory in directories.split()]
+    folders = [f"tests/{directory}" for directory in directories]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not slow", *folders]
     done = installation(name).run("-m", "pytest", *arguments, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
