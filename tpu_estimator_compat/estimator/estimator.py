@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import tempfile
@@ -22,11 +23,14 @@ from tpu_estimator_compat.config.arguments import (
 from tpu_estimator_compat.engine.capture.user_functions import call_model_fn, check_model_fn
 from tpu_estimator_compat.engine.checkpoint import Source, check_available, latest
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
+from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.modes import InputMode
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
-from tpu_estimator_compat.engine.topology import join_cluster
+from tpu_estimator_compat.engine.topology import Topology, join_cluster
 from tpu_estimator_compat.estimator import finishing, internals, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.plain_rules import InputFn, ModelFn, PlainRules
@@ -181,18 +185,19 @@ class Estimator(Exporting):
             logging.info("Skipping training since max_steps has already saved.")
             return self
         with eager.eager_mode():
-            run, feed = rules.prepare(input_fn, input_mode)
-            self._train_spec = feed.element_spec
+            model, captured, deployed = self._prepared(rules, input_fn, input_mode)
+            self._train_spec = deployed.element_spec
             request = training.TrainRequest(
                 hooks=request_hooks,
                 saving_listeners=listeners,
                 steps=steps,
                 max_steps=max_steps,
                 warm_start=self._warm_start_settings,
-                loop=rules.loop(run.topology),
+                loop=rules.loop(captured.topology),
                 batch_size=input_mode.batch_size,
             )
-            loss = training.train(run, feed, request)
+            with contextlib.closing(model):
+                loss = training.train(model, captured, deployed, request)
         logging.info("Loss for final step: %s.", loss)
         return self
 
@@ -226,8 +231,9 @@ class Estimator(Exporting):
         source = self._source_for("evaluate", checkpoint_path)
         request = self._eval_request(steps, hooks, source, name)
         with eager.eager_mode():
-            run, feed = rules.prepare(input_fn, rules.resolve(ModeKeys.EVAL))
-            return evaluation.evaluate(run, feed, request)
+            found = self._prepared(rules, input_fn, rules.resolve(ModeKeys.EVAL))
+            with contextlib.closing(found[0]):
+                return evaluation.Evaluation(*found, request)()
 
     @finishing.marks("prediction_loop", times=2)
     def predict(
@@ -260,7 +266,7 @@ class Estimator(Exporting):
             check_type(predict_keys, "predict_keys", Collection, "a list of names")
         with eager.eager_mode():
             rules = self._mode_rules
-            run, feed = rules.prepare(input_fn, rules.resolve(ModeKeys.PREDICT))
+            found = self._prepared(rules, input_fn, rules.resolve(ModeKeys.PREDICT))
         request = prediction.PredictRequest(
             hooks=request_hooks,
             predict_keys=predict_keys,
@@ -268,7 +274,8 @@ class Estimator(Exporting):
             warm_start=self._warm_start_settings,
             yield_single_examples=yield_single_examples,
         )
-        yield from prediction.predict(run, feed, request)
+        with contextlib.closing(found[0]):
+            yield from prediction.predict(*found, request)
 
     def keras_model(self, input_fn: InputFn | None = None) -> ModelFnModel:
         """The `keras.Model` behind this estimator, for `fit`, `evaluate` and `predict`.
@@ -286,25 +293,32 @@ class Estimator(Exporting):
         """
         rules = self._mode_rules
         input_mode = rules.resolve(ModeKeys.TRAIN)
-        topology = input_mode.topology
-        loop = rules.loop(topology)
         if input_fn is not None:
             self._train_spec = rules.element_spec(input_fn, input_mode)
+        model = self._new_model(rules, input_mode.topology)
+        if self._train_spec is not None:
+            model.build_mode(ModeKeys.TRAIN, self._train_spec)
+        return model
+
+    def _new_model(self, rules: PlainRules, topology: Topology) -> ModelFnModel:
+        """The model of a call, or of a user: its modes are captured when they are used."""
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
             # Keras makes last batches of other sizes: static shapes are a compiler's own demand.
             input_mode = rules.input_mode(mode, topology)
             return rules.capture(input_mode, element_spec, store, check_shapes=topology.compiles)
 
-        return ModelFnModel(
-            capture,
-            topology,
-            self._config,
-            warm_start=self._warm_start_settings,
-            steps_per_execution=loop.value if loop and loop.unit == "count" else 1,
-            train_spec=self._train_spec,
-            export=self._export_live,
-        )
+        modes = ModelModes(capture, topology, self._config, self._warm_start_settings)
+        loop = rules.loop(topology)
+        steps = loop.value if loop and loop.unit == "count" else 1
+        return ModelFnModel(modes, steps_per_execution=steps, export=self._export_live)
+
+    def _prepared(
+        self, rules: PlainRules, input_fn: InputFn, input_mode: InputMode
+    ) -> tuple[ModelFnModel, CapturedMode, DeployedInput]:
+        """The model of a call, with the call's mode captured on its variables, and the input."""
+        model = self._new_model(rules, input_mode.topology)
+        return model, *rules.prepare(input_fn, input_mode, model.modes.store)
 
     # Subclasses, and scripts with graphs of their own, call the original's names of these.
 

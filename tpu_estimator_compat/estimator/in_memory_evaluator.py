@@ -78,13 +78,14 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._last_evaluated = 0
         with eager.eager_mode():
             rules = self._estimator._mode_rules
-            run, feed = rules.prepare(self._input_fn, rules.resolve(ModeKeys.EVAL))
-            self._evaluation = Evaluation(run, feed, self._request)
+            input_mode = rules.resolve(ModeKeys.EVAL)
+            found = self._estimator._prepared(rules, self._input_fn, input_mode)
+            self._evaluation = Evaluation(*found, self._request)
         if self._evaluation.scaffold.saver is not None:
             raise ValueError("InMemoryEvaluator does not support custom saver")
         if self._evaluation.scaffold.init_fn is not None:
             raise ValueError("InMemoryEvaluator does not support custom init_fn")
-        self._names = {v.op.name for v in run.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
+        self._names = {v.op.name for v in found[1].graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Evaluates what training starts from."""

@@ -129,10 +129,16 @@ class PlainRules:
             return self._capture(input_mode, element, store, stage, check_shapes)
 
     def prepare(
-        self, input_fn: InputFn, input_mode: InputMode
+        self, input_fn: InputFn, input_mode: InputMode, store: VariableStore | None = None
     ) -> tuple[CapturedMode, inputs.DeployedInput]:
-        """Calls input_fn and model_fn, in one graph."""
-        store = runtimes.of(input_mode.topology).new_store()
+        """Calls input_fn and model_fn, in one graph.
+
+        Args:
+          input_fn: the user's function.
+          input_mode: says which replicas, and who calls input_fn.
+          store: gets the live variables; None for a new one.
+        """
+        store = store or runtimes.of(input_mode.topology).new_store()
         trains = input_mode.mode == ModeKeys.TRAIN
         # What a script sees of variables is what it would have seen of those that it asked for.
         refs = not tf.compat.v1.resource_variables_enabled()
@@ -143,9 +149,7 @@ class PlainRules:
         if input_mode.topology.compiles_steps:
             for called in feed.called:
                 inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
-        found = dataclasses.replace(
-            run, same_on_all_replicas=feed.same_for_all, reads_after_step=refs
-        )
+        found = dataclasses.replace(run, same_on_all_replicas=feed.same_for_all, ref_variables=refs)
         return found, feed
 
     def _capture(

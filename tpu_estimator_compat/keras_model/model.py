@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,76 +16,70 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig, check_positive_integer
+from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.config.arguments import as_list
 from tpu_estimator_compat.engine.checkpoint import check_writable
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.hooks.preemption import Preemption, PreemptionCallback
+from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.step.program import StepProgram
-from tpu_estimator_compat.engine.topology import Topology
-from tpu_estimator_compat.keras_model import elements, keras_modes, optimizer_view
+from tpu_estimator_compat.keras_model import elements, optimizer_view
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
-from tpu_estimator_compat.keras_model.keras_modes import KerasModes
+from tpu_estimator_compat.keras_model.host_call_callback import HostCallCallback
+from tpu_estimator_compat.keras_model.prediction import Prediction
 from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps, StepBar
 from tpu_estimator_compat.keras_model.saving import Export, SavedVariables
-from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
+from tpu_estimator_compat.spec import ModeKeys
 
 
 class ModelFnModel(SavedVariables):
     """A model whose steps are those of a legacy model_fn.
 
-    Not made by users: `Estimator.keras_model()` returns one. Its variables are adopted from the
-    captured graph and carry their TF1 names as paths; slots and `global_step` are among the
-    non-trainable ones.
+    Not made by users: `Estimator.keras_model()` returns one, and a Keras callback among the hooks
+    of `Estimator.train`, `evaluate` or `predict` finds that of the call as `self.model`. Its
+    variables are adopted from the captured graph and carry their TF1 names as paths; slots and
+    `global_step` are among the non-trainable ones.
 
     Args:
-      capture: captures a mode: takes mode, element spec and variable store.
-      topology: the replicas of all modes.
-      config: the run configuration; its model_dir is where checkpoints come from and go to.
-      warm_start: the source of first values if there is no checkpoint.
+      modes: the steps of all modes, on one set of variables.
       steps_per_execution: steps of one call of the train and test functions.
-      train_spec: the signature of training data, if it is known already.
       export: writes a SavedModel.
+
+    Attributes:
+      modes: the same.
     """
 
-    def __init__(
-        self,
-        capture: keras_modes.Capture,
-        topology: Topology,
-        config: RunConfig,
-        *,
-        warm_start: WarmStartSettings | None,
-        steps_per_execution: int,
-        train_spec: Any,
-        export: Export,
-    ):
-        with topology.strategy.scope():
-            super().__init__(name="model_fn_model")
-        self._live = KerasModes(capture, topology, config, warm_start)
+    def __init__(self, modes: ModelModes, *, steps_per_execution: int, export: Export):
+        super().__init__(name="model_fn_model")
+        self.modes = modes
         self._export = export
-        self._model_dir = config.model_dir
+        topology = modes.topology
+        self._model_dir = modes.config.model_dir
         self._alone = topology.workers is None
         self._fed_hosts = len(topology.hosts)
-        self._per_batch = topology.replicas_per_element or 1
+        self._per_batch = modes.replicas_per_element
         of_strategy = topology.strategy.num_replicas_in_sync
         self._distribute_strategy = topology.strategy if of_strategy > 1 else None
         self.train_function: Any = None
         self.test_function: Any = None
         self.predict_function: Any = None
+        self._prediction = Prediction(modes, self.build_mode)
         self._remaining = RemainingSteps()
-        self._loss = keras.metrics.Mean(name="loss")
         self._eval_metrics: dict[str, GraphMetric] = {}
         self._adopted: set[str] = set()
-        self._fits = False
-        self._optimizer_view = optimizer_view.view(self._live)
+        self._in_loop = self._fits = False
+        self._optimizer_view: optimizer_view.UnknownRate | None = None
         self._nan_step: int | None = None  # of the last `fit`
         self.built = True
         self.compile(steps_per_execution=steps_per_execution)
-        if train_spec is not None:
-            self._build_mode(ModeKeys.TRAIN, train_spec)
+
+    @functools.cached_property
+    def _loss(self) -> keras.metrics.Metric:
+        with self.modes.topology.strategy.scope():
+            return keras.metrics.Mean(name="loss")
 
     def compile(self, steps_per_execution: int = 1, **kwargs: Any) -> None:
         """Sets how Keras runs the model; what it computes is model_fn's.
@@ -119,9 +114,10 @@ class ModelFnModel(SavedVariables):
         A rate that is assigned replaces that of model_fn from the next step on, in this model. No
         checkpoint has it.
         """
-        if not isinstance(self._optimizer_view, optimizer_view.OneRate):
-            self._optimizer_view = optimizer_view.view(self._live)
-        return self._optimizer_view
+        found = self._optimizer_view
+        if not isinstance(found, optimizer_view.OneRate):
+            self._optimizer_view = found = optimizer_view.view(self.modes)
+        return found
 
     @optimizer.setter
     def optimizer(self, none: None) -> None:
@@ -132,9 +128,9 @@ class ModelFnModel(SavedVariables):
 
         Keras would take a batch of the data for it.
         """
-        if self._fits and ModeKeys.TRAIN not in self._live:
+        if self._fits and ModeKeys.TRAIN not in self.modes:
             data = iterator._distributed_dataset
-            self._build_mode(ModeKeys.TRAIN, elements.replica_spec(data, self._per_batch))
+            self.build_mode(ModeKeys.TRAIN, elements.replica_spec(data, self._per_batch))
 
     def call(self, features: Any, training: bool = False) -> Any:
         """Predictions for a batch of features.
@@ -149,7 +145,7 @@ class ModelFnModel(SavedVariables):
         if training:
             raise ValueError("call(training=True) is not supported: use fit() to train.")
         features = tf.nest.map_structure(tf.convert_to_tensor, features)
-        return self._live.predict_one(features, self._build_mode)
+        return self._prediction.of_batch(features)
 
     def train_step(self, data: Any) -> dict[str, tf.Tensor]:
         """One training step on this replica's `data`, in replica context.
@@ -169,10 +165,10 @@ class ModelFnModel(SavedVariables):
     def predict_step(self, data: Any) -> Any:
         """Predictions for this replica's `data`, in replica context."""
         outputs = self._program(ModeKeys.PREDICT).on_replica(data)
-        return self._live[ModeKeys.PREDICT].packed(outputs)
+        return self.modes[ModeKeys.PREDICT].packed(outputs)
 
     def _program(self, mode: str) -> StepProgram:
-        runner = self._live[mode].runner
+        runner = self.modes[mode].ready_session.runner
         if not isinstance(runner, ReplicaRunner):
             raise NotImplementedError(
                 'Single steps of a model with runtime="jax" cannot be built into a tf.function: '
@@ -199,27 +195,28 @@ class ModelFnModel(SavedVariables):
         return self.predict_function
 
     def _predict_batches(self, batches: Sequence[Any]) -> Any:
-        predictions = self._live.predict(batches, self._build_mode)
+        predictions = self._prediction(batches)
         self._remaining.made(len(batches))
         return predictions
 
     def _looping_function(self, mode: str) -> Callable[[Any], dict[str, Any]]:
         def function(iterator: Any) -> dict[str, Any]:
             iterator = elements.as_iterator(iterator)
-            if mode not in self._live:
+            if mode not in self.modes:
                 spec = elements.replica_spec(iterator, self._per_batch)
-                self._build_mode(mode, spec)
+                self.build_mode(mode, spec)
             steps = self._remaining.within(self.steps_per_execution)
-            runner = self._live[mode].runner
-            runner.begin_loop()
-            with with_lines(runner.plan.graph):
-                result = runner.run(iterator, steps)
-                runner.finish_host_calls()  # Keras' callbacks may look at what they did
+            session = self.modes[mode].ready_session
+            session.runner.begin_loop()
+            with with_lines(session.graph):
+                result = session.runner.run(iterator, steps)
+            if not self._in_loop or result.stopped_by_nan:  # else a HostCallCallback does it
+                session.finish_host_calls()
             self._remaining.made(result.steps)
             if not result.steps:
                 raise StopIteration
             if result.stopped_by_nan:
-                self._stop_at_nan(self._live[mode].session.global_step())
+                self._stop_at_nan(session.global_step())
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)
             shown = self.metrics if mode == ModeKeys.EVAL else [self._loss]
             return {m.name: m.result() for m in shown}
@@ -229,12 +226,12 @@ class ModelFnModel(SavedVariables):
     @contextlib.contextmanager
     def _counted(self, fits: bool = False) -> Iterator[RemainingSteps]:
         """Within, calls of many steps go by the callback that it gives."""
-        before, self._remaining = self._remaining, RemainingSteps()
-        self._fits = fits
+        before = self._remaining, self._in_loop
+        self._remaining, self._in_loop, self._fits = RemainingSteps(), True, fits
         try:
             yield self._remaining
         finally:
-            self._remaining = before
+            self._remaining, self._in_loop = before
             self._fits = False
 
     def _stop_at_nan(self, step: int) -> None:
@@ -243,15 +240,30 @@ class ModelFnModel(SavedVariables):
         self.stop_training = True
         logging.error("The loss of step %d is NaN: training stops.", step)
 
-    def _build_mode(self, mode: str, element_spec: Any) -> None:
+    def build_mode(self, mode: str, element_spec: Any) -> None:
+        """Captures a mode for elements of a spec, unless it is there, and adopts its variables."""
         with eager.eager_mode():
-            built = self._live.build(mode, element_spec)
-        for name, trainable in built.variables():
+            if mode not in self.modes:
+                self.modes.build(mode, element_spec)
+            self.adopt(mode)
+
+    def adopt(self, mode: str) -> None:
+        """Makes Keras variables and metrics of what a mode's graph has: see `modes`."""
+        ready = self.modes[mode]
+        for name, trainable in ready.variables():
             if name not in self._adopted:
                 self._adopted.add(name)
-                self._track_variable(AdoptedVariable(self._live.store, name, trainable))
-        for name, read in built.metric_readers().items():
-            self._eval_metrics[name] = GraphMetric(name, read, built.reset_metrics)
+                self._track_variable(AdoptedVariable(self.modes.store, name, trainable))
+        for name, read in ready.metric_readers().items():
+            self._eval_metrics[name] = GraphMetric(name, read, ready.reset_metrics)
+
+    def close(self) -> None:
+        """Ends the model of a call: where no callback has it, its variables are freed at once.
+
+        They would wait for Python's collector: Keras makes cycles of references to a model.
+        """
+        if not self._adopted:
+            del self.modes, self._prediction, self._optimizer_view
 
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
@@ -270,29 +282,35 @@ class ModelFnModel(SavedVariables):
         Raises:
           ValueError: there is no data.
           TypeError: a callback is none.
+          RuntimeError: a session of an estimator makes the steps of this model.
           tf.errors.OpError: a checkpoint could not be written to model_dir.
         """
+        if self.modes.in_session:
+            raise RuntimeError(
+                "fit() of the model of a running Estimator.train, evaluate or predict: its steps "
+                "are made by that call. Call fit of estimator.keras_model() instead."
+            )
         _check_data("fit", args, kwargs)
         if self._alone and self._model_dir:
             check_writable(self._model_dir)  # where fit is to leave a checkpoint
-        self._live.follow_checkpoint()
+        self.modes.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:
             with (
                 self._counted(fits=True) as counter,
-                self._live.ending_early(preemption.interrupted),
+                self.modes.ending_early(preemption.interrupted),
             ):
-                callbacks = _with(callbacks, counter, PreemptionCallback(preemption))
+                own = [HostCallCallback(self.modes), PreemptionCallback(preemption)]
+                callbacks = _with(callbacks, counter, *own)
                 history = super().fit(*args, callbacks=callbacks, **kwargs)
-            self._live.flush()
             if self._nan_step is not None:
                 logging.error(
                     "fit ended with a NaN loss at step %d; nothing was saved. The model has the "
                     "values after that step; model_dir has %s.",
                     self._nan_step,
-                    self._live.newest_checkpoint() or "no checkpoint",
+                    self.modes.newest_checkpoint() or "no checkpoint",
                 )
-            elif path := self._live.save():
+            elif path := self.modes.save():
                 logging.info("Saved %s after fit.", path)
         return history
 
@@ -304,11 +322,10 @@ class ModelFnModel(SavedVariables):
                     callback.in_fit(kwargs.get("steps"))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
         _check_data("evaluate", args, kwargs)
-        self._live.follow_checkpoint()
+        self.modes.follow_checkpoint()
         with self._counted() as counter:
-            results = super().evaluate(*args, callbacks=_with(callbacks, counter), **kwargs)
-        self._live.flush()
-        return results
+            callbacks = _with(callbacks, counter, HostCallCallback(self.modes))
+            return super().evaluate(*args, callbacks=callbacks, **kwargs)
 
     def predict(
         self, *args: Any, callbacks: Any = None, **kwargs: Any
@@ -326,7 +343,7 @@ class ModelFnModel(SavedVariables):
                 "InputPipelineConfig.BROADCAST, or a TPU with one host."
             )
         _check_data("predict", args, kwargs)
-        self._live.follow_checkpoint()
+        self.modes.follow_checkpoint()
         with self._counted() as counter:
             return super().predict(*args, callbacks=_with(callbacks, counter), **kwargs)
 
@@ -337,8 +354,7 @@ _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "w
 def _with(callbacks: Any, counter: RemainingSteps, *own: keras.callbacks.Callback) -> Any:
     """A user's callbacks, with `counter`, others of this package, and a line of progress."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
-        for callback in (counter, *own):
-            callbacks.append(callback)
+        callbacks.callbacks[:0] = [counter, *own]
         return callbacks
     if isinstance(callbacks, keras.callbacks.Callback):
         callbacks = [callbacks]

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step import learning_rate
-from tpu_estimator_compat.keras_model.keras_modes import KerasModes
 from tpu_estimator_compat.spec import ModeKeys
 
 
@@ -27,7 +27,7 @@ class UnknownRate:
     built = True
     variables = ()  # the model's own: slots have TF1 names
 
-    def __init__(self, modes: KerasModes, reason: str):
+    def __init__(self, modes: ModelModes, reason: str):
         self._modes = modes
         self._reason = reason
 
@@ -35,7 +35,7 @@ class UnknownRate:
     def iterations(self) -> tf.Tensor:
         """The global step: an int64 scalar."""
         made = ModeKeys.TRAIN in self._modes
-        step = self._modes[ModeKeys.TRAIN].session.global_step() if made else 0
+        step = self._modes[ModeKeys.TRAIN].ready_session.global_step() if made else 0
         return tf.constant(step, tf.int64)
 
     @property
@@ -62,7 +62,7 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
       rates: the tensors of its graph that are the rate.
     """
 
-    def __init__(self, modes: KerasModes, rates: list[tf.Tensor]):
+    def __init__(self, modes: ModelModes, rates: list[tf.Tensor]):
         self._lock = False  # Keras' own __init__ makes variables, of which this has none
         self.use_ema = False
         UnknownRate.__init__(self, modes, "")
@@ -74,8 +74,8 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
         """The rate of the next step, a float scalar. Assign a number to replace it from then on."""
         mode = self._modes[ModeKeys.TRAIN]
         if self._variable is not None:
-            return tf.constant(mode.run.store[self._variable].numpy())
-        return tf.constant(mode.session.run(self._rates[0]))
+            return tf.constant(mode.captured.store[self._variable].numpy())
+        return tf.constant(mode.ready_session.run(self._rates[0]))
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
@@ -83,18 +83,18 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
         mode = self._modes[ModeKeys.TRAIN]
         if self._variable is None:
             handle = learning_rate.replace(self._rates)
-            self._modes.renew(ModeKeys.TRAIN)
-            mode.run.store.prepare([handle], replicated=True)
+            mode.ready_session.renew_steps()
+            mode.captured.store.prepare([handle], replicated=True)
             self._variable = handle.name
-        mode.run.store.assign(self._variable, number)
+        mode.captured.store.assign(self._variable, number)
 
 
-def view(modes: KerasModes) -> UnknownRate:
+def view(modes: ModelModes) -> UnknownRate:
     """The optimizer of a model."""
     if ModeKeys.TRAIN not in modes:
         reason = "there is no training step yet. Call fit, or keras_model(input_fn)"
         return UnknownRate(modes, reason)
-    plan = modes[ModeKeys.TRAIN].step.plan
+    plan = modes[ModeKeys.TRAIN].plan
     with eager.eager_mode():
         try:
             rates = learning_rate.find(list(plan.targets), set(plan.trainable_names()))

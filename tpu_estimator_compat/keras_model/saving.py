@@ -8,9 +8,10 @@ from typing import Any
 import keras
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.keras_model import variable_table
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
-from tpu_estimator_compat.keras_model.keras_modes import KerasModes
+from tpu_estimator_compat.keras_model.prediction import features_spec
 
 Export = Callable[[Any, Any, Callable[[str], str]], None]
 """Writes a SavedModel: takes its path, the spec of the features, and a function that writes a
@@ -20,7 +21,7 @@ checkpoint to a directory."""
 class SavedVariables(keras.Model):
     """A model whose variables are those of a captured graph, by their TF1 names."""
 
-    _live: KerasModes
+    modes: ModelModes
     _export: Export
 
     def save_own_variables(self, store: Any) -> None:
@@ -114,8 +115,8 @@ class SavedVariables(keras.Model):
                 "call estimator.export_saved_model(directory, serving_input_receiver_fn)."
             )
         self._variables_by_path()
-        self._live.follow_checkpoint()
-        self._export(filepath, self._live.features_spec(), self._live.save_to)
+        self.modes.follow_checkpoint()
+        self._export(filepath, features_spec(self.modes), self.modes.save_to)
         logging.info("Exported a SavedModel to %s.", filepath)
 
     def get_config(self) -> dict[str, Any]:

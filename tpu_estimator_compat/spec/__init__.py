@@ -4,6 +4,7 @@ from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
 from tpu_estimator_compat.spec.host_call_hook import HostCallHook
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
 from tpu_estimator_compat.spec.mode_keys import ModeKeys
+from tpu_estimator_compat.spec.summary_writers_hook import SummaryWritersHook
 from tpu_estimator_compat.spec.tpu_estimator_spec import TPUEstimatorSpec
 from tpu_estimator_compat.spec.warm_start import (
     VocabInfo,
@@ -16,6 +17,7 @@ __all__ = [
     "EstimatorSpec",
     "HostCallHook",
     "ModeKeys",
+    "SummaryWritersHook",
     "TPUEstimatorSpec",
     "VocabInfo",
     "WarmStartSettings",

@@ -199,12 +199,6 @@ def test_the_model_gives_and_takes_weights(tmp_path):
     np.testing.assert_array_equal(estimator.get_variable_value("hidden"), start)
 
 
-def test_what_the_model_lacks_is_said(tmp_path):
-    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)
-    with pytest.raises(AttributeError, match=r"no model\.optimizer.*keras_model"):
-        make_estimator(tmp_path).train(train_input_fn, hooks=[schedule], steps=1)
-
-
 def test_train_and_evaluate_takes_them(tmp_path):
     trained, evaluated = Notes(), Notes()
     namespace.train_and_evaluate(

@@ -84,6 +84,6 @@ def test_a_run_that_made_no_steps_says_nothing():
 
 def test_a_cadence_goes_by_who_listens():
     off_tpu = cadence_for([hooks_lib.StopAtStepHook(num_steps=1)], None)
-    assert (off_tpu.reads_before_last_step, off_tpu.host_calls_may_lag) == (True, True)
+    assert (off_tpu.reads.before_last_step, off_tpu.host_calls_may_lag) == (True, True)
     on_tpu = cadence_for([object()], IterationsPerLoopCounter(7, "count"))
-    assert (on_tpu.reads_before_last_step, on_tpu.host_calls_may_lag) == (False, False)
+    assert (on_tpu.reads.before_last_step, on_tpu.host_calls_may_lag) == (False, False)

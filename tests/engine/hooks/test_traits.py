@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.engine.hooks.progress_bar import ProgressBarHook
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.hooks.traits import EVERY_STEP, NEVER, Demand
-from tpu_estimator_compat.spec import HostCallHook
+from tpu_estimator_compat.spec import HostCallHook, SummaryWritersHook
 
 TRIGGERED = 20
 """The global step at which timers were last triggered."""
@@ -47,6 +47,7 @@ KNOWN = {
     hooks_lib.StopAtStepHook: (lambda d: hooks_lib.StopAtStepHook(last_step=100), 77),
     ExamplesPerSecondHook: (lambda d: ExamplesPerSecondHook(None, 10), 7),
     HostCallHook: (lambda d: HostCallHook([]), None),
+    SummaryWritersHook: (lambda d: SummaryWritersHook(), None),
     LossNanHook: (lambda d: LossNanHook("x"), None),
     ProgressBarHook: (lambda d: ProgressBarHook("x", 1, None, None), None),
     SaverHook: (lambda d: SaverHook("", save_steps=10), 7),

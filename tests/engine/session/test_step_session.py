@@ -4,6 +4,7 @@ import pytest
 
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.read_policy import AFTER_LOOP, BEFORE_LAST_STEP
 from tpu_estimator_compat.engine.session.step_session import StepSession
 
 from .steps import Steps
@@ -17,7 +18,9 @@ def made(strategy):
         steps = Steps(strategy, 1, **fields)
         data = steps.data(1, 10, 100, 1000, 10_000, 100_000)
         return steps, StepSession(
-            steps.runner, DeployedInput([], lambda: [data], strategy(1), data.element_spec), cadence
+            lambda: steps.runner,
+            DeployedInput([], lambda: [data], strategy(1), data.element_spec),
+            cadence,
         )
 
     return of
@@ -30,7 +33,7 @@ def test_all_steps_of_a_run_count(made, before, total, fetched):
 
     It does not depend on whether a hook fetches what only a step has.
     """
-    steps, session = made(Cadence(steps=3, reads_before_last_step=before))
+    steps, session = made(Cadence(steps=3, reads=BEFORE_LAST_STEP if before else AFTER_LOOP))
     within = [steps.doubled] if fetched else []
     loss, read, *_ = session.run([steps.loss, steps.total, *within, *steps.plan.targets])
     assert (loss, read) == (100, total)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras.src.utils.python_utils import is_default
+
+from tpu_estimator_compat.engine.runtime import eager
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
@@ -19,8 +20,17 @@ _KERAS_MODES = {"train": "train", "eval": "test", "infer": "predict"}
 _STOP_FLAGS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
 
 
+class Model(Protocol):
+    """The `keras.Model` that callbacks find as `self.model`: the part that hooks know."""
+
+    def adopt(self, mode: str) -> None:
+        """Makes Keras variables of the live variables of a mode, a `ModeKeys` value."""
+        ...
+
+
 def split_hooks(
     hooks: Sequence[Any],
+    model: Model,
     mode: str,
     fetches: dict[str, Any],
     results: Callable[[], dict[str, Any]] | None = None,
@@ -29,6 +39,7 @@ def split_hooks(
 
     Args:
       hooks: both, mixed.
+      model: the `keras.Model` whose steps the session makes.
       mode: a `ModeKeys` value.
       fetches: the callbacks' logs of a batch, by name: tensors of the captured graph.
       results: gives the logs of the end; None for those of the last batch.
@@ -40,40 +51,7 @@ def split_hooks(
     others = [h for h in hooks if not isinstance(h, keras.callbacks.Callback)]
     if not callbacks:
         return others, []
-    return others, [_CallbacksHook(callbacks, _KERAS_MODES[mode], fetches, results)]
-
-
-class LiveModel:
-    """The object that a Keras callback among the hooks finds as `self.model`.
-
-    Attributes:
-      stop_training: True ends `train` after the step.
-      stop_evaluating: True ends `evaluate`.
-      stop_predicting: True ends `predict`.
-    """
-
-    def __init__(self, session: Any):
-        self.stop_training = False
-        self.stop_evaluating = False
-        self.stop_predicting = False
-        self._session = session
-        self._variables = session.graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
-
-    def get_weights(self) -> list[np.ndarray]:
-        """The live values of all global variables, slots and `global_step` among them."""
-        return self._session.run(list(self._variables))
-
-    def set_weights(self, weights: Sequence[np.ndarray]) -> None:
-        """Gives all global variables the values that `get_weights` gave."""
-        for variable, value in zip(self._variables, weights, strict=True):
-            self._session.store.assign(variable.op.name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"A Keras callback among the hooks of an estimator has no model.{name}: it sees "
-            "stop_training, stop_evaluating, stop_predicting, get_weights() and set_weights(). "
-            "Callbacks that need a whole keras.Model work with fit() of Estimator.keras_model()."
-        )
+    return others, [_CallbacksHook(callbacks, model, mode, fetches, results)]
 
 
 class _CallbacksHook(tf.compat.v1.train.SessionRunHook):
@@ -82,15 +60,18 @@ class _CallbacksHook(tf.compat.v1.train.SessionRunHook):
     def __init__(
         self,
         callbacks: Sequence[keras.callbacks.Callback],
+        model: Model,
         mode: str,
         fetches: dict[str, Any],
         results: Callable[[], dict[str, Any]] | None,
     ):
         self._list = keras.callbacks.CallbackList(list(callbacks))
-        self._mode = mode
+        self._model = model
+        self._mode_key = mode
+        self._mode = _KERAS_MODES[mode]
         self._fetches = fetches
         self._results = results
-        self._model: LiveModel | None = None
+        self._began = False
         self._batch = 0
         self._logs: dict[str, Any] = {}
 
@@ -100,14 +81,19 @@ class _CallbacksHook(tf.compat.v1.train.SessionRunHook):
         return min((steps for steps in due if steps is not None), default=None)
 
     def _call(self, event: str, *arguments: Any) -> None:
-        getattr(self._list, event)(*arguments)
+        with eager.eager_mode():  # as Keras' own loops call them
+            getattr(self._list, event)(*arguments)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        del coord
-        if self._model is not None:  # a session that was lost and made anew
+        del session, coord
+        if self._began:  # a session that was lost and made anew
             return
-        self._model = LiveModel(session)
-        self._list.set_model(self._model)
+        self._began = True
+        for flag in _STOP_FLAGS.values():
+            setattr(self._model, flag, False)
+        with eager.eager_mode():
+            self._model.adopt(self._mode_key)
+            self._list.set_model(self._model)
         self._list.set_params({"verbose": 0, "epochs": 1, "steps": None})
         self._call(f"on_{self._mode}_begin")
         if self._mode == "train":

@@ -10,6 +10,7 @@ from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.hooks import traits
 from tpu_estimator_compat.engine.runtime.tuners import RunTuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.session import read_policy
 from tpu_estimator_compat.engine.session.cadence import Cadence
 
 
@@ -17,7 +18,7 @@ def cadence_for(
     hooks: Sequence[traits.Hook],
     loop: IterationsPerLoopCounter | None,
     *,
-    reads_after_step: bool = False,
+    ref_variables: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Cadence:
     """The cadence of a loop before its first run.
@@ -25,12 +26,11 @@ def cadence_for(
     Args:
       hooks: everyone who listens.
       loop: see `Pacer`.
-      reads_after_step: see `Cadence`.
+      ref_variables: whether variables are read as TensorFlow 1's ref variables were.
       interrupted: asked within long runs whether to end them early.
     """
     return Cadence(
-        reads_before_last_step=loop is None,
-        reads_after_step=reads_after_step,
+        reads=read_policy.policy(in_loops=loop is not None, ref_variables=ref_variables),
         host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
         interrupted=interrupted,
     )

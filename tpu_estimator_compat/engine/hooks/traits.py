@@ -26,7 +26,7 @@ from tpu_estimator_compat.engine.hooks.nan import LossNanHook
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook
 from tpu_estimator_compat.engine.hooks.progress_bar import ProgressBarHook
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
-from tpu_estimator_compat.spec import HostCallHook
+from tpu_estimator_compat.spec import HostCallHook, SummaryWritersHook
 from tpu_estimator_compat.tf_internals import hooks_lib
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -208,7 +208,7 @@ def _logging(hook: Hook, global_step: int) -> Demand:
 
 
 def _host_call(hook: Hook, global_step: int) -> Demand:
-    del global_step  # with nothing to fetch, only the summary writers need looking after
+    del global_step  # a host call may have returned nothing
     return EVERY_STEP if any(f is not None for f in tf.nest.flatten(hook.fetches)) else NEVER
 
 
@@ -245,4 +245,5 @@ _ROWS: dict[type, HookTraits] = {
     StopAtCheckpointStepHook: _row(_last_step),
     StopOnPredicateHook: _own(_after_step),
     StopWithChiefHook: _own(_never),
+    SummaryWritersHook: _own(_never),
 }

@@ -15,13 +15,11 @@ from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.engine.capture.capture import CapturedGraph, Element, capture
 from tpu_estimator_compat.engine.capture.element_names import check_no_strings
 from tpu_estimator_compat.engine.checkpoint import latest
-from tpu_estimator_compat.engine.inputs import DeployedInput, feature_keys
+from tpu_estimator_compat.engine.inputs import feature_keys
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
-from tpu_estimator_compat.engine.session.cadence import Cadence
 from tpu_estimator_compat.engine.session.runner import Runner
-from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
@@ -54,7 +52,7 @@ class CapturedMode:
       same_on_all_replicas: whether all replicas are fed the same, and compute the same.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
-      reads_after_step: see `Cadence`.
+      ref_variables: whether variables are read as TensorFlow 1's ref variables were.
       tuning: the numbers that the lengths of loops go by.
       host_stage: builds the host stage; None for none.
     """
@@ -67,7 +65,7 @@ class CapturedMode:
     spec: ModeSpec
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
-    reads_after_step: bool = False
+    ref_variables: bool = False
     tuning: Tuning = DEFAULTS
     host_stage: HostStageBuilder | None = None
 
@@ -89,27 +87,6 @@ class CapturedMode:
             return group.is_chief
         chief = self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
         return chief and self.topology.is_first_process
-
-    def step_session(
-        self, plan: StepPlan, deployed: DeployedInput, cadence: Cadence | None = None
-    ) -> StepSession:
-        """A session that makes the steps of a plan.
-
-        Args:
-          plan: the computation of a step.
-          deployed: its input.
-          cadence: the outer loop's division of the steps; None for one by one.
-        """
-        cadence = cadence or Cadence()
-        if plan.host_stage:  # every replica's by itself: ids are of any number
-            deployed = dataclasses.replace(deployed, replicas_per_element=None)
-        runner = self.runner(
-            plan,
-            interrupted=cadence.interrupted,
-            next_element=deployed.next,
-            notes_before=cadence.reads_before_last_step,
-        )
-        return StepSession(runner, deployed, cadence)
 
     def runner(self, plan: StepPlan, **wishes: Any) -> Runner:
         """The runner of a plan's steps.

@@ -20,14 +20,14 @@ from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import first_values
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import sum_over_replicas
+from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import evaluation_plan
-from tpu_estimator_compat.engine.modes.training import (
-    with_metrics_initialized,
-    writer_hooks,
-)
+from tpu_estimator_compat.engine.modes.ready_mode import make_ready
+from tpu_estimator_compat.engine.modes.training import writer_hooks
 from tpu_estimator_compat.engine.session.cadence import Cadence
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.spec import WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -52,40 +52,34 @@ class EvalRequest:
     output_dir: str
 
 
-def evaluate(run: CapturedMode, feed: DeployedInput, request: EvalRequest) -> dict[str, Any]:
-    """Evaluates and writes the results as events.
-
-    Args:
-      run: the prepared EVAL mode.
-      feed: its input.
-      request: limits, checkpoint and listeners.
-
-    Returns:
-      Metric name to numpy value, with `loss` (the mean over steps) and `global_step`.
-    """
-    return Evaluation(run, feed, request)()
-
-
 class Evaluation:
     """An evaluation whose graph is complete: it can be made again and again.
 
     Args:
-      run: the prepared EVAL mode.
-      feed: its input.
+      model: the model of this call, whose steps these become.
+      captured: the EVAL mode.
+      deployed: its input.
       request: limits, checkpoint and listeners.
     """
 
-    def __init__(self, run: CapturedMode, feed: DeployedInput, request: EvalRequest):
-        self._run = run
-        self._feed = feed
+    def __init__(
+        self, model: Model, captured: CapturedMode, deployed: DeployedInput, request: EvalRequest
+    ):
+        self._model = model
+        self._captured = captured
+        self._deployed = deployed
         self._request = request
-        with run.in_graph():
-            if not request.source.path:
-                run.warm_start(request.warm_start)
-            self._plan, pairs = evaluation_plan(run)
-            self._results = {name: value for name, (value, _) in sorted(pairs.items())}
-            self._results["global_step"] = tf.compat.v1.train.get_global_step(run.graph)
-            self.scaffold = with_metrics_initialized(run.spec.make_scaffold())
+        with captured.in_graph():
+            warm_start = None if request.source.path else request.warm_start
+            self._mode = make_ready(captured, _planned, warm_start)
+            model.modes.drive(self._mode)
+            step = tf.compat.v1.train.get_global_step(captured.graph)
+            self._results = {**self._mode.outputs, "global_step": step}
+
+    @property
+    def scaffold(self) -> tf.compat.v1.train.Scaffold:
+        """The scaffold of its sessions."""
+        return self._mode.scaffold
 
     def __call__(self, variables: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
         """Evaluates and writes the results as events.
@@ -98,16 +92,16 @@ class Evaluation:
         """
         logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         started = time.perf_counter()
-        with self._run.in_graph():
+        with self._captured.in_graph():
             if variables is None and not self._request.source.path:
-                first_values.warn(self._run, self.scaffold)
+                first_values.warn(self._captured, self.scaffold)
             scaffold = self._scaffold_with(variables)
             restored, results = self._loop(scaffold)
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
         logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
-        if self._run.writes_files:
+        if self._captured.writes_files:
             folder = self._request.output_dir
-            write_results(folder, results, restored, graph=self._run.graph)
+            write_results(folder, results, restored, graph=self._captured.graph)
         return results
 
     def _scaffold_with(
@@ -118,7 +112,7 @@ class Evaluation:
 
         def assign(*unused_arguments: Any) -> None:
             for name, value in variables.items():
-                self._run.store.assign(name, value)
+                self._captured.store.assign(name, value)
 
         return tf.compat.v1.train.Scaffold(init_fn=assign, copy_from_scaffold=self.scaffold)
 
@@ -126,14 +120,14 @@ class Evaluation:
         self, scaffold: tf.compat.v1.train.Scaffold, cadence: Cadence
     ) -> SessionCreator[StepSession]:
         return SessionCreator(
-            lambda: self._run.step_session(self._plan, self._feed, cadence),
+            lambda: self._mode.step_session(self._deployed, cadence),
             scaffold,
             self._request.source,
         )
 
     def _loop(self, scaffold: tf.compat.v1.train.Scaffold) -> tuple[str | None, dict[str, Any]]:
         """Runs the updates; the checkpoint that was restored, and the metrics' values."""
-        run, request = self._run, self._request
+        run, request = self._captured, self._request
         final = _Results(run, self._results)
         loop, stop = None, []
         if request.steps is not None:
@@ -141,18 +135,22 @@ class Evaluation:
             if run.topology.tpu_semantics:
                 loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
         request_hooks, keras_callbacks = split_hooks(
-            request.hooks, run.mode, {"loss": run.spec.loss}, results=lambda: final.values
+            request.hooks,
+            self._model,
+            run.mode,
+            {"loss": run.spec.loss},
+            results=lambda: final.values,
         )
         hooks = [*request_hooks, *stop, *writer_hooks(run), *run.spec.hooks, final]
         hooks += keras_callbacks
-        cadence = cadence_for(hooks, loop, reads_after_step=run.reads_after_step)
+        cadence = cadence_for(hooks, loop, ref_variables=run.ref_variables)
         creator = self._creator(scaffold, cadence)
         pacer = Pacer(hooks, loop, cadence, run.tuning)
         with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
                 # Timers of hooks go by the global step, which stands still.
                 pacer.before_run(monitored._tf_sess().global_step())
-                monitored.run(list(self._plan.targets))
+                monitored.run(list(self._mode.plan.targets))
                 session = monitored._tf_sess()
                 pacer.after_run(session.steps_last_run, session.global_step())
         self._tell_of_data(creator.session)
@@ -170,6 +168,12 @@ class Evaluation:
                 wanted,
                 wanted,
             )
+
+
+def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
+    """The plan of an evaluation, and its metrics' values by name."""
+    plan, pairs = evaluation_plan(captured)
+    return plan, {name: value for name, (value, _) in sorted(pairs.items())}
 
 
 class _Results(tf.compat.v1.train.SessionRunHook):

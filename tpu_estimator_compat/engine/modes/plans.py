@@ -97,21 +97,12 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
     return _plan(mode, host, tensors, operations, calls), fetches
 
 
-@dataclasses.dataclass(frozen=True)
-class ModelStep:
-    """A step without a session's hooks: as a `keras.Model` makes it, and as preflight looks at it.
+def plan_without_hooks(mode: CapturedMode) -> tuple[StepPlan, dict[str, tf.Tensor]]:
+    """A step of Keras' loops: host calls are made in it that session hooks would make.
 
-    Attributes:
-      plan: a plan that returns the loss; in PREDICT the predictions over all replicas, flattened.
-      values: metric values by name, in EVAL; they are not fetched in a step.
-    """
-
-    plan: StepPlan
-    values: dict[str, tf.Tensor] = dataclasses.field(default_factory=dict)
-
-
-def model_step(mode: CapturedMode) -> ModelStep:
-    """The step of a mode in which host calls are made that session hooks would make.
+    Returns:
+      A plan that returns the loss, in PREDICT the predictions over all replicas, flattened; and in
+      EVAL metric values by name, which are not fetched in a step.
 
     Raises:
       What `training_plan` and `evaluation_plan` raise.
@@ -119,14 +110,14 @@ def model_step(mode: CapturedMode) -> ModelStep:
     if mode.mode == ModeKeys.PREDICT:
         host = _host(mode)
         flat = [host.over_replicas(t) for t in tf.nest.flatten(mode.spec.predictions)]
-        return ModelStep(_plan(mode, host, flat, [], []))
+        return _plan(mode, host, flat, [], []), {}
     called = [as_operation(x) for x in mode.spec.called_on_host]
     if mode.mode == ModeKeys.TRAIN:
         plan = training_plan(mode)
-        return ModelStep(dataclasses.replace(plan, targets=[*plan.targets, *called]))
+        return dataclasses.replace(plan, targets=[*plan.targets, *called]), {}
     plan, pairs = evaluation_plan(mode)
     values = {name: value for name, (value, _) in pairs.items() if name != LOSS}
-    return ModelStep(dataclasses.replace(plan, targets=[*plan.targets, *called]), values)
+    return dataclasses.replace(plan, targets=[*plan.targets, *called]), values
 
 
 def _host(mode: CapturedMode) -> HostPlaceholders:

@@ -15,7 +15,9 @@ from tpu_estimator_compat.engine.hooks import split_hooks
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import first_values
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import prediction_plan
+from tpu_estimator_compat.engine.modes.ready_mode import make_ready
 from tpu_estimator_compat.engine.modes.training import writer_hooks
 from tpu_estimator_compat.engine.runtime.tuners import PredictionTuner
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
@@ -47,15 +49,18 @@ class PredictRequest:
     yield_single_examples: bool
 
 
-def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> Iterator[Any]:
+def predict(
+    model: Model, captured: CapturedMode, deployed: DeployedInput, request: PredictRequest
+) -> Iterator[Any]:
     """Yields predictions until the data ends.
 
     No context of ours stays open while the caller has control, so the generator may be abandoned,
     interleaved with others, or closed from elsewhere.
 
     Args:
-      run: the prepared PREDICT mode.
-      feed: its input.
+      model: the model of this call, whose steps these become.
+      captured: the PREDICT mode.
+      deployed: its input.
       request: the arguments of the call.
 
     Yields:
@@ -65,22 +70,21 @@ def predict(run: CapturedMode, feed: DeployedInput, request: PredictRequest) -> 
       ValueError: no prediction has one of the wanted keys, lengths differ within a batch, or
         shapes between batches of a TPU.
     """
+    run, source = captured, request.source
     with run.in_graph():
-        if not request.source.path:
-            run.warm_start(request.warm_start)
-        predictions = _wanted(run.spec.predictions, request.predict_keys)
-        plan, fetches = prediction_plan(run, predictions)
-        scaffold = run.spec.make_scaffold()
-        if not request.source.path:
-            first_values.warn(run, scaffold)
-        creator = SessionCreator(
-            lambda: run.step_session(plan, feed),
-            scaffold,
-            request.source,
+        mode = make_ready(
+            run,
+            lambda m: prediction_plan(m, _wanted(m.spec.predictions, request.predict_keys)),
+            None if source.path else request.warm_start,
         )
+        model.modes.drive(mode)
+        if not source.path:
+            first_values.warn(run, mode.scaffold)
+        creator = SessionCreator(lambda: mode.step_session(deployed), mode.scaffold, source)
         writers = writer_hooks(run) if summary_ops_v2.summary_writer_initializer_op() else []
+    fetches = mode.outputs
     request_hooks, keras_callbacks = split_hooks(
-        request.hooks, run.mode, {"outputs": fetches["predictions"]}
+        request.hooks, model, run.mode, {"outputs": fetches["predictions"]}
     )
     hooks = [*request_hooks, *run.spec.hooks, *keras_callbacks]
     if hooks or fetches["host_call"] or writers:
@@ -158,7 +162,7 @@ def _many_at_once(
     with contextlib.closing(session):  # writes what its summary writers hold
         tuner = PredictionTuner(run.tuning)
         while True:
-            asked = tuner.batches if session.reads_ahead else 1
+            asked = tuner.batches if session.input.deployed.reads_ahead else 1
             started = run.tuning.clock()
             try:
                 steps = session.collect(flat, asked)

@@ -14,6 +14,7 @@ from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.session.workers_runner import WorkersRunner
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.topology import Topology
 
 
@@ -31,6 +32,7 @@ class Wishes:
       seed: of the random numbers; None for others in every training.
       model_dir: the directory of the checkpoints, for messages.
       tuning: the numbers that lengths and executors of calls go by.
+      streams: of random ops, which go on where another runner makes the steps; None for new ones.
     """
 
     interrupted: Callable[[], bool] = lambda: False
@@ -41,6 +43,7 @@ class Wishes:
     seed: int | None = None
     model_dir: str | None = None
     tuning: Tuning = DEFAULTS
+    streams: RandomStreams | None = None
 
 
 class Runtime(Protocol):
@@ -87,6 +90,7 @@ class _TensorFlow:
             interrupted=wishes.interrupted,
             notes_before=wishes.notes_before,
             tuning=wishes.tuning,
+            streams=wishes.streams,
         )
 
 

@@ -27,13 +27,14 @@ from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.hooks.step_limit import StepLimit
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import training_plan
+from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
 from tpu_estimator_compat.engine.session.cadence import Cadence
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
-from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.topology import Topology
-from tpu_estimator_compat.spec import HostCallHook, WarmStartSettings
+from tpu_estimator_compat.spec import SummaryWritersHook, WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 GraphKeys = tf.compat.v1.GraphKeys
@@ -72,73 +73,76 @@ def check_task(config: RunConfig) -> None:
         )
 
 
-def train(run: CapturedMode, feed: DeployedInput, request: TrainRequest) -> np.generic | None:
+def train(
+    model: Model, captured: CapturedMode, deployed: DeployedInput, request: TrainRequest
+) -> np.generic | None:
     """Trains until a limit, a hook, or the end of the data.
 
     Args:
-      run: the prepared TRAIN mode.
-      feed: its input.
+      model: the model of this call, whose steps these become.
+      captured: the TRAIN mode.
+      deployed: its input.
       request: limits and listeners.
 
     Returns:
       The last step's loss; None where no step was made.
     """
-    if run.config.save_input_state:
-        feed = _resumable(run, feed)
-    if run.writes_files and run.config.model_dir:
-        check_writable(run.config.model_dir)
-    with run.in_graph():
-        run.warm_start(request.warm_start)
-        scaffold = run.spec.make_scaffold()
-        plan = training_plan(run)
-        if not any(x.op.name == "loss" for x in run.graph.get_collection(GraphKeys.SUMMARIES)):
-            tf.compat.v1.summary.scalar("loss", plan.loss)
-        run.graph.add_to_collection(GraphKeys.LOSSES, plan.loss)
-        add_default_saver(run, scaffold)
-        hooks = _all_hooks(run, request, scaffold)
+    config = captured.config
+    if config.save_input_state:
+        deployed = _resumable(captured, deployed)
+    if captured.writes_files and config.model_dir:
+        check_writable(config.model_dir)
+    with captured.in_graph():
+        mode = make_ready(captured, lambda m: (training_plan(m), None), request.warm_start)
+        _collect_loss(mode)
+        model.modes.drive(mode)
+        hooks = _all_hooks(model, mode, request)
         with Preemption() as preemption:
             cadence = cadence_for(
                 hooks,
                 request.loop,
-                reads_after_step=run.reads_after_step,
+                ref_variables=captured.ref_variables,
                 interrupted=preemption.interrupted,
             )
             creator = SessionCreator(
-                lambda: _new_session(run, plan, feed, cadence, hooks),
-                scaffold,
+                lambda: _new_session(mode, deployed, cadence, hooks),
+                mode.scaffold,
                 # Other machines take over what the chief has restored.
-                Source(None, run.config.model_dir if run.writes_files else None),
-                restore_input=run.config.save_input_state,
+                Source(None, config.model_dir if captured.writes_files else None),
+                restore_input=config.save_input_state,
             )
-            pacer = Pacer(hooks, request.loop, cadence, run.tuning)
-            return _loop(run, request, plan, creator, [*hooks, preemption], pacer)
+            pacer = Pacer(hooks, request.loop, cadence, captured.tuning)
+            return _loop(mode, request, creator, [*hooks, preemption], pacer)
+
+
+def _collect_loss(mode: ReadyMode) -> None:
+    """Puts the loss among the graph's losses and, unless model_fn did, its summaries."""
+    graph, loss = mode.captured.graph, mode.plan.loss
+    if not any(x.op.name == "loss" for x in graph.get_collection(GraphKeys.SUMMARIES)):
+        tf.compat.v1.summary.scalar("loss", loss)
+    graph.add_to_collection(GraphKeys.LOSSES, loss)
 
 
 def _new_session(
-    run: CapturedMode,
-    plan: StepPlan,
-    deployed: DeployedInput,
-    cadence: Cadence,
-    hooks: Sequence[Hook],
+    mode: ReadyMode, deployed: DeployedInput, cadence: Cadence, hooks: Sequence[Hook]
 ) -> StepSession:
     for hook in hooks:  # a session after one that broke goes on from what that one saved
         traits.wait(hook)
-    return run.step_session(plan, deployed, cadence)
+    return mode.step_session(deployed, cadence)
 
 
 def _loop(
-    run: CapturedMode,
+    mode: ReadyMode,
     request: TrainRequest,
-    plan: StepPlan,
     creator: SessionCreator[StepSession],
     hooks: Sequence[Hook],
     pacer: Pacer,
 ) -> np.generic | None:
-    loss, fetches = None, [*plan.targets, plan.loss]
-    with _all_written(run, hooks):
+    loss, fetches = None, [*mode.plan.targets, mode.plan.loss]
+    with _all_written(mode.captured, hooks):
         with monitored_session(creator, hooks) as monitored:
             first = monitored._tf_sess().global_step()
-            warns = run.config.log_step_count_steps is None
+            warns = mode.captured.config.log_step_count_steps is None
             limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
             while not monitored.should_stop():
                 pacer.before_run(monitored._tf_sess().global_step())
@@ -157,13 +161,13 @@ def _loop(
     return loss
 
 
-def _resumable(run: CapturedMode, feed: DeployedInput) -> DeployedInput:
-    if run.topology.workers:
+def _resumable(captured: CapturedMode, deployed: DeployedInput) -> DeployedInput:
+    if captured.topology.workers:
         raise NotImplementedError(
             "RunConfig(save_input_state=True) on several machines: only the chief writes files. "
             "Set save_input_state=False there."
         )
-    return feed.made_resumable()
+    return deployed.made_resumable()
 
 
 @contextlib.contextmanager
@@ -193,25 +197,6 @@ def steps_of_chief(model_dir: str | None, topology: Topology) -> int:
     return step
 
 
-def with_metrics_initialized(
-    scaffold: tf.compat.v1.train.Scaffold,
-) -> tf.compat.v1.train.Scaffold:
-    """A scaffold for EVAL, whose metrics have local variables, as the original made it.
-
-    Call it when the metrics are there.
-
-    Args:
-      scaffold: the spec's.
-
-    Returns:
-      The same; or, where it has a local_init_op of its own, one that runs the default one as well.
-    """
-    if scaffold.local_init_op is None:
-        return scaffold
-    both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())
-    return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
-
-
 def writer_hooks(run: CapturedMode) -> list[Hook]:
     """The hooks that open the summary writers of a graph for TPU, in every mode.
 
@@ -219,31 +204,20 @@ def writer_hooks(run: CapturedMode) -> list[Hook]:
     An Estimator left them to the user, but for those of a spec made for TPU.
     """
     for_tpu = run.topology.tpu_semantics or run.spec.for_tpu
-    return [HostCallHook([])] if for_tpu and run.writes_files else []
+    return [SummaryWritersHook()] if for_tpu and run.writes_files else []
 
 
-def add_default_saver(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
-    """Puts the saver that the config asks for in the graph, unless the user brought one."""
-    if scaffold.saver or run.graph.get_collection(GraphKeys.SAVERS):
-        return
-    saver = tf.compat.v1.train.Saver(
-        sharded=True,
-        max_to_keep=run.config.keep_checkpoint_max,
-        keep_checkpoint_every_n_hours=run.config.keep_checkpoint_every_n_hours,
-        defer_build=True,
-        save_relative_paths=True,
-    )
-    run.graph.add_to_collection(GraphKeys.SAVERS, saver)
-
-
-def _all_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
+def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hook]:
     """Everyone who listens, in the original's order: the chief's own first."""
+    run, scaffold = mode.captured, mode.scaffold
     spec = run.spec
     chief_hooks = _chief_hooks(run, request, scaffold) if run.writes_files else []
     stop = []
     if request.steps is not None or request.max_steps is not None:
         stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
-    request_hooks, keras_callbacks = split_hooks(request.hooks, run.mode, {"loss": spec.loss})
+    request_hooks, keras_callbacks = split_hooks(
+        request.hooks, model, run.mode, {"loss": spec.loss}
+    )
     speed = _speed_hooks(run, request)
     by_estimator = request.batch_size is None  # which told its speed before everyone else
     on_tpu = not by_estimator and request.loop is not None  # else the spec's hooks came before

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from tpu_estimator_compat.engine.session.read_policy import AFTER_LOOP, ReadPolicy
+
 
 @dataclasses.dataclass
 class Cadence:
@@ -12,17 +14,12 @@ class Cadence:
 
     Attributes:
       steps: steps of the next run that asks for the main targets.
-      reads_before_last_step: whether variables that a run of many steps fetches are read before its
-        last step, as by a hook that has control around every step, or after all of them.
-      reads_after_step: whether the plain value of a variable that is fetched is that after the step
-        also where a hook has control around every step: a ref variable's was. What TF's hooks fetch
-        as the step is a copy, made before the step.
+      reads: when a run reads the variables that are fetched.
       host_calls_may_lag: whether host calls may still be made when a run returns.
       interrupted: asked within long runs whether to end them early.
     """
 
     steps: int = 1
-    reads_before_last_step: bool = False
-    reads_after_step: bool = False
+    reads: ReadPolicy = AFTER_LOOP
     host_calls_may_lag: bool = False
     interrupted: Callable[[], bool] = lambda: False

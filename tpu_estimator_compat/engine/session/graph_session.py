@@ -163,7 +163,7 @@ class GraphSession(tf_session.SessionInterface):
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]],
     ) -> list[Any]:
         if not targets and not feeds:
-            read = [self._direct_read(t) for t in fetches]
+            read = [self.direct_read(t) for t in fetches]
             if all(value is not None for value in read):
                 return read
         names = (
@@ -231,7 +231,7 @@ class GraphSession(tf_session.SessionInterface):
                 if not components(self.store[v.op.name])[0].is_initialized()
             ]
 
-    def _direct_read(self, tensor: tf.Tensor) -> Any:
+    def direct_read(self, tensor: tf.Tensor) -> Any:
         variable = self.variable_behind(tensor)
         if variable is None:
             return None

@@ -35,6 +35,7 @@ class ReplicaRunner:
       interrupted: asked within long runs whether to end them early.
       notes_before: whether the global step before the last step of a run is noted.
       tuning: the numbers that lengths and executors of calls go by.
+      streams: of random ops; None for new ones.
 
     Attributes:
       program: one step.
@@ -51,6 +52,7 @@ class ReplicaRunner:
         interrupted: Callable[[], bool] = lambda: False,
         notes_before: bool = False,
         tuning: Tuning = DEFAULTS,
+        streams: RandomStreams | None = None,
     ):
         self.plan, self.store = plan, store
         self._next_element = next_element
@@ -61,7 +63,7 @@ class ReplicaRunner:
         if plan.host_calls and plan.host_calls_every > 1:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._streams = RandomStreams()
+        self._streams = streams or RandomStreams()
         # Keras' fit has no session that the machines could agree in.
         self._alone = workers.of(store.strategy) is None
         queued = plan.loss is not None and bool(plan.targets) and self._alone

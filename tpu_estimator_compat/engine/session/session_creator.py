@@ -90,7 +90,7 @@ class _SessionManager(session_manager.SessionManager):
         if not self._restore_input:
             return
         assert isinstance(session, StepSession)
-        if not session.restore_input(path):
+        if not session.input.restore(path):
             logging.warning(
                 "save_input_state=True, but there is no position of the input beside %s: the input "
                 "starts anew.",

@@ -1,0 +1,210 @@
+"""The modes of one model on one set of variables: what a `keras.Model` owns.
+
+A model that is used through Keras lives on: its modes are captured when they are first used, and
+checkpoints are read where they are newer than the model. The model of a call of `Estimator.train`,
+`evaluate` or `predict` begins with the call's mode, whose session restores and saves; a callback
+may use others beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.checkpoint import Source, diagnosis, latest, read_variables
+from tpu_estimator_compat.engine.hooks import keras_callbacks
+from tpu_estimator_compat.engine.modes import first_values, runtimes
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.plans import plan_without_hooks
+from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
+from tpu_estimator_compat.engine.session.graph_session import GraphSession
+from tpu_estimator_compat.engine.session.session_creator import SessionCreator
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.spec import ModeKeys, SummaryWritersHook, WarmStartSettings
+
+Capture = Callable[[str, Any, VariableStore], CapturedMode]
+GraphKeys = tf.compat.v1.GraphKeys
+
+
+class Model(keras_callbacks.Model, Protocol):
+    """The `keras.Model` of a call: the part that session loops know."""
+
+    modes: ModelModes
+
+
+class ModelModes:
+    """The modes of one model by `ModeKeys` value.
+
+    Args:
+      capture: captures a mode: takes mode, element spec and variable store.
+      topology: the replicas of all modes.
+      config: says where checkpoints are.
+      warm_start: the source of first values if there is no checkpoint.
+
+    Attributes:
+      store: the variables of all modes.
+      topology: the replicas.
+      config: the same.
+      in_session: whether a session of an estimator's call makes the steps, restores and saves.
+    """
+
+    def __init__(
+        self,
+        capture: Capture,
+        topology: Topology,
+        config: RunConfig,
+        warm_start: WarmStartSettings | None,
+    ):
+        self.store = runtimes.of(topology).new_store()
+        self.topology = topology
+        self.config = config
+        self.in_session = False
+        self._capture = capture
+        self._warm_start = warm_start
+        self._modes: dict[str, ReadyMode] = {}
+        self._writers: list[tuple[SummaryWritersHook, ReadyMode]] = []
+        self._interrupted: Callable[[], bool] = lambda: False
+        self._checkpoint: str | None = None
+
+    def __contains__(self, mode: str) -> bool:
+        return mode in self._modes
+
+    def __getitem__(self, mode: str) -> ReadyMode:
+        return self._modes[mode]
+
+    @contextlib.contextmanager
+    def ending_early(self, interrupted: Callable[[], bool]) -> Iterator[None]:
+        """Within, long loops of steps end early where `interrupted` says so."""
+        before, self._interrupted = self._interrupted, interrupted
+        try:
+            yield
+        finally:
+            self._interrupted = before
+
+    def drive(self, mode: ReadyMode) -> None:
+        """Has sessions of `mode`, captured with its input on the store, make the steps."""
+        self._modes[mode.captured.mode] = mode
+        self.in_session = True
+
+    def build(self, mode: str, element_spec: Any) -> ReadyMode:
+        """Captures `mode`, creates what variables it adds, and gives those values."""
+        captured = self._capture(mode, element_spec, self.store)
+        with captured.in_graph():
+            ready = make_ready(captured, plan_without_hooks, self._warm_start)
+            writers = SummaryWritersHook()
+            writers.begin()
+            session = ready.keras_session(lambda: self._interrupted())
+            self._give_values(ready, session)
+            writers.after_create_session(session, None)
+        self._writers.append((writers, ready))
+        self._modes[mode] = ready
+        return ready
+
+    def _give_values(self, mode: ReadyMode, session: GraphSession) -> None:
+        """Gives a mode's variables their first values."""
+        variables = mode.captured.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+        self.store.prepare([v.op for v in variables], replicated=True)
+        without_value = set(session.uninitialized())
+        new = [v for v in variables if v.op.name in without_value]
+        if len(new) < len(variables):
+            mode.scaffold.finalize()
+            self._initialize(session, new)
+            session.run(mode.scaffold.local_init_op)
+            return
+        creator = SessionCreator(lambda: session, mode.scaffold, self._source)
+        creator.create_session()
+        self._checkpoint = creator.restored
+        if new and mode.captured.mode != ModeKeys.TRAIN and not creator.restored:
+            first_values.warn(mode.captured, mode.scaffold)
+
+    @property
+    def _source(self) -> Source:
+        """The checkpoint that variables are of, else the newest."""
+        return Source(self._checkpoint, self.config.model_dir)
+
+    def _initialize(self, session: GraphSession, variables: Sequence[tf.Variable]) -> None:
+        """Variables that a later mode added, such as slots: from the checkpoint where it can."""
+        missing = {variable.op.name: variable for variable in variables}
+
+        def restore(path: str) -> None:
+            for name in self._take(path, list(missing)):
+                del missing[name]
+
+        if missing:
+            self._checkpoint = self._source.restore(restore)
+        session.run([variable.initializer for variable in missing.values()])
+
+    def _take(self, path: str, names: Iterable[str]) -> list[str]:
+        """Takes the values of variables from a checkpoint; the names of those that it has."""
+        taken = []
+        with diagnosis.reading(path):
+            for name, value in read_variables(path, names):
+                self.store.assign(name, value)
+                taken.append(name)
+        return taken
+
+    def follow_checkpoint(self) -> None:
+        """Takes over the newest checkpoint that can be read, if someone else wrote one since."""
+        path = None if self.in_session else latest(self.config.model_dir)
+        if path is not None and path != self._checkpoint and self._modes:
+            self._checkpoint = Source(None, self.config.model_dir).restore(self._take_over)
+
+    def _take_over(self, path: str) -> None:
+        if path == self._checkpoint:  # newer ones cannot be read
+            return
+        logging.info("Taking over newer checkpoint %s", path)
+        self._checkpoint = None  # from here on, the variables are of no checkpoint
+        self._take(path, self.store)
+
+    def newest_checkpoint(self) -> str | None:
+        """The newest checkpoint of model_dir."""
+        return latest(self.config.model_dir)
+
+    def flush(self) -> None:
+        """Writes out the summaries of all modes that Keras runs."""
+        for writers, mode in self._writers:
+            with mode.captured.in_graph():
+                writers.end(mode.ready_session)
+
+    def save(self) -> str | None:
+        """Writes a checkpoint to model_dir; None where nothing was trained."""
+        if ModeKeys.TRAIN not in self._modes:
+            return None
+        mode = self._modes[ModeKeys.TRAIN]
+        if not mode.captured.writes_files:  # the chief does; the next training takes its values
+            return None
+        tf.io.gfile.makedirs(self.config.model_dir)
+        with mode.captured.in_graph():
+            if state := tf.train.get_checkpoint_state(self.config.model_dir):
+                mode.scaffold.saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+            self._checkpoint = mode.scaffold.saver.save(
+                mode.session,
+                f"{self.config.model_dir}/model.ckpt",
+                global_step=mode.ready_session.global_step(),
+            )
+        return self._checkpoint
+
+    def save_to(self, directory: str) -> str:
+        """Writes a checkpoint of the values of now to `directory`; returns its path."""
+        order = (ModeKeys.PREDICT, ModeKeys.TRAIN, ModeKeys.EVAL)
+        mode = next(self._modes[each] for each in order if each in self._modes)
+        with mode.captured.in_graph():
+            path: str = mode.scaffold.saver.save(
+                mode.session, f"{directory}/model.ckpt", write_meta_graph=False, write_state=False
+            )
+        return path
+
+    @property
+    def replicas_per_element(self) -> int:
+        """The number of replicas that share one of Keras' elements."""
+        return self.topology.replicas_per_element or 1
+
+    def any(self) -> ReadyMode:
+        """The mode that was made first."""
+        return next(iter(self._modes.values()))

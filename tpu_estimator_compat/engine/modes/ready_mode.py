@@ -1,0 +1,185 @@
+"""A captured mode whose steps can be made: its plan, its scaffold, and the session at work.
+
+Both loops stand on it: TensorFlow's MonitoredSession, for `Estimator.train`, `evaluate` and
+`predict`, and Keras' own, for `fit`, `evaluate` and `predict`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes.metrics import LOSS
+from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.runner import Runner
+from tpu_estimator_compat.engine.session.runner_session import RunnerSession
+from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
+from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
+
+GraphKeys = tf.compat.v1.GraphKeys
+
+
+@dataclasses.dataclass
+class ReadyMode:
+    """One mode of a model, ready to make steps.
+
+    Attributes:
+      captured: its captured graph.
+      plan: the computation of a step.
+      scaffold: its saver and initialisers.
+      outputs: tensors of the graph: in EVAL the metrics' values by name, in PREDICT a structure of
+        fetches.
+      session: the session at work, made anew where one broke; None before the first.
+    """
+
+    captured: CapturedMode
+    plan: StepPlan
+    scaffold: tf.compat.v1.train.Scaffold
+    outputs: Any
+    session: RunnerSession | None = None
+
+    def step_session(self, deployed: DeployedInput, cadence: Cadence | None = None) -> StepSession:
+        """A session that makes steps with a deployed input.
+
+        Args:
+          deployed: the input.
+          cadence: the outer loop's division of the steps; None for one by one.
+        """
+        cadence = cadence or Cadence()
+        if self.plan.host_stage:  # every replica's by itself: ids are of any number
+            deployed = dataclasses.replace(deployed, replicas_per_element=None)
+        make_runner = self._runners(
+            interrupted=cadence.interrupted,
+            next_element=deployed.next,
+            notes_before=cadence.reads.before_last_step,
+        )
+        self.session = session = StepSession(make_runner, deployed, cadence)
+        return session
+
+    def keras_session(self, interrupted: Callable[[], bool]) -> RunnerSession:
+        """A session beside steps whose elements Keras has in its hand.
+
+        Args:
+          interrupted: asked within long runs whether to end them early.
+
+        Raises:
+          NotImplementedError: see `runtimes.Runtime.runner`.
+        """
+        self.session = RunnerSession(self._runners(interrupted=interrupted, for_keras=True))
+        return self.session
+
+    def _runners(self, **wishes: Any) -> Callable[[], Runner]:
+        """A function that makes runners of the steps, one after the other."""
+        streams = RandomStreams()
+
+        def make_runner() -> Runner:
+            with self.captured.in_graph():
+                return self.captured.runner(self.plan, streams=streams, **wishes)
+
+        return make_runner
+
+    @property
+    def ready_session(self) -> RunnerSession:
+        """The session at work."""
+        assert self.session is not None
+        return self.session
+
+    def variables(self) -> list[tuple[str, bool]]:
+        """(name, whether trainable) of the model's variables, local ones left out."""
+        captured, trainable = self.captured, set(self.plan.trainable_names())
+        names = [v.op.name for v in captured.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)]
+        return [(name, name in trainable) for name in names if name in captured.store]
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of `tf.TypeSpec`s of one replica's input."""
+        return self.captured.captured.element_spec
+
+    def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
+        """For every metric of EVAL, a function that reads its value."""
+        if self.captured.mode != ModeKeys.EVAL:
+            return {}
+        metrics = {name: tensor for name, tensor in self.outputs.items() if name != LOSS}
+        return {name: functools.partial(self._value, tensor) for name, tensor in metrics.items()}
+
+    def _value(self, tensor: tf.Tensor) -> np.ndarray:
+        return self.ready_session.run(tensor)
+
+    def reset_metrics(self) -> None:
+        """Sets local variables back to their first values."""
+        self.ready_session.run(self.scaffold.local_init_op)
+
+    def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
+        """`outputs` of a step of PREDICT in the structure of the spec's predictions."""
+        return tf.nest.pack_sequence_as(self.captured.spec.predictions, outputs)
+
+
+Planned = Callable[[CapturedMode], tuple[StepPlan, Any]]
+"""Plans the steps of a mode: gives the plan, and the mode's `outputs`."""
+
+
+def make_ready(
+    captured: CapturedMode, planned: Planned, warm_start: WarmStartSettings | None
+) -> ReadyMode:
+    """Plans the steps of a mode, and what its sessions begin with. Call it inside `in_graph()`.
+
+    Args:
+      captured: the mode.
+      planned: plans its steps.
+      warm_start: the source of first values where model_dir has no checkpoint.
+
+    Raises:
+      What `planned` raises.
+    """
+    captured.warm_start(warm_start)
+    make_scaffold = captured.spec.make_scaffold
+    if captured.mode != ModeKeys.TRAIN:
+        plan, outputs = planned(captured)
+        scaffold = make_scaffold()
+        if captured.mode == ModeKeys.EVAL:
+            scaffold = _with_metrics_initialized(scaffold)
+        return ReadyMode(captured, plan, scaffold, outputs)
+    scaffold = make_scaffold()  # the original called model_fn's functions in this order
+    plan, outputs = planned(captured)
+    _add_default_saver(captured.graph, captured.config, scaffold)
+    return ReadyMode(captured, plan, scaffold, outputs)
+
+
+def _with_metrics_initialized(
+    scaffold: tf.compat.v1.train.Scaffold,
+) -> tf.compat.v1.train.Scaffold:
+    """A scaffold for EVAL, whose metrics have local variables, as the original made it.
+
+    Returns:
+      The same; or, where it has a local_init_op of its own, one that runs the default one as well.
+    """
+    if scaffold.local_init_op is None:
+        return scaffold
+    both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())
+    return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
+
+
+def _add_default_saver(
+    graph: tf.Graph, config: RunConfig, scaffold: tf.compat.v1.train.Scaffold
+) -> None:
+    """Puts the saver that the config asks for in the graph, unless the user brought one."""
+    if scaffold.saver or graph.get_collection(GraphKeys.SAVERS):
+        return
+    saver = tf.compat.v1.train.Saver(
+        sharded=True,
+        max_to_keep=config.keep_checkpoint_max,
+        keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
+        defer_build=True,
+        save_relative_paths=True,
+    )
+    graph.add_to_collection(GraphKeys.SAVERS, saver)

@@ -1,0 +1,50 @@
+"""When the variables that a run fetches are read: before its last step, or after it.
+
+A run makes one step, or a loop of steps of which hooks see the last alone. TensorFlow 1 read a
+variable somewhere within a step; where depended on the kind of variable and on who asked:
+
+| policy | plain values of variables | computed from variables alone, as a summary is |
+|---|---|---|
+| `BEFORE_LAST_STEP` | before the last step | before the last step |
+| `REF_VARIABLES` | after it; the counter that TensorFlow's hooks fetch, before it | before it |
+| `AFTER_LOOP`, of a TPU | after the loop | within the last step |
+| `AFTER_LOOP_OF_REFS` | after the loop | before the last step |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadPolicy:
+    """A row of the table.
+
+    Attributes:
+      before_last_step: whether plain values are those before the last step of a run.
+      computed_before: whether what is computed from variables alone is computed before the step.
+      again_after: whether plain values are read again after the step. What TensorFlow's hooks fetch
+        as the step is a copy, made before the step: not that.
+    """
+
+    before_last_step: bool
+    computed_before: bool
+    again_after: bool
+
+
+BEFORE_LAST_STEP = ReadPolicy(before_last_step=True, computed_before=True, again_after=False)
+REF_VARIABLES = ReadPolicy(before_last_step=True, computed_before=True, again_after=True)
+AFTER_LOOP = ReadPolicy(before_last_step=False, computed_before=False, again_after=False)
+AFTER_LOOP_OF_REFS = ReadPolicy(before_last_step=False, computed_before=True, again_after=False)
+
+
+def policy(*, in_loops: bool, ref_variables: bool) -> ReadPolicy:
+    """The policy of a session.
+
+    Args:
+      in_loops: whether steps are made in loops of a TPU, after which hooks get control.
+      ref_variables: whether the variables are those of TensorFlow 1's own kind.
+    """
+    if in_loops:
+        return AFTER_LOOP_OF_REFS if ref_variables else AFTER_LOOP
+    return REF_VARIABLES if ref_variables else BEFORE_LAST_STEP

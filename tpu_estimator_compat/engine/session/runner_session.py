@@ -1,0 +1,53 @@
+"""A session beside the runner of a plan's steps: both work on the same variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph.sources import with_lines
+from tpu_estimator_compat.engine.session.graph_session import GraphSession
+from tpu_estimator_compat.engine.session.runner import Runner
+
+
+class RunnerSession(GraphSession):
+    """A session of the graph whose steps a runner makes.
+
+    Args:
+      make_runner: makes the runner; called again where the graph has changed.
+
+    Attributes:
+      runner: makes the steps.
+    """
+
+    def __init__(self, make_runner: Callable[[], Runner]):
+        self.runner = make_runner()
+        super().__init__(self.runner.plan.graph, self.runner.store)
+        self._make_runner = make_runner
+        self._restored: str | None = None
+
+    def start(self, restored: str | None = None) -> None:
+        """See `GraphSession`."""
+        self._restored = restored
+        self.runner.start(restored)
+
+    def renew_steps(self) -> None:
+        """Makes the steps anew, whose graph has changed."""
+        self.finish_host_calls()
+        self.runner.close()
+        self.runner = self._make_runner()
+        self.runner.start(self._restored)
+        self._functions.clear()
+
+    def finish_host_calls(self) -> None:
+        """See `Runner`."""
+        with with_lines(self.graph):
+            self.runner.finish_host_calls()
+
+    def direct_read(self, tensor: tf.Tensor) -> Any:
+        variable = self.variable_behind(tensor)
+        if variable is not None:
+            self.runner.finish_host_calls(using=variable.name[:-2])
+        return super().direct_read(tensor)

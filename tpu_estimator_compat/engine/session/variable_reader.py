@@ -1,0 +1,80 @@
+"""Reads the variables that a run fetches, before its last step or after it, by a policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.session.read_policy import ReadPolicy
+from tpu_estimator_compat.engine.session.runner_session import RunnerSession
+from tpu_estimator_compat.engine.session.step_fetches import StepFetches
+
+
+class VariableReader:
+    """Reads the variables that a run fetches, by a policy.
+
+    Args:
+      session: reads them.
+      policy: says when.
+
+    Attributes:
+      policy: the same.
+    """
+
+    def __init__(self, session: RunnerSession, policy: ReadPolicy):
+        self.policy = policy
+        self._session = session
+        self._plan = session.runner.plan
+        self._of_variables: dict[Key, bool] = {}
+
+    def plain(self, asked: StepFetches) -> dict[Key, Any]:
+        """The plain values of now."""
+        return {k: self._session.direct_read(t) for k, t in asked.variables.items()}
+
+    def before_step(self, asked: StepFetches) -> dict[Key, Any]:
+        """What a single step's run reads before the step."""
+        read = self.plain(asked) if self.policy.before_last_step else {}
+        if self.policy.computed_before:
+            alone = [
+                t
+                for k, t in zip(asked.keys, asked.tensors, strict=True)
+                if k not in asked.variables and self._is_of_variables(t)
+            ]
+            if alone:
+                values = self._session.evaluate_outside(alone)
+                read.update(zip(map(key, alone), values, strict=True))
+        return read
+
+    def after_step(self, asked: StepFetches) -> dict[Key, Any]:
+        """What is read after the last step."""
+        if not self.policy.before_last_step:
+            return self.plain(asked)
+        if not self.policy.again_after:
+            return {}
+        session = self._session
+        direct = {k: t for k, t in asked.variables.items() if not session.is_step_of_hooks(t)}
+        return {k: session.direct_read(t) for k, t in direct.items()}
+
+    def counter_alone(self, asked: StepFetches) -> bool:
+        """Whether the runner itself notes all that is to be read before its last step."""
+        counter = self._session.global_step_variable()
+        return self._session.runner.notes_before and all(
+            self._session.variable_behind(t) is counter for t in asked.variables.values()
+        )
+
+    def _is_of_variables(self, tensor: tf.Tensor) -> bool:
+        """Whether `tensor` looks at nothing but variables."""
+        k = key(tensor)
+        if k not in self._of_variables:
+            ops = graph_ops.ancestors([tensor.op], ())
+            reads = {op.type for op in ops if graph_ops.is_variable_handle(op)} | {"ReadVariableOp"}
+            self._of_variables[k] = len(reads) > 1 and not any(
+                (op.op_def.is_stateful and op.type not in reads)
+                or op.type.startswith("Placeholder")
+                or self._plan.needs_step(op)
+                for op in ops
+            )
+        return self._of_variables[k]

@@ -1,0 +1,35 @@
+"""Opens the summary writers of a graph, and writes out what they hold at the end."""
+
+from typing import Any
+
+import tensorflow as tf
+
+# The initializers of summary writers have no public access since TF2.
+from tpu_estimator_compat.tf_internals import summary_ops_v2
+
+
+class SummaryWritersHook(tf.compat.v1.train.SessionRunHook):
+    """Opens all `tf.summary` writers of the graph with the session, and flushes them at its end.
+
+    They may be a host call's, or model_fn's own.
+    """
+
+    def __init__(self) -> None:
+        self._initializers: list[tf.Operation] = []
+        self._flushes: list[tf.Operation] = []
+
+    def begin(self) -> None:
+        """Builds the flushes, while the graph can still be changed."""
+        self._initializers = list(summary_ops_v2.summary_writer_initializer_op())
+        self._flushes = [
+            summary_ops_v2.legacy_raw_flush(writer=op.inputs[0]) for op in self._initializers
+        ]
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Opens the writers."""
+        del coord
+        session.run(self._initializers)
+
+    def end(self, session: Any) -> None:
+        """Writes out the summaries."""
+        session.run(self._flushes)
