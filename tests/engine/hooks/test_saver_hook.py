@@ -16,8 +16,8 @@ from support.legacy_models import (
     train_input_fn,
 )
 
+from tpu_estimator_compat.engine.checkpoint.writing import CheckpointWrite
 from tpu_estimator_compat.engine.hooks import saver_hook
-from tpu_estimator_compat.engine.step.host_function import HostFunction
 
 
 def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch):
@@ -65,14 +65,13 @@ class ReadEveryStep(tf.train.SessionRunHook):
 def writers(monkeypatch):
     """Names of the threads that wrote checkpoints."""
     names = []
-    call = HostFunction.__call__
+    call = CheckpointWrite.__call__
 
     def recorded(self, values):
-        if self._filename is not None:
-            names.append(threading.current_thread().name)
+        names.append(threading.current_thread().name)
         return call(self, values)
 
-    monkeypatch.setattr(HostFunction, "__call__", recorded)
+    monkeypatch.setattr(CheckpointWrite, "__call__", recorded)
     return names
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.checkpoint.saved_files import appearing_at_once
 from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.state.saved_files import appearing_at_once
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
 
 _IGNORE_STATEFUL, _FAIL_IF_STATEFUL = 1, 2  # tf.data's policies for ops with a state of their own

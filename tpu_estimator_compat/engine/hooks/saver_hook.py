@@ -19,10 +19,10 @@ from tensorflow.core.util.event_pb2 import SessionLog
 from tpu_estimator_compat.engine.checkpoint import input_state
 from tpu_estimator_compat.engine.checkpoint.available_memory import available_memory
 from tpu_estimator_compat.engine.checkpoint.input_state import InputState
+from tpu_estimator_compat.engine.checkpoint.saved_files import remove_unfinished
+from tpu_estimator_compat.engine.checkpoint.writing import SaveFunctions, Snapshot
 from tpu_estimator_compat.engine.graph.graph_text import write_text
-from tpu_estimator_compat.engine.session.snapshot import SaveFunctions, Snapshot
 from tpu_estimator_compat.engine.session.step_session import StepSession
-from tpu_estimator_compat.engine.state.saved_files import remove_unfinished
 
 _SHARE = 0.5  # of the available memory: what a checkpoint that is being written may hold
 
@@ -144,7 +144,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         if saver.saver_def.version != tf.compat.v1.train.SaverDef.V2:
             return False
         if self._functions is None:
-            self._functions = SaveFunctions(session, saver.saver_def)
+            self._functions = SaveFunctions(session.graph, session.store, saver.saver_def)
         return self._functions.bytes <= _SHARE * available_memory()
 
     def _state_of_input(self, session: StepSession, step: int) -> InputState | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.checkpoint.writing import add_default_saver
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import LOSS
@@ -151,7 +151,7 @@ def make_ready(
         return ReadyMode(captured, plan, scaffold, outputs)
     scaffold = make_scaffold()  # the original called model_fn's functions in this order
     plan, outputs = planned(captured)
-    _add_default_saver(captured.graph, captured.config, scaffold)
+    add_default_saver(captured.graph, captured.config, scaffold)
     return ReadyMode(captured, plan, scaffold, outputs)
 
 
@@ -167,19 +167,3 @@ def _with_metrics_initialized(
         return scaffold
     both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())
     return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
-
-
-def _add_default_saver(
-    graph: tf.Graph, config: RunConfig, scaffold: tf.compat.v1.train.Scaffold
-) -> None:
-    """Puts the saver that the config asks for in the graph, unless the user brought one."""
-    if scaffold.saver or graph.get_collection(GraphKeys.SAVERS):
-        return
-    saver = tf.compat.v1.train.Saver(
-        sharded=True,
-        max_to_keep=config.keep_checkpoint_max,
-        keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
-        defer_build=True,
-        save_relative_paths=True,
-    )
-    graph.add_to_collection(GraphKeys.SAVERS, saver)

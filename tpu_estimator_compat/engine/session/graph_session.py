@@ -6,18 +6,19 @@ tf.function once, and calls that. Variables are the store's; nothing else is kep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.checkpoint.writing import session_function
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.runtime import eager, profiles
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
-from tpu_estimator_compat.engine.step.host_function import HostFunction, as_numpy
+from tpu_estimator_compat.engine.step.host_function import as_numpy
 from tpu_estimator_compat.tf_internals import GLOBAL_STEP_READ_KEY, stack, tf_session
 
 Names = tuple[str, ...]
@@ -43,7 +44,7 @@ class GraphSession(tf_session.SessionInterface):
     def __init__(self, graph: tf.Graph, store: VariableStore):
         self._graph = graph
         self.store = store
-        self._functions: dict[tuple[Names, Names, Names], HostFunction] = {}
+        self._functions: dict[tuple[Names, Names, Names], Callable[[Sequence[Any]], list[Any]]] = {}
         self._handlers = FetchHandlers(graph)
         self._variables_behind: dict[Key, str] = {}
         self._values: dict[str, tf.Tensor] = {}
@@ -173,9 +174,8 @@ class GraphSession(tf_session.SessionInterface):
         )
         function = self._functions.get(names)
         if function is None:
-            function = HostFunction(
-                self._graph, self.store, fetches, targets, [t for t, _ in feeds]
-            )
+            fed = [t for t, _ in feeds]
+            function = session_function(self._graph, self.store, fetches, targets, fed)
             self._functions[names] = function
         return function([value for _, value in feeds])
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.runtime import eager, functions, op_errors
+from tpu_estimator_compat.engine.runtime import eager, functions
 from tpu_estimator_compat.engine.runtime.traces import Contents
-from tpu_estimator_compat.engine.state.saved_files import appearing_at_once
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
-from tpu_estimator_compat.tf_internals import compat
 
 _HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
 
@@ -29,10 +24,14 @@ class HostFunction:
       fetches: graph tensors to return.
       targets: operations to run.
       feeds: graph tensors that the caller gives.
-      reads_all: whether this reads most variables, as a checkpoint does: reads share buffers then.
       optimize: see `functions.call_options`. A function that runs in every step wants it; it also
         leaves out what nobody asks for in branches and loops, which TF1 did not run.
       done: operations that have run elsewhere: nothing waits for them, or runs them again.
+
+    Attributes:
+      program: what runs.
+      store: the same.
+      read: names of the variables that it reads, and does not write.
     """
 
     def __init__(
@@ -43,7 +42,6 @@ class HostFunction:
         targets: Sequence[tf.Operation],
         feeds: Sequence[tf.Tensor],
         *,
-        reads_all: bool = False,
         optimize: bool = False,
         done: Collection[tf.Operation] = (),
     ):
@@ -56,13 +54,12 @@ class HostFunction:
                 f"{unfed[0].outputs[0].dtype.name} and shape {unfed[0].outputs[0].shape}.",
             )
         store.prepare(program.handles)
-        self._store = store
+        self.program = program
+        self.store = store
         self._written = [op for op in program.written_handles() if op.name in store]
         self._does_nothing = not fetches and all(op.type == "NoOp" for op in program.ops)
-        self._filename = _filename_feed(program)
         self._optimize = optimize
-        self._reads_all = reads_all or self._filename is not None
-        self._read = {op.name for op in program.handles} - {op.name for op in self._written}
+        self.read = {op.name for op in program.handles} - {op.name for op in self._written}
         self._dtypes = [t.dtype for t in program.feeds]
         self._function = _function_of(
             lambda *values: program(values, store.host_handle), program, store
@@ -70,38 +67,26 @@ class HostFunction:
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The fetches as a TF1 session returned them."""
-        if self._filename is None:
-            return [as_numpy(r) for r in self.tensors(values)]
-        wanted = compat.as_str_any(np.asarray(values[self._filename]).item())
-        with _explained(wanted), appearing_at_once(wanted) as prefix:
-            with self._completed(prefix) as own:
-                values = list(values)
-                values[self._filename] = np.asarray(own, object)
-                results = [as_numpy(r) for r in self.tensors(values)]
-        written = compat.as_bytes(own)
-        return [
-            compat.as_bytes(wanted) if isinstance(r, bytes) and r == written else r for r in results
-        ]
+        return [as_numpy(r) for r in self.tensors(values)]
 
-    def _completed(self, prefix: str) -> contextlib.AbstractContextManager[str]:
-        """Gives a place for what this machine has of a checkpoint, and adds what others have."""
-        if self._store.sharded is None:
-            return contextlib.nullcontext(prefix)
-        return self._store.sharded.completed(prefix, self._read)
+    def tensors(self, values: Sequence[Any], *, reads_all: bool = False) -> list[tf.Tensor]:
+        """The fetches as tensors; those of plain reads share the variables' buffers.
 
-    def tensors(self, values: Sequence[Any]) -> list[tf.Tensor]:
-        """The fetches as tensors; those of plain reads share the variables' buffers."""
+        Args:
+          values: of the feeds.
+          reads_all: whether most variables are read, as for a checkpoint: no read copies then.
+        """
         if self._does_nothing:  # initialisers of what a model does not have
             return []
         call_options = functions.call_options(optimize=self._optimize)
         with eager.eager_mode(), tf.device("/cpu:0"):
-            self._store.to_host(op.name for op in self._written)
-            if self._reads_all:
-                self._store.share_reads(self._read)
-            with self._store.host_view(self._read), call_options:
+            self.store.to_host(op.name for op in self._written)
+            if reads_all:
+                self.store.share_reads(self.read)
+            with self.store.host_view(self.read), call_options:
                 tensors = list(map(tf.convert_to_tensor, values, self._dtypes))
                 results: list[tf.Tensor] = self._function(*tensors)
-            self._store.broadcast(self._written)
+            self.store.broadcast(self._written)
         return results
 
 
@@ -123,35 +108,6 @@ def _gives_first_values(program: ReplicaProgram) -> bool:
     """
     writes = any(op.type == "AssignVariableOp" for op in program.ops)
     return writes and not any(op.type == "RestoreV2" for op in program.ops)
-
-
-def _filename_feed(program: ReplicaProgram) -> int | None:
-    """Which feed of a program that saves is the checkpoint's name, if any."""
-    prefixes = [op.inputs[0].op for op in program.ops if op.type == "SaveV2"]
-    names = {op.name for op in graph_ops.ancestors(prefixes, ())} if prefixes else set()
-    found = [i for i, t in enumerate(program.feeds) if t.op.name in names and t.shape.rank == 0]
-    return found[0] if found else None
-
-
-@contextlib.contextmanager
-def _explained(prefix: str) -> Iterator[None]:
-    """Says what failed, where a file cannot be written.
-
-    A file that cannot grow is OutOfRange to TensorFlow, which a loop would take for end of data.
-    """
-    try:
-        yield
-    except tf.errors.OpError as error:
-        kind = type(error)
-        if isinstance(error, tf.errors.OutOfRangeError):
-            kind = tf.errors.ResourceExhaustedError
-        raise kind(
-            error.node_def,
-            error.op,
-            f"Could not write a checkpoint; those written before are intact. Wanted {prefix}: "
-            f"{op_errors.words(error)}. See that the disk has room, and that this process may "
-            "write there; RunConfig(keep_checkpoint_max=...) keeps fewer checkpoints.",
-        ) from None
 
 
 def as_numpy(value: tf.Tensor) -> Any:

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tpu_estimator_compat.engine.state import saved_files
+from tpu_estimator_compat.engine.checkpoint import saved_files
 
 
 def test_files_move_only_when_all_are_complete(tmp_path):

@@ -1,0 +1,199 @@
+"""Writes checkpoints, for sessions, the saver hook of estimators, and Keras models.
+
+TensorFlow's Saver builds operations that write, and has a session run them. `session_function`
+finds those among all that a session is asked for, and makes a `CheckpointWrite` of them: its files
+appear at once, when all are complete. A `Snapshot` holds the values to write, so that a thread can
+write them while training goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.checkpoint.saved_files import appearing_at_once
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import key
+from tpu_estimator_compat.engine.runtime import op_errors
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_function import HostFunction, as_numpy
+from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
+from tpu_estimator_compat.tf_internals import compat, tf_session
+
+SAVERS = tf.compat.v1.GraphKeys.SAVERS
+
+
+def add_default_saver(
+    graph: tf.Graph, config: RunConfig, scaffold: tf.compat.v1.train.Scaffold
+) -> None:
+    """Puts the saver that the config asks for in the graph, unless the user brought one."""
+    if scaffold.saver or graph.get_collection(SAVERS):
+        return
+    saver = tf.compat.v1.train.Saver(
+        sharded=True,
+        max_to_keep=config.keep_checkpoint_max,
+        keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
+        defer_build=True,
+        save_relative_paths=True,
+    )
+    graph.add_to_collection(SAVERS, saver)
+
+
+def session_function(
+    graph: tf.Graph,
+    store: VariableStore,
+    fetches: Sequence[tf.Tensor],
+    targets: Sequence[tf.Operation],
+    feeds: Sequence[tf.Tensor],
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """A function of the values of `feeds` that does what a session is asked for.
+
+    Args:
+      graph: the captured graph.
+      store: holds its variables and resources.
+      fetches: tensors to return.
+      targets: operations to run.
+      feeds: tensors that the caller gives.
+    """
+    function = HostFunction(graph, store, fetches, targets, feeds)
+    filename = _filename_feed(function.program)
+    return function if filename is None else CheckpointWrite(function, filename)
+
+
+def _filename_feed(program: ReplicaProgram) -> int | None:
+    """Which feed of a program that saves is the checkpoint's name, if any."""
+    prefixes = [op.inputs[0].op for op in program.ops if op.type == "SaveV2"]
+    names = {op.name for op in graph_ops.ancestors(prefixes, ())} if prefixes else set()
+    found = [i for i, t in enumerate(program.feeds) if t.op.name in names and t.shape.rank == 0]
+    return found[0] if found else None
+
+
+class CheckpointWrite:
+    """Writes a checkpoint by operations of a saver.
+
+    Args:
+      function: runs them.
+      filename: the index of the feed that is the checkpoint's name.
+    """
+
+    def __init__(self, function: HostFunction, filename: int):
+        self._function = function
+        self._filename = filename
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """The fetches, among them the checkpoint's name, as a TF1 session returned them.
+
+        Raises:
+          tf.errors.OpError: a file could not be written.
+        """
+        wanted = compat.as_str_any(np.asarray(values[self._filename]).item())
+        with _explained(wanted), appearing_at_once(wanted) as prefix:
+            with self._completed(prefix) as own:
+                given = list(values)
+                given[self._filename] = np.asarray(own, object)
+                tensors = self._function.tensors(given, reads_all=True)
+                results = [as_numpy(r) for r in tensors]
+        written = compat.as_bytes(own)
+        return [
+            compat.as_bytes(wanted) if isinstance(r, bytes) and r == written else r for r in results
+        ]
+
+    def _completed(self, prefix: str) -> contextlib.AbstractContextManager[str]:
+        """Gives a place for what this machine has of a checkpoint, and adds what others have."""
+        sharded = self._function.store.sharded
+        if sharded is None:
+            return contextlib.nullcontext(prefix)
+        return sharded.completed(prefix, self._function.read)
+
+
+@contextlib.contextmanager
+def _explained(prefix: str) -> Iterator[None]:
+    """Says what failed, where a file cannot be written.
+
+    A file that cannot grow is OutOfRange to TensorFlow, which a loop would take for end of data.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        kind = type(error)
+        if isinstance(error, tf.errors.OutOfRangeError):
+            kind = tf.errors.ResourceExhaustedError
+        raise kind(
+            error.node_def,
+            error.op,
+            f"Could not write a checkpoint; those written before are intact. Wanted {prefix}: "
+            f"{op_errors.words(error)}. See that the disk has room, and that this process may "
+            "write there; RunConfig(keep_checkpoint_max=...) keeps fewer checkpoints.",
+        ) from None
+
+
+class SaveFunctions:
+    """The two halves of a saver: reading what it saves, and writing that.
+
+    Args:
+      graph: the captured graph.
+      store: the variables that are saved.
+      saver_def: of the saver, after it was built.
+    """
+
+    def __init__(self, graph: tf.Graph, store: VariableStore, saver_def: Any):
+        result = graph.as_graph_element(saver_def.save_tensor_name)
+        filename = graph.as_graph_element(saver_def.filename_tensor_name)
+        saves = [op for op in graph_ops.ancestors([result.op], ()) if op.type == "SaveV2"]
+        tensors = {key(t): t for op in saves for t in op.inputs[3:]}
+        self.graph = graph
+        self.saver_def = saver_def
+        self.bytes = sum(_size(t) for t in tensors.values())
+        self._read = HostFunction(graph, store, [*tensors.values()], [], [])
+        self._write = session_function(graph, store, [result], [], [filename, *tensors.values()])
+
+    def snapshot(self) -> Snapshot:
+        """The values of now."""
+        return Snapshot(self, self._read.tensors([], reads_all=True))
+
+    def write(self, filename: str, values: list[tf.Tensor]) -> bytes:
+        """Writes values that were read before; returns the checkpoint's name."""
+        [name] = self._write([np.asarray(filename, object), *values])
+        return compat.as_bytes(name)
+
+
+class Snapshot(tf_session.SessionInterface):
+    """A session for one `Saver.save`: it can save what was read, and nothing else.
+
+    Nothing is copied for it. The tensors share the variables' buffers; a step that updates a
+    variable while its tensor is held makes a new buffer first. So a step pays for the copy of what
+    it updates, and only while the checkpoint is being written.
+
+    Args:
+      functions: made it.
+      values: the values read.
+    """
+
+    def __init__(self, functions: SaveFunctions, values: list[tf.Tensor]):
+        self._functions = functions
+        self._values = values
+
+    @property
+    def graph(self) -> tf.Graph:
+        return self._functions.graph
+
+    def run(self, fetches: Any, feed_dict: Any = None, options=None, run_metadata=None) -> bytes:
+        """Saves: `fetches` and the one fed tensor must be those of the saver."""
+        del options, run_metadata
+        saver_def = self._functions.saver_def
+        [(fed, filename)] = feed_dict.items()
+        if (fetches, fed) != (saver_def.save_tensor_name, saver_def.filename_tensor_name):
+            raise ValueError(f"A snapshot can only be saved; asked for {fetches} given {fed}.")
+        return self._functions.write(filename, self._values)
+
+
+def _size(tensor: tf.Tensor) -> int:
+    """Bytes of a tensor of known shape; 0 for others, such as a hash table's."""
+    if tensor.dtype in (tf.string, tf.variant, tf.resource) or not tensor.shape.is_fully_defined():
+        return 0
+    return int(tensor.shape.num_elements() * tensor.dtype.size)
