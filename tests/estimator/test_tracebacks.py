@@ -88,7 +88,7 @@ def test_a_refusal_of_this_package_ends_at_the_call(tmp_path):
 
 
 def test_an_accident_in_this_package_stays_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("tpu_estimator_compat.engine.modes.training.Pacer", None)
+    monkeypatch.setattr("tpu_estimator_compat.engine.modes.training.Schedule", None)
     with pytest.raises(TypeError, match="NoneType") as caught:
         make_estimator(tmp_path).train(train_input_fn, steps=1)
     assert "training.py" in files(caught)

@@ -18,7 +18,7 @@ STEPS = tuple(
 AROUND_STEPS = (
     *(f"engine/checkpoint/test_{name}.py" for name in ("checkpoint", "checkpoint_first_values")),
     "engine/checkpoint/test_diagnosis.py",
-    *(f"engine/hooks/test_{name}.py" for name in ("hooks", "nan", "pacing_turns", "saver_hook")),
+    *(f"engine/hooks/test_{name}.py" for name in ("hooks", "nan", "schedule_turns", "saver_hook")),
     *("engine/hooks/test_traits.py", "engine/hooks/test_traits_turns.py"),
     *("keras_model", "tools/test_weight_map.py"),
 )

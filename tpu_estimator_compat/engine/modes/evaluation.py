@@ -14,7 +14,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.checkpoint import Source
-from tpu_estimator_compat.engine.hooks import Pacer, cadence_for, split_hooks
+from tpu_estimator_compat.engine.hooks import Schedule, split_hooks
 from tpu_estimator_compat.engine.hooks.evaluation_events import write_results
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import first_values
@@ -143,16 +143,11 @@ class Evaluation:
         )
         hooks = [*request_hooks, *stop, *writer_hooks(run), *run.spec.hooks, final]
         hooks += keras_callbacks
-        cadence = cadence_for(hooks, loop, ref_variables=run.ref_variables)
-        creator = self._creator(scaffold, cadence)
-        pacer = Pacer(hooks, loop, cadence, run.tuning)
+        schedule = Schedule(hooks, loop, run.tuning, ref_variables=run.ref_variables)
+        creator = self._creator(scaffold, schedule.cadence)
         with monitored_session(creator, hooks) as monitored:
-            while not monitored.should_stop():
-                # Timers of hooks go by the global step, which stands still.
-                pacer.before_run(monitored._tf_sess().global_step())
-                monitored.run(list(self._mode.plan.targets))
-                session = monitored._tf_sess()
-                pacer.after_run(session.steps_last_run, session.global_step())
+            for _ in schedule.runs(monitored, list(self._mode.plan.targets)):
+                pass
         self._tell_of_data(creator.session)
         return creator.restored, final.values
 

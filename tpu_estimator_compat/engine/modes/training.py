@@ -18,7 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig, TaskType
 from tpu_estimator_compat.engine.checkpoint import Source, check_writable, global_step_in
-from tpu_estimator_compat.engine.hooks import Pacer, cadence_for, split_hooks, traits
+from tpu_estimator_compat.engine.hooks import Schedule, split_hooks, traits
 from tpu_estimator_compat.engine.hooks.nan import LossNanHook
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook
@@ -98,21 +98,21 @@ def train(
         model.modes.drive(mode)
         hooks = _all_hooks(model, mode, request)
         with Preemption() as preemption:
-            cadence = cadence_for(
+            schedule = Schedule(
                 hooks,
                 request.loop,
+                captured.tuning,
                 ref_variables=captured.ref_variables,
                 interrupted=preemption.interrupted,
             )
             creator = SessionCreator(
-                lambda: _new_session(mode, deployed, cadence, hooks),
+                lambda: _new_session(mode, deployed, schedule.cadence, hooks),
                 mode.scaffold,
                 # Other machines take over what the chief has restored.
                 Source(None, config.model_dir if captured.writes_files else None),
                 restore_input=config.save_input_state,
             )
-            pacer = Pacer(hooks, request.loop, cadence, captured.tuning)
-            return _loop(mode, request, creator, [*hooks, preemption], pacer)
+            return _loop(mode, request, creator, [*hooks, preemption], schedule)
 
 
 def _collect_loss(mode: ReadyMode) -> None:
@@ -136,7 +136,7 @@ def _loop(
     request: TrainRequest,
     creator: SessionCreator[StepSession],
     hooks: Sequence[Hook],
-    pacer: Pacer,
+    schedule: Schedule,
 ) -> np.generic | None:
     loss, fetches = None, [*mode.plan.targets, mode.plan.loss]
     with _all_written(mode.captured, hooks):
@@ -144,11 +144,8 @@ def _loop(
             first = monitored._tf_sess().global_step()
             warns = mode.captured.config.log_step_count_steps is None
             limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
-            while not monitored.should_stop():
-                pacer.before_run(monitored._tf_sess().global_step())
-                loss = monitored.run(fetches)[-1]
-                session = monitored._tf_sess()
-                pacer.after_run(session.steps_last_run, session.global_step())
+            for values, session in schedule.runs(monitored, fetches):
+                loss = values[-1]
                 limit.after_run(session.steps_last_run, session.global_step())
             if creator.session is not None:
                 creator.session.finish_host_calls()

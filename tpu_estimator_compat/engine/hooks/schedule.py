@@ -1,10 +1,11 @@
-"""Decides how many steps the inner loop runs before the hooks get control again."""
+"""The schedule of a call: how many steps are made before the hooks get control again."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.hooks import traits
@@ -14,60 +15,68 @@ from tpu_estimator_compat.engine.session import read_policy
 from tpu_estimator_compat.engine.session.cadence import Cadence
 
 
-def cadence_for(
-    hooks: Sequence[traits.Hook],
-    loop: IterationsPerLoopCounter | None,
-    *,
-    ref_variables: bool = False,
-    interrupted: Callable[[], bool] = lambda: False,
-) -> Cadence:
-    """The cadence of a loop before its first run.
+class Schedule:
+    """Divides a call into runs: says before each how many steps it makes, and keeps time of them.
+
+    With TPU rules a run is a loop of `iterations_per_loop` steps, or one that takes as long.
+    Else each hook says when it next needs control, and the least of the answers counts.
 
     Args:
       hooks: everyone who listens.
-      loop: see `Pacer`.
+      loop: the length of a loop with TPU rules; None to run as long as the hooks allow.
+      tuning: the numbers that decide how long a run is.
       ref_variables: whether variables are read as TensorFlow 1's ref variables were.
       interrupted: asked within long runs whether to end them early.
-    """
-    return Cadence(
-        reads=read_policy.policy(in_loops=loop is not None, ref_variables=ref_variables),
-        host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
-        interrupted=interrupted,
-    )
 
-
-class Pacer:
-    """Says before each run how many steps it makes, and keeps time of the steps.
-
-    Args:
-      hooks: everyone who listens.
-      loop: with TPU semantics, the length of a loop (`iterations_per_loop`) in steps or seconds, or
-        None to run as long as the hooks allow.
-      cadence: the limits of the sessions' next run.
-      tuning: the numbers that decide how long a run is.
+    Attributes:
+      cadence: the limits of the next run, for the sessions that make it.
     """
 
     def __init__(
         self,
         hooks: Sequence[traits.Hook],
         loop: IterationsPerLoopCounter | None,
-        cadence: Cadence,
         tuning: Tuning = DEFAULTS,
+        *,
+        ref_variables: bool = False,
+        interrupted: Callable[[], bool] = lambda: False,
     ):
+        self.cadence = Cadence(
+            reads=read_policy.policy(in_loops=loop is not None, ref_variables=ref_variables),
+            host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
+            interrupted=interrupted,
+        )
         self._hooks = list(hooks)
         self._asked = self._hooks
         self._loop = loop
-        self._cadence = cadence
         self._tuning = tuning
         self._tuner = RunTuner()
         self._step_increment = 1
         self._started = 0.0
         self._first_step = 0
 
+    def runs(self, monitored: Any, fetches: list[Any]) -> Iterator[tuple[list[Any], Any]]:
+        """Makes runs until the monitored session is to stop.
+
+        Args:
+          monitored: a MonitoredSession whose sessions are of `cadence`.
+          fetches: what each run asks for.
+
+        Yields:
+          The values of a run, and the session that made it.
+        """
+        while not monitored.should_stop():
+            # Timers of hooks go by the global step; in an evaluation it stands still.
+            self.before_run(monitored._tf_sess().global_step())
+            values = monitored.run(fetches)
+            session = monitored._tf_sess()
+            self.after_run(session.steps_last_run, session.global_step())
+            yield values, session
+
     def before_run(self, global_step: int) -> None:
         """Plans the next run."""
         self._first_step = global_step
-        self._cadence.steps = self._plan(global_step)
+        self.cadence.steps = self._plan(global_step)
         self._started = self._tuning.clock()
 
     def after_run(self, steps: int, global_step: int) -> None:

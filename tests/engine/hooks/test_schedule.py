@@ -4,9 +4,8 @@ import pytest
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.engine.hooks import Pacer, cadence_for
+from tpu_estimator_compat.engine.hooks import Schedule
 from tpu_estimator_compat.engine.runtime.tuning import Tuning
-from tpu_estimator_compat.engine.session.cadence import Cadence
 
 
 class Wants:
@@ -20,17 +19,17 @@ class Wants:
 
 
 def plans(*hooks, loop=None, seconds_per_step=0.01, increment=1, runs=5, **numbers):
-    """The lengths of the first runs, whose steps take so long by the pacer's clock."""
+    """The lengths of the first runs, whose steps take so long by the schedule's clock."""
     now = 100.0
-    cadence = Cadence()
-    pacer = Pacer(hooks, loop, cadence, Tuning(clock=lambda: now, **numbers))
+    schedule = Schedule(hooks, loop, Tuning(clock=lambda: now, **numbers))
+    cadence = schedule.cadence
     lengths, global_step = [], 0
     for _ in range(runs):
-        pacer.before_run(global_step)
+        schedule.before_run(global_step)
         lengths.append(cadence.steps)
         now += seconds_per_step * cadence.steps
         global_step += increment * cadence.steps
-        pacer.after_run(cadence.steps, global_step)
+        schedule.after_run(cadence.steps, global_step)
         now += 5.0  # between runs: nobody's time
     return lengths
 
@@ -74,16 +73,15 @@ def test_with_tpu_semantics_the_loop_counts():
 
 
 def test_a_run_that_made_no_steps_says_nothing():
-    cadence = Cadence()
-    pacer = Pacer([], None, cadence, Tuning(clock=lambda: 0.0))
+    schedule = Schedule([], None, Tuning(clock=lambda: 0.0))
     for _ in range(3):
-        pacer.before_run(0)
-        pacer.after_run(0, 0)
-        assert cadence.steps == 1
+        schedule.before_run(0)
+        schedule.after_run(0, 0)
+        assert schedule.cadence.steps == 1
 
 
 def test_a_cadence_goes_by_who_listens():
-    off_tpu = cadence_for([hooks_lib.StopAtStepHook(num_steps=1)], None)
+    off_tpu = Schedule([hooks_lib.StopAtStepHook(num_steps=1)], None).cadence
     assert (off_tpu.reads.before_last_step, off_tpu.host_calls_may_lag) == (True, True)
-    on_tpu = cadence_for([object()], IterationsPerLoopCounter(7, "count"))
+    on_tpu = Schedule([object()], IterationsPerLoopCounter(7, "count")).cadence
     assert (on_tpu.reads.before_last_step, on_tpu.host_calls_may_lag) == (False, False)
