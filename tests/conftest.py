@@ -124,12 +124,12 @@ def quick_disposal():
 def tuned(monkeypatch):
     """`tuned(first_piece=2)`: what is prepared from now on goes by these numbers of `Tuning`."""
     from tpu_estimator_compat.engine.runtime.tuning import Tuning
-    from tpu_estimator_compat.estimator import plain_rules
+    from tpu_estimator_compat.estimator import preparation
 
-    prepare = plain_rules.prepare
+    capture_mode = preparation.capture_mode
 
     def of(**numbers) -> None:
-        given = functools.partial(prepare, tuning=Tuning(**numbers))
-        monkeypatch.setattr(plain_rules, "prepare", given)
+        given = functools.partial(capture_mode, tuning=Tuning(**numbers))
+        monkeypatch.setattr(preparation, "capture_mode", given)
 
     return of

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.modes import runtimes
 
 
 def told(told_to):
@@ -17,3 +18,8 @@ def told(told_to):
         return tpu.TPUEstimatorSpec(mode, loss=tf.reduce_sum(features), train_op=tf.no_op())
 
     return input_fn, model_fn
+
+
+def new_store(input_mode):
+    """A store for the variables of a mode."""
+    return runtimes.of(input_mode.topology).new_store()

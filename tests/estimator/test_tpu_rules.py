@@ -8,10 +8,11 @@ from support.legacy_models import finite_input_fn, make_estimator, make_model_fn
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
 
-from .noting import told
+from .noting import new_store, told
 
 
 def tpu_rules(model_fn):
@@ -27,7 +28,7 @@ def test_other_values_are_other_rules(strategy):
     other = dataclasses.replace(own, batch_sizes={**own.batch_sizes, ModeKeys.TRAIN: 16})
     for rules, size in ((own, 8), (other, 16), (own, 8)):
         input_mode = rules.input_mode(ModeKeys.TRAIN, Topology(strategy(2), tpu_semantics=True))
-        rules.prepare(input_fn, input_mode)
+        preparation.prepare(rules, input_fn, input_mode, new_store(input_mode))
         assert found["input_fn"].keys() == {"own", "batch_size", "context"}
         assert found["model_fn"].keys() == {"own", "batch_size", "use_tpu", "context"}
         sizes = found["input_fn"]["batch_size"], found["model_fn"]["batch_size"]
@@ -39,7 +40,8 @@ def test_off_tpu_functions_get_whole_batches(strategy):
     found = {}
     input_fn, model_fn = told(found)
     rules = tpu_rules(model_fn)
-    rules.prepare(input_fn, rules.input_mode(ModeKeys.TRAIN, Topology(strategy(1), False)))
+    input_mode = rules.input_mode(ModeKeys.TRAIN, Topology(strategy(1), False))
+    preparation.prepare(rules, input_fn, input_mode, new_store(input_mode))
     assert found["input_fn"] == {"own": 1, "batch_size": 8}
     assert found["model_fn"] == {"own": 1, "batch_size": 8, "use_tpu": False}
     assert rules.loop(Topology(strategy(1), False)) is None

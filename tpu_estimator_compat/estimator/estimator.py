@@ -31,9 +31,10 @@ from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology, join_cluster
-from tpu_estimator_compat.estimator import finishing, internals, overrides
+from tpu_estimator_compat.estimator import finishing, internals, overrides, preparation
 from tpu_estimator_compat.estimator.exporting import Exporting
-from tpu_estimator_compat.estimator.plain_rules import InputFn, ModelFn, PlainRules
+from tpu_estimator_compat.estimator.plain_rules import PlainRules
+from tpu_estimator_compat.estimator.rules import InputFn, ModelFn, Rules
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
@@ -178,7 +179,7 @@ class Estimator(Exporting):
         rules = self._mode_rules
         rules.check_train_limits(steps, max_steps)
         request_hooks, listeners = _checked_hooks(hooks), _checked_listeners(saving_listeners)
-        input_mode = rules.resolve(ModeKeys.TRAIN)
+        input_mode = preparation.resolve(rules, ModeKeys.TRAIN)
         if max_steps is not None and max_steps <= training.steps_of_chief(
             self._model_dir, input_mode.topology
         ):
@@ -231,7 +232,7 @@ class Estimator(Exporting):
         source = self._source_for("evaluate", checkpoint_path)
         request = self._eval_request(steps, hooks, source, name)
         with eager.eager_mode():
-            found = self._prepared(rules, input_fn, rules.resolve(ModeKeys.EVAL))
+            found = self._prepared(rules, input_fn, preparation.resolve(rules, ModeKeys.EVAL))
             with contextlib.closing(found[0]):
                 return evaluation.Evaluation(*found, request)()
 
@@ -266,7 +267,7 @@ class Estimator(Exporting):
             check_type(predict_keys, "predict_keys", Collection, "a list of names")
         with eager.eager_mode():
             rules = self._mode_rules
-            found = self._prepared(rules, input_fn, rules.resolve(ModeKeys.PREDICT))
+            found = self._prepared(rules, input_fn, preparation.resolve(rules, ModeKeys.PREDICT))
         request = prediction.PredictRequest(
             hooks=request_hooks,
             predict_keys=predict_keys,
@@ -292,21 +293,23 @@ class Estimator(Exporting):
           A compiled model: optimizer, loss and metrics are model_fn's own.
         """
         rules = self._mode_rules
-        input_mode = rules.resolve(ModeKeys.TRAIN)
+        input_mode = preparation.resolve(rules, ModeKeys.TRAIN)
         if input_fn is not None:
-            self._train_spec = rules.element_spec(input_fn, input_mode)
+            self._train_spec = preparation.element_spec(rules, input_fn, input_mode)
         model = self._new_model(rules, input_mode.topology)
         if self._train_spec is not None:
             model.build_mode(ModeKeys.TRAIN, self._train_spec)
         return model
 
-    def _new_model(self, rules: PlainRules, topology: Topology) -> ModelFnModel:
+    def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
         """The model of a call, or of a user: its modes are captured when they are used."""
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
             # Keras makes last batches of other sizes: static shapes are a compiler's own demand.
             input_mode = rules.input_mode(mode, topology)
-            return rules.capture(input_mode, element_spec, store, check_shapes=topology.compiles)
+            return preparation.capture(
+                rules, input_mode, element_spec, store, check_shapes=topology.compiles
+            )
 
         modes = ModelModes(capture, topology, self._config, self._warm_start_settings)
         loop = rules.loop(topology)
@@ -314,11 +317,11 @@ class Estimator(Exporting):
         return ModelFnModel(modes, steps_per_execution=steps, export=self._export_live)
 
     def _prepared(
-        self, rules: PlainRules, input_fn: InputFn, input_mode: InputMode
+        self, rules: Rules, input_fn: InputFn, input_mode: InputMode
     ) -> tuple[ModelFnModel, CapturedMode, DeployedInput]:
         """The model of a call, with the call's mode captured on its variables, and the input."""
         model = self._new_model(rules, input_mode.topology)
-        return model, *rules.prepare(input_fn, input_mode, model.modes.store)
+        return model, *preparation.prepare(rules, input_fn, input_mode, model.modes.store)
 
     # Subclasses, and scripts with graphs of their own, call the original's names of these.
 
@@ -336,7 +339,7 @@ class Estimator(Exporting):
     _marks_finished = False
 
     @property
-    def _mode_rules(self) -> PlainRules:
+    def _mode_rules(self) -> Rules:
         """Made anew for every call: scripts change what estimators have."""
         return PlainRules(self._model_fn, self._params, self._config)
 

@@ -12,7 +12,7 @@ from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.engine.export import directories, receivers, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
-from tpu_estimator_compat.estimator.plain_rules import PlainRules
+from tpu_estimator_compat.estimator.rules import Rules
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.tf_internals import EXPORT_TAG_MAP, deprecation
 
@@ -219,7 +219,7 @@ class Exporting:
         return [GraphPlan(mode, EXPORT_TAG_MAP[mode], receiver_fn, call)]
 
     @property
-    def _mode_rules(self) -> PlainRules:
+    def _mode_rules(self) -> Rules:
         raise NotImplementedError
 
 

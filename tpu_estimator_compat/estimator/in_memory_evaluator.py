@@ -12,8 +12,9 @@ from tpu_estimator_compat.config.arguments import check_input_fn, check_type
 from tpu_estimator_compat.engine.checkpoint import Source
 from tpu_estimator_compat.engine.modes.evaluation import Evaluation
 from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.estimator.plain_rules import InputFn
+from tpu_estimator_compat.estimator.rules import InputFn
 from tpu_estimator_compat.spec import ModeKeys
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -78,7 +79,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._last_evaluated = 0
         with eager.eager_mode():
             rules = self._estimator._mode_rules
-            input_mode = rules.resolve(ModeKeys.EVAL)
+            input_mode = preparation.resolve(rules, ModeKeys.EVAL)
             found = self._estimator._prepared(rules, self._input_fn, input_mode)
             self._evaluation = Evaluation(*found, self._request)
         if self._evaluation.scaffold.saver is not None:

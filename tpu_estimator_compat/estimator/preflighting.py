@@ -16,7 +16,8 @@ from tpu_estimator_compat.config.iterations import parse_iterations_per_loop
 from tpu_estimator_compat.engine.inputs.modes import InputMode
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.estimator.plain_rules import InputFn
+from tpu_estimator_compat.estimator import preparation
+from tpu_estimator_compat.estimator.rules import InputFn
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -131,13 +132,13 @@ class _Mode:
 
     def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
         rules, input_mode = self._placed(topology, share)
-        return rules.element_spec(self._input_fn, input_mode)
+        return preparation.element_spec(rules, self._input_fn, input_mode)
 
     def capture(
         self, topology: PlannedTopology, element_spec: Any, share: int | None
     ) -> CapturedMode:
         rules, input_mode = self._placed(topology, share)
-        return rules.capture(input_mode, element_spec, check_shapes=False)
+        return preparation.capture(rules, input_mode, element_spec, check_shapes=False)
 
     def _placed(self, topology: PlannedTopology, share: int | None) -> tuple[TPURules, InputMode]:
         """The rules, with a batch size for so many examples of a replica, and the input there."""

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_empty_folder
 from tpu_estimator_compat.environment import JAX, TENSORFLOW
-from tpu_estimator_compat.estimator.plain_rules import InputFn
+from tpu_estimator_compat.estimator.rules import InputFn
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator

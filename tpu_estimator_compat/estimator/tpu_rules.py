@@ -10,62 +10,68 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
+    RunConfig,
     TPUConfig,
     check_positive_integer,
     parse_iterations_per_loop,
 )
+from tpu_estimator_compat.config.arguments import check_steps
 from tpu_estimator_compat.engine import inputs
-from tpu_estimator_compat.engine.capture.capture import Element
 from tpu_estimator_compat.engine.capture.user_functions import (
     BATCH_SIZE_KEY,
     CONTEXT_KEY,
     USE_TPU_KEY,
     call_model_fn,
     input_arguments,
-    set_param,
 )
 from tpu_estimator_compat.engine.inputs import modes
 from tpu_estimator_compat.engine.inputs.modes import InputMode, Invocation, TPUInputMode
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
-from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, model_arguments
+from tpu_estimator_compat.engine.modes.captured_mode import model_arguments
 from tpu_estimator_compat.engine.runtime import workers
 from tpu_estimator_compat.engine.runtime.workers import Workers
-from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.topology import Topology
-from tpu_estimator_compat.estimator.plain_rules import InputFn, PlainRules
+from tpu_estimator_compat.estimator.plain_rules import check_train_limits
+from tpu_estimator_compat.estimator.rules import InputFn, ModelFn, copies
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 
 @dataclasses.dataclass(frozen=True)
-class TPURules(PlainRules):
-    """The rules of `TPUEstimator`, for topologies with `tpu_semantics` and without.
+class TPURules:
+    """The `Rules` of `TPUEstimator`, for topologies with `tpu_semantics` and without.
 
     Attributes:
+      model_fn: the user's function.
+      params: the hyperparameters; functions get deep copies.
+      config: the run configuration; likewise.
       tpu_config: the config's.
       use_tpu: whether modes are asked to run on TPU.
       eval_on_tpu: whether evaluation is one of them.
       batch_sizes: the global ones, by `ModeKeys` value.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
-      host_stage: makes the builder of a mode's host stage. It takes a `ModeKeys` value, the rows of
-        a replica's features (None where shapes need not be static), and the machines among which
-        variables are shared out (None for none). None for no host stage.
+      make_host_stage: makes the builder of a mode's host stage. It takes a `ModeKeys` value, the
+        rows of a replica's features (None where shapes need not be static), and the machines among
+        which variables are shared out (None for none). None for no host stage.
     """
 
+    model_fn: ModelFn
+    params: Any
+    config: RunConfig
     tpu_config: TPUConfig
     use_tpu: bool
     eval_on_tpu: bool
     batch_sizes: Mapping[str, int | None]
     batch_axis: Sequence[int] | None
-    host_stage: Callable[[str, int | None, Workers | None], HostStageBuilder] | None = None
+    make_host_stage: Callable[[str, int | None, Workers | None], HostStageBuilder] | None = None
 
     def on_tpu(self, mode: str) -> bool:
-        """Whether `mode` is asked to run on TPU."""
+        """See `Rules`."""
         return self.use_tpu and (mode != ModeKeys.EVAL or self.eval_on_tpu)
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
         """Refuses both limits at once, senseless ones, and none on TPU."""
-        super().check_train_limits(steps, max_steps)
+        check_train_limits(steps, max_steps)
         if not self.use_tpu:
             return
         if steps is None and max_steps is None:
@@ -81,50 +87,39 @@ class TPURules(PlainRules):
     def check_eval_steps(self, steps: int | None) -> None:
         """Refuses senseless steps, and none on TPU."""
         if not self.on_tpu(ModeKeys.EVAL):
-            super().check_eval_steps(steps)
+            check_steps(steps, "steps")
             return
         if steps is None:
             raise ValueError("Evaluate `steps` must be set on TPU. Cannot be `None`.")
         check_positive_integer(steps, "Eval steps")
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
-        """The input of `mode` on any replicas, unchecked."""
+        """See `Rules`."""
         size, axis = self.batch_sizes[mode], self.batch_axis
         return modes.resolve(mode, self.tpu_config, topology, size, axis)
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
-        """The number of training steps between turns of the hooks; None where the hooks decide."""
+        """See `Rules`."""
         if not topology.tpu_semantics:
             return None
         return parse_iterations_per_loop(self.tpu_config.iterations_per_loop)
 
-    def _check(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """As `PlainRules._check`; the original left predictions without an end to the user."""
+    def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
+        """Refuses what the input mode refuses; predictions without an end were left to the user."""
         input_mode.check_called(called)
 
-    def _capture(
-        self,
-        input_mode: InputMode,
-        element: Element,
-        store: VariableStore,
-        host_stage: HostStageBuilder | None,
-        check_shapes: bool,
-    ) -> CapturedMode:
-        partition = self._partition(input_mode, element.spec)
-        run = super()._capture(input_mode, element, store, host_stage, check_shapes)
-        return dataclasses.replace(run, partition=partition)
-
-    def _host_stage(
+    def host_stage(
         self, input_mode: InputMode, check_shapes: bool, sharded: bool
     ) -> HostStageBuilder | None:
-        if self.host_stage is None or not isinstance(input_mode, TPUInputMode):
+        """See `Rules`."""
+        if self.make_host_stage is None or not isinstance(input_mode, TPUInputMode):
             return None
         batch_size = input_mode.model_batch_size if check_shapes else None
         group = workers.of(input_mode.topology.strategy) if sharded else None
-        return self.host_stage(input_mode.mode, batch_size, group)
+        return self.make_host_stage(input_mode.mode, batch_size, group)
 
-    def _partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
-        """The split of the replicas' input over their cores: one entry per feed, or None."""
+    def partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
+        """See `Rules`."""
         topology, dims = input_mode.topology, self.tpu_config.input_partition_dims
         if not topology.tpu_semantics or dims is None:
             return None
@@ -136,13 +131,18 @@ class TPURules(PlainRules):
         flat = tf.nest.flatten(element_spec, expand_composites=True)
         return found + [None] * (len(flat) - len(found))  # what marks the padding is not split
 
-    def _input_arguments(
+    def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
     ) -> dict[str, Any]:
+        """See `Rules`.
+
+        Raises:
+          ValueError: input_fn takes no params.
+        """
         context = TPUContext(input_mode, call) if isinstance(input_mode, TPUInputMode) else None
         added = {BATCH_SIZE_KEY: input_mode.input_batch_size, CONTEXT_KEY: context}
         offered = {
-            **self._copies(added),
+            **copies(self.params, self.config, added),
             "mode": input_mode.mode,
             "input_context": inputs.context(input_mode.topology, call.host),
         }
@@ -154,9 +154,10 @@ class TPURules(PlainRules):
             )
         return arguments
 
-    def _call_model_fn(
+    def call_model_fn(
         self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
     ) -> EstimatorSpec | TPUEstimatorSpec:
+        """See `Rules`."""
         mode, size = input_mode.mode, input_mode.model_batch_size
         if not isinstance(input_mode, TPUInputMode):
             return self.call_for_export(features, labels, mode, size)
@@ -172,7 +173,7 @@ class TPURules(PlainRules):
     def call_for_export(
         self, features: Any, labels: Any, mode: str, batch_size: int | None = None
     ) -> EstimatorSpec:
-        """Calls model_fn for a graph that this machine could run."""
+        """See `Rules`."""
         added = {BATCH_SIZE_KEY: batch_size, USE_TPU_KEY: False}
         spec = self.call(features, labels, mode, added, f"Running {mode} on CPU/GPU")
         return as_estimator_spec(spec)
@@ -181,15 +182,8 @@ class TPURules(PlainRules):
         self, features: Any, labels: Any, mode: str, added: dict[str, Any], remark: str = ""
     ) -> EstimatorSpec | TPUEstimatorSpec:
         """Calls model_fn with `added` among its params, and logs a remark."""
-        offered = {"mode": mode, **self._copies(added)}
+        offered = {"mode": mode, **copies(self.params, self.config, added)}
         return call_model_fn(self.model_fn, features, labels, offered, remark)
-
-    def _copies(self, added: dict[str, Any] | None = None) -> dict[str, Any]:
-        copies = super()._copies()
-        for key, value in (added or {}).items():
-            if value is not None:
-                set_param(copies["params"], key, value)
-        return copies
 
 
 def as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:

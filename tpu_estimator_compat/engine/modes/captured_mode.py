@@ -171,7 +171,7 @@ def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
     return feature_keys.original(_given(features)), labels
 
 
-def prepare(
+def capture_mode(
     call_model_fn: Callable[[Any, Any], Spec],
     mode: str,
     config: RunConfig,

@@ -1,0 +1,128 @@
+"""The preparation of a call's mode: its replicas, its input, its graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine import inputs
+from tpu_estimator_compat.engine import topology as topology_lib
+from tpu_estimator_compat.engine.capture.capture import Element, new_graph, placeholders
+from tpu_estimator_compat.engine.inputs.modes import InputMode
+from tpu_estimator_compat.engine.modes import runtimes
+from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, capture_mode
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.estimator.rules import InputFn, Rules
+from tpu_estimator_compat.spec import ModeKeys
+
+
+def resolve(rules: Rules, mode: str) -> InputMode:
+    """The input of `mode`, on the replicas that the config names; checked.
+
+    Raises:
+      ValueError: the batch size or the configuration does not go with those replicas.
+      RuntimeError: a TPU or another worker cannot be reached.
+    """
+    topology = topology_lib.resolve(rules.config, mode, tpu_semantics=rules.on_tpu(mode))
+    input_mode = rules.input_mode(mode, topology)
+    input_mode.check()
+    return input_mode
+
+
+def element_spec(rules: Rules, input_fn: InputFn, input_mode: InputMode) -> Any:
+    """The structure of `tf.TypeSpec`s of one replica's input. Calls input_fn."""
+    store = runtimes.of(input_mode.topology).new_store()
+    with new_graph(rules.config.tf_random_seed):
+        return _deployed(rules, input_fn, input_mode, store).element_spec
+
+
+def capture(
+    rules: Rules,
+    input_mode: InputMode,
+    element_spec: Any,
+    store: VariableStore | None = None,
+    check_shapes: bool = True,
+) -> CapturedMode:
+    """Calls model_fn for a graph that replicas run.
+
+    Args:
+      rules: the estimator's.
+      input_mode: says which replicas.
+      element_spec: the input of one of them: structure of `tf.TypeSpec`s.
+      store: live variables to go on with; None for new ones.
+      check_shapes: whether shapes must be static, where the rules of TPU execution hold.
+    """
+    # A store that is there already is that of a keras_model(), which has variables whole.
+    stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
+    store = store or runtimes.of(input_mode.topology).new_store()
+    with new_graph(rules.config.tf_random_seed):
+        element = placeholders(element_spec)
+        return _captured(rules, input_mode, element, store, stage, check_shapes)
+
+
+def prepare(
+    rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
+) -> tuple[CapturedMode, inputs.DeployedInput]:
+    """Calls input_fn and model_fn, in one graph.
+
+    Args:
+      rules: the estimator's.
+      input_fn: the user's function.
+      input_mode: says which replicas, and who calls input_fn.
+      store: gets the live variables.
+    """
+    trains = input_mode.mode == ModeKeys.TRAIN
+    # What a script sees of variables is what it would have seen of those that it asked for.
+    refs = not tf.compat.v1.resource_variables_enabled()
+    with new_graph(rules.config.tf_random_seed, reads_step=trains):
+        deployed = _deployed(rules, input_fn, input_mode, store)
+        stage = rules.host_stage(input_mode, check_shapes=True, sharded=True)
+        element = deployed.element()
+        captured = _captured(rules, input_mode, element, store, stage, check_shapes=True)
+    if input_mode.topology.compiles_steps:
+        for called in deployed.called:
+            inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
+    same = deployed.same_for_all
+    return (
+        dataclasses.replace(captured, same_on_all_replicas=same, ref_variables=refs),
+        deployed,
+    )
+
+
+def _deployed(
+    rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
+) -> inputs.DeployedInput:
+    """Calls input_fn in the default graph, as often as it is to be called."""
+    found = []
+    for call in input_mode.invocations():
+        arguments = rules.input_arguments(input_fn, input_mode, call)
+        called = inputs.call_input_fn(functools.partial(input_fn, **arguments), store)
+        rules.check_input(called, input_mode)
+        found.append(called)
+    compiled = input_mode.topology.compiles_steps or rules.config.jit_compile
+    return inputs.feed(found, input_mode, in_step=not compiled)
+
+
+def _captured(
+    rules: Rules,
+    input_mode: InputMode,
+    element: Element,
+    store: VariableStore,
+    host_stage: HostStageBuilder | None,
+    check_shapes: bool,
+) -> CapturedMode:
+    partition = rules.partition(input_mode, element.spec)
+    captured = capture_mode(
+        lambda features, labels: rules.call_model_fn(features, labels, input_mode, check_shapes),
+        input_mode.mode,
+        rules.config,
+        input_mode.topology,
+        element,
+        store,
+        host_stage=host_stage,
+    )
+    return dataclasses.replace(captured, partition=partition)
