@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig, default_session_config
+from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import (
     as_list,
     check_params,
@@ -33,6 +32,7 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology, join_cluster
 from tpu_estimator_compat.estimator import finishing, internals, overrides, preparation
 from tpu_estimator_compat.estimator.exporting import Exporting
+from tpu_estimator_compat.estimator.model_dir import with_model_dir
 from tpu_estimator_compat.estimator.plain_rules import PlainRules
 from tpu_estimator_compat.estimator.rules import InputFn, ModelFn, Rules
 from tpu_estimator_compat.keras_model.model import ModelFnModel
@@ -180,9 +180,7 @@ class Estimator(Exporting):
         rules.check_train_limits(steps, max_steps)
         request_hooks, listeners = _checked_hooks(hooks), _checked_listeners(saving_listeners)
         input_mode = preparation.resolve(rules, ModeKeys.TRAIN)
-        if max_steps is not None and max_steps <= training.steps_of_chief(
-            self._model_dir, input_mode.topology
-        ):
+        if training.is_reached(max_steps, self._model_dir, input_mode.topology):
             logging.info("Skipping training since max_steps has already saved.")
             return self
         with eager.eager_mode():
@@ -371,32 +369,6 @@ class Estimator(Exporting):
                 action,
             )
         return Source(path, self._model_dir if path else None)
-
-
-def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
-    """A config that has a session config and a model_dir."""
-    if config is None:
-        config = RunConfig()
-        logging.info("Using default config.")
-    if not isinstance(config, RunConfig):
-        raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
-    if config.session_config is None:
-        config = config.replace(session_config=default_session_config())
-    if model_dir is not None:
-        check_path(model_dir, "model_dir")
-        model_dir = os.fspath(model_dir)
-        if config.model_dir is not None and config.model_dir != model_dir:
-            raise ValueError(
-                "`model_dir` are set both in constructor and `RunConfig`, but with different "
-                f"values. In constructor: '{model_dir}', in `RunConfig`: '{config.model_dir}' "
-            )
-    if model_dir:
-        return config.replace(model_dir=model_dir)
-    if config.model_dir is None:
-        model_dir = tempfile.mkdtemp()
-        logging.warning("Using temporary folder as model directory: %s", model_dir)
-        return config.replace(model_dir=model_dir)
-    return config
 
 
 def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:

@@ -17,7 +17,8 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.capture.capture import new_graph
 from tpu_estimator_compat.estimator import keras_model_fn
-from tpu_estimator_compat.estimator.estimator import Estimator, with_model_dir
+from tpu_estimator_compat.estimator.estimator import Estimator
+from tpu_estimator_compat.estimator.model_dir import with_model_dir
 from tpu_estimator_compat.spec import ModeKeys
 
 FORMATS = ("checkpoint", "saver")

@@ -22,7 +22,7 @@ InputFn = Callable[..., Any]
 
 
 class Rules(Protocol):
-    """What an estimator says of its calls."""
+    """The interface of an estimator's rules."""
 
     @property
     def config(self) -> RunConfig:

@@ -60,7 +60,7 @@ class Schedule:
 
         Args:
           monitored: a MonitoredSession whose sessions are of `cadence`.
-          fetches: what each run asks for.
+          fetches: tensors and operations of each run.
 
         Yields:
           The values of a run, and the session that made it.

@@ -186,12 +186,14 @@ def _all_written(run: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
         raise
 
 
-def steps_of_chief(model_dir: str | None, topology: Topology) -> int:
-    """The global step from which the next training goes on, as the chief's checkpoints say."""
+def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology) -> bool:
+    """Whether the next training would begin at its limit, as the chief's checkpoints say."""
+    if max_steps is None:
+        return False
     step = global_step_in(model_dir)
     if group := topology.workers:
         step = int(group.tell(step, "global step"))
-    return step
+    return max_steps <= step
 
 
 def writer_hooks(run: CapturedMode) -> list[Hook]:

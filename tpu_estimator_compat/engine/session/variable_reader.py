@@ -35,7 +35,7 @@ class VariableReader:
         return {k: self._session.direct_read(t) for k, t in asked.variables.items()}
 
     def before_step(self, asked: StepFetches) -> dict[Key, Any]:
-        """What a single step's run reads before the step."""
+        """Values that a run of a single step reads before it."""
         read = self.plain(asked) if self.policy.before_last_step else {}
         if self.policy.computed_before:
             alone = [
@@ -49,7 +49,7 @@ class VariableReader:
         return read
 
     def after_step(self, asked: StepFetches) -> dict[Key, Any]:
-        """What is read after the last step."""
+        """Values that a run reads after its last step."""
         if not self.policy.before_last_step:
             return self.plain(asked)
         if not self.policy.again_after:

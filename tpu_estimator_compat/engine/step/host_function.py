@@ -29,7 +29,7 @@ class HostFunction:
       done: operations that have run elsewhere: nothing waits for them, or runs them again.
 
     Attributes:
-      program: what runs.
+      program: the operations that run.
       store: the same.
       read: names of the variables that it reads, and does not write.
     """
