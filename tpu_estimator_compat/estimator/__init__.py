@@ -1,8 +1,9 @@
 """`tf.estimator`, as far as it is provided: the same names in the same places.
 
-Users come in here. An estimator checks arguments, asks its rules (`rules.py`, of two kinds), and has
-a `ModelFnModel` made for the call; the engine does the rest. Schedules, exporters and estimators
-made of Keras 2 models stand beside it. Begin with `estimator.py`, then `preparation.py`.
+Users come in here. An estimator checks arguments, asks its rules (`rules.py`, of two kinds), and
+has a `ModelFnModel` made for the call; the engine does the rest. Schedules, exporters and
+estimators made of Keras 2 models stand beside it. Begin with `estimator.py`, then
+`preparation.py`.
 """
 
 import tensorflow as tf
