@@ -8,7 +8,7 @@ import dataclasses
 import inspect
 import pathlib
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,10 +16,9 @@ import tensorflow as tf
 from tpu_estimator_compat.config.arguments import check_empty_folder
 from tpu_estimator_compat.environment import JAX, TENSORFLOW
 from tpu_estimator_compat.estimator.plain_rules import InputFn
-
-if TYPE_CHECKING:
-    from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
-    from tpu_estimator_compat.tools.preflight.step_folder import Saved
+from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
+from tpu_estimator_compat.tools.preflight import step_folder
+from tpu_estimator_compat.tools.preflight.step_folder import Saved
 
 STEPS = 2
 """Steps whose losses, and after which variables, are compared."""
@@ -61,8 +60,6 @@ def save_step(
       NotImplementedError: the step does not compile; by the script's lines.
       ValueError: the data ended before two steps.
     """
-    from tpu_estimator_compat.tools.preflight import step_folder
-
     check_empty_folder(folder)
     taker = _Taker(largest)
     with contextlib.suppress(_Collected):
@@ -109,8 +106,6 @@ class _Taker(tf.compat.v1.train.SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """See `SessionRunHook`."""
-        from tpu_estimator_compat.tools.preflight import step_folder
-
         del coord
         runner = session.runner
         step = runner.step
