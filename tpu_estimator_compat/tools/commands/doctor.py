@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; returns 0, 1 or 2 as the module says."""
     from tpu_estimator_compat.tools.doctor import findings, report
     from tpu_estimator_compat.tools.doctor.examination import Examination
-    from tpu_estimator_compat.tools.reports.colors import are_shown
+    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
     try:
         if arguments.model_dir is not None and not arguments.model_dir.strip():
@@ -73,8 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
-    text = report.as_json(found) if arguments.json else report.table(found, color=are_shown())
-    print(text)
+    if arguments.json:
+        print(report.as_json(found))
+    else:
+        print(report.table(found, color=are_colors_shown()))
     return findings.exit_status(found)
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.commands import scan as scan_command
-from tpu_estimator_compat.tools.reports import colors
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.migrate.codemod import Migration
@@ -49,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     files = scan_command.files_of(arguments, NAME)
     if files is None:
         return 2
-    run = _Run(arguments.write, arguments.color or colors.are_shown())
+    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
+
+    run = _Run(arguments.write, arguments.color or are_colors_shown())
     for file in files:
         run.migrate(file)
     return run.finish(len(files))
@@ -113,7 +114,8 @@ class _Run:
         for title, hard in (("To be looked at:", False), ("To be done by hand:", True)):
             shown = [f for f in self._left if f.status.needs_a_person is hard]
             if shown:
-                print(f"\n{title}\n{report.table(shown, color=self._color)}")
+                table = report.table(shown, scan_command.width(), color=self._color)
+                print(f"\n{title}\n{table}")
         undone = len([f for f in self._left if f.status.needs_a_person])
         done = "changed" if self._write else "to change"
         print(

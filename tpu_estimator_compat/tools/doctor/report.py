@@ -9,61 +9,50 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status, exit_status, verdict
-from tpu_estimator_compat.tools.reports.colors import Color, painted
+from rich.console import Group
+from rich.table import Table
 
-_WIDTH = 100
+from tpu_estimator_compat.tools.doctor.findings import Finding, Status, exit_status, verdict
+from tpu_estimator_compat.tools.reports.terminal import Sheet, cell, grid
+
+_WIDEST = 100
 _BUCKET = re.compile(r"\b\w+://[^\s'\"),;]+")
 _ADDRESS = re.compile(
     r"\b(?!0\.)\d{1,3}(\.\d{1,3}){3}\b(?!\.)|\b[\w-]+(\.[\w-]+)*\.(internal|local|lan)\b"
 )
 _PATH = re.compile(r"(?<![\w<>])[/~](?!job:|device:)[\w.+@=-]+(?:/[\w.+@=*-]*)*")
 
-
-_COLORS = {
-    Status.OK: Color.GREEN,
-    Status.WARNING: Color.YELLOW,
-    Status.FAILURE: Color.RED,
-}
+_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
 
-def table(findings: Sequence[Finding], *, color: bool = False) -> str:
-    """A line for each finding, with the advice below it; then the verdict.
+def table(findings: Sequence[Finding], width: int | None = None, *, color: bool = False) -> str:
+    """A row for each finding, with the advice below its text; then the verdict.
 
     Args:
       findings: the findings.
+      width: characters of a line; None means the terminal's, but 100 at most.
       color: whether to color the statuses for a terminal.
     """
-    statuses, checks = (
-        max(len(name) for name in names)
-        for names in ([f.status for f in findings], [f.check for f in findings])
+    width = width or min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST)
+    sheet = Sheet(width, color)
+    sheet.draw(
+        grid(
+            (cell(f.status, _STYLES.get(f.status, "")), f.check, Group(cell(f.text), *_advice(f)))
+            for f in findings
+        )
     )
-    lines = []
-    for finding in findings:
-        start = f"{finding.status:<{statuses}}  {finding.check:<{checks}}  "
-        first, *rest = _wrapped(finding.text, start, len(start))
-        status = painted(finding.status, _COLORS.get(finding.status, ""), on=color)
-        lines += [status + first.removeprefix(finding.status), *rest]
-        lines += _wrapped(finding.advice, " " * len(start) + "-> ", len(start) + 3)
-    return "\n".join([*lines, "", verdict(findings)])
+    sheet.blank()
+    sheet.add(verdict(findings))
+    return str(sheet)
 
 
-def _wrapped(text: str, start: str, indent: int) -> list[str]:
-    wrapper = textwrap.TextWrapper(
-        _WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=" " * indent
-    )
-    first, *rest = text.splitlines() or [""]
-    if not text:
-        return []
-    wrapper.initial_indent = start
-    lines = wrapper.wrap(first)
-    wrapper.initial_indent = " " * indent
-    return [*lines, *(line for part in rest for line in wrapper.wrap(part.strip()))]
+def _advice(finding: Finding) -> list[Table]:
+    return [grid([("->", finding.advice)], gap=1)] if finding.advice else []
 
 
 def as_json(findings: Sequence[Finding]) -> str:

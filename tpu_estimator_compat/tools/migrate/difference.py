@@ -6,8 +6,9 @@ import difflib
 import io
 from collections.abc import Iterator
 
-from tpu_estimator_compat.tools.reports.colors import Color, painted
+from tpu_estimator_compat.tools.reports.terminal import styled
 
+_STYLES = {"--- ": "bold", "+++ ": "bold", "-": "red", "+": "green", "@@": "cyan"}
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -36,9 +37,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 
 def _colored(line: str) -> str:
-    if line.startswith(("--- ", "+++ ")):
-        return painted(line[:-1], Color.BOLD) + "\n"
-    for sign, color in (("-", Color.RED), ("+", Color.GREEN), ("@@", Color.CYAN)):
+    for sign, style in _STYLES.items():
         if line.startswith(sign):
-            return painted(line[:-1], color) + "\n"
+            return styled(line[:-1], style) + "\n"
     return line

@@ -6,7 +6,6 @@ import collections
 import json
 from collections.abc import Sequence
 
-from tpu_estimator_compat.tools.reports.colors import Color, painted
 from tpu_estimator_compat.tools.scan.findings import Finding, Status
 
 _HINTS = {
@@ -19,33 +18,38 @@ _HINTS = {
     Status.UNREADABLE: "files that could not be searched",
 }
 
-
-_COLORS = {
-    Status.WORKS: Color.GREEN,
-    Status.DIFFERS: Color.YELLOW,
-    Status.PYTHON_2: Color.YELLOW,
-}
+_STYLES = {Status.WORKS: "green", Status.DIFFERS: "yellow", Status.PYTHON_2: "yellow"}
+_LEAST = 60
+"""Characters that advice needs beside the other columns; else it stands below them."""
 
 
-def table(findings: Sequence[Finding], *, color: bool = False) -> str:
+def table(findings: Sequence[Finding], width: int | None = None, *, color: bool = False) -> str:
     """A line for each finding: place, name, status, advice; those that need a person first.
 
     Args:
       findings: the findings.
+      width: characters of a line in a terminal, where advice takes several lines if need be; None
+        for a file.
       color: whether to color the statuses for a terminal.
 
     >>> print(table([Finding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
     a.py:3  tf.contrib.x  unknown  Write it anew.
     """
+    from tpu_estimator_compat.tools.reports.terminal import UNLIMITED, Sheet, cell, grid
+
     findings = sorted(findings, key=lambda finding: not finding.status.needs_a_person)
-    rows = [(f.place, f.name or "-", f.status.value) for f in findings]
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
-    lines = []
+    rows = [
+        (f.place, f.name or "-", cell(f.status.value, _STYLES.get(f.status, "red")))
+        for f in findings
+    ]
+    sheet = Sheet(width or UNLIMITED, color)
+    if sheet.width - sheet.least_width(grid(rows)) >= _LEAST:
+        sheet.draw(grid((*row, f.advice) for row, f in zip(rows, findings, strict=True)))
+        return str(sheet)
     for row, finding in zip(rows, findings, strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        cells[2] = painted(cells[2], _COLORS.get(finding.status, Color.RED), on=color)
-        lines.append("  ".join([*cells, finding.advice]).rstrip())
-    return "\n".join(lines)
+        sheet.draw(grid([row]))
+        sheet.add(finding.advice, "    ", "    ")
+    return str(sheet)
 
 
 def summary(findings: Sequence[Finding], files: int) -> str:
