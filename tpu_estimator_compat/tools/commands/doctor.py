@@ -56,7 +56,7 @@ def _seconds(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; returns 0, 1 or 2 as the module says."""
-    from tpu_estimator_compat.tools.doctor import findings, report
+    from tpu_estimator_compat.tools.doctor import check_results, report
     from tpu_estimator_compat.tools.doctor.examination import Examination
     from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.report:
             pathlib.Path(arguments.report).touch()  # before the checks take their minutes
         examination = Examination(arguments.model_dir, arguments.time_limit, _progress)
-        found = list(examination.findings())
+        found = list(examination.results())
         if arguments.report:
             text = report.markdown(found, arguments.model_dir)
             pathlib.Path(arguments.report).write_text(text, encoding="utf-8")
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(report.as_json(found))
     else:
         print(report.table(found, color=are_colors_shown()))
-    return findings.exit_status(found)
+    return check_results.exit_status(found)
 
 
 def _progress(what: str) -> None:

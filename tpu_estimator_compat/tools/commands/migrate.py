@@ -20,7 +20,7 @@ from tpu_estimator_compat.tools.commands import scan as scan_command
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.migrate.codemod import Migration
     from tpu_estimator_compat.tools.migrate.notebooks import NotebookMigration
-    from tpu_estimator_compat.tools.scan import Finding, Source
+    from tpu_estimator_compat.tools.scan import FileText, ScanFinding
 
     Rewritten = Migration | NotebookMigration
 
@@ -69,7 +69,7 @@ class _Run:
         self._color = color
         self._changed = 0
         self._mended = 0
-        self._left: list[Finding] = []
+        self._left: list[ScanFinding] = []
 
     def migrate(self, file: str) -> None:
         """Migrates a file, and remembers what is left to do."""
@@ -94,7 +94,7 @@ class _Run:
         self._changed += 1
         self._mended += migration.mended
 
-    def _replace(self, file: str, source: Source, migration: Rewritten) -> bool:
+    def _replace(self, file: str, source: FileText, migration: Rewritten) -> bool:
         from tpu_estimator_compat.tools.migrate import writing
         from tpu_estimator_compat.tools.scan import unreadable
 

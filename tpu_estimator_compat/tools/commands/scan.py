@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.tools.scan import Finding
+    from tpu_estimator_compat.tools.scan import ScanFinding
 
 NAME = "scan"
 
@@ -49,7 +49,7 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
         return None
 
 
-def _findings(file: str) -> list[Finding]:
+def _findings(file: str) -> list[ScanFinding]:
     from tpu_estimator_compat.old_names.legacy.notebook_cells import NotANotebook, is_notebook
     from tpu_estimator_compat.tools.scan import (
         CannotRead,

@@ -17,7 +17,12 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group
 from rich.table import Table
 
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status, exit_status, verdict
+from tpu_estimator_compat.tools.doctor.check_results import (
+    CheckResult,
+    Status,
+    exit_status,
+    verdict,
+)
 from tpu_estimator_compat.tools.reports.terminal import Sheet, cell, grid
 
 _WIDEST = 100
@@ -30,7 +35,7 @@ _PATH = re.compile(r"(?<![\w<>])[/~](?!job:|device:)[\w.+@=-]+(?:/[\w.+@=*-]*)*"
 _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
 
-def table(findings: Sequence[Finding], width: int | None = None, *, color: bool = False) -> str:
+def table(findings: Sequence[CheckResult], width: int | None = None, *, color: bool = False) -> str:
     """A row for each finding, with the advice below its text; then the verdict.
 
     Args:
@@ -51,11 +56,11 @@ def table(findings: Sequence[Finding], width: int | None = None, *, color: bool 
     return str(sheet)
 
 
-def _advice(finding: Finding) -> list[Table]:
+def _advice(finding: CheckResult) -> list[Table]:
     return [grid([("->", finding.advice)], gap=1)] if finding.advice else []
 
 
-def as_json(findings: Sequence[Finding]) -> str:
+def as_json(findings: Sequence[CheckResult]) -> str:
     """One object: `findings`, `verdict`, `exit_status`."""
     fields = {
         "findings": [dataclasses.asdict(finding) for finding in findings],
@@ -65,7 +70,7 @@ def as_json(findings: Sequence[Finding]) -> str:
     return json.dumps(fields, indent=1)
 
 
-def markdown(findings: Sequence[Finding], model_dir: str | None) -> str:
+def markdown(findings: Sequence[CheckResult], model_dir: str | None) -> str:
     """A report for an issue, without names of hosts and users, addresses, and paths."""
     rows = ["| | check | what | what to do |", "|---|---|---|---|"]
     for finding in findings:

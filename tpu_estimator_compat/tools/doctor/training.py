@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 CHECK = "training"
 _LOOP, _LOOPS = 50, 8
@@ -109,7 +109,7 @@ def _typical_gap(times: Sequence[float]) -> float:
     return statistics.median(b - a for a, b in itertools.pairwise(late))
 
 
-def judge_reference(answer: Mapping[str, Any]) -> list[Finding]:
+def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
     """Compares what everything else is compared with to what was recorded."""
     findings = []
     for name, network in answer["networks"].items():
@@ -123,7 +123,7 @@ def judge_reference(answer: Mapping[str, Any]) -> list[Finding]:
     return findings
 
 
-def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) -> list[Finding]:
+def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) -> list[CheckResult]:
     """Compares a side with the reference, and its dropout with what dropout is.
 
     Args:
@@ -158,7 +158,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return max((abs(a - b) for a, b in zip(ours, theirs, strict=True)), default=0.0) / scale
 
 
-def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> Finding:
+def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> CheckResult:
     """Runtimes draw other numbers by design: what is judged is what holds of any numbers."""
     first, again, other = dropout["drawn"]
     rate, elements = dropout["rate"], dropout["elements"]
@@ -177,12 +177,12 @@ def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> Finding:
     return _finding(not wrong, text, "Do not train with dropout on it. Open an issue.")
 
 
-def _figures(side: str, answer: Mapping[str, Any]) -> list[Finding]:
+def _figures(side: str, answer: Mapping[str, Any]) -> list[CheckResult]:
     speed = answer["speed"]
     starts = ", ".join(f"{n} {v['seconds']:.1f} s" for n, v in answer["networks"].items())
     return [
-        Finding("figures", Status.FIGURE, f"{side}: first steps, with compilation: {starts}"),
-        Finding(
+        CheckResult("figures", Status.FIGURE, f"{side}: first steps, with compilation: {starts}"),
+        CheckResult(
             "figures",
             Status.FIGURE,
             f"{side}: encoder {speed['steps_per_second']:.0f} steps/s in loops of {_LOOP}, "
@@ -192,5 +192,5 @@ def _figures(side: str, answer: Mapping[str, Any]) -> list[Finding]:
     ]
 
 
-def _finding(fits: bool, text: str, advice: str) -> Finding:
-    return Finding(CHECK, Status.OK if fits else Status.FAILURE, text, "" if fits else advice)
+def _finding(fits: bool, text: str, advice: str) -> CheckResult:
+    return CheckResult(CHECK, Status.OK if fits else Status.FAILURE, text, "" if fits else advice)

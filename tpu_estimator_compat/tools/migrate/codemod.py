@@ -12,7 +12,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 from tpu_estimator_compat.tools.migrate.rules import RULES
-from tpu_estimator_compat.tools.scan import Finding, Status, scan_text
+from tpu_estimator_compat.tools.scan import ScanFinding, Status, scan_text
 from tpu_estimator_compat.tools.scan.module import parse, unparsable
 
 _FORM_FEED = re.compile(r"^([ \t]*)\f([ \t]*)$", re.MULTILINE)
@@ -34,11 +34,11 @@ class Migration:
 
     before: str
     after: str
-    found: list[Finding]
-    left: list[Finding]
+    found: list[ScanFinding]
+    left: list[ScanFinding]
     mended: int
 
-    def report(self, written: bool) -> list[Finding]:
+    def report(self, written: bool) -> list[ScanFinding]:
         """The findings that need a person, and those that work with a difference.
 
         Args:
@@ -70,11 +70,11 @@ def migrate_text(text: str, file: str) -> Migration:
     return Migration(text, after, found, [*failure, *map(_by_hand, still)], mended)
 
 
-def _easy(findings: list[Finding]) -> int:
+def _easy(findings: list[ScanFinding]) -> int:
     return len([finding for finding in findings if not finding.status.needs_a_person])
 
 
-def _moved(findings: list[Finding], old: str, new: str) -> list[Finding]:
+def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]:
     """The findings in one text, with the lines of another."""
     if not findings or old == new:
         return findings
@@ -88,7 +88,7 @@ def _moved(findings: list[Finding], old: str, new: str) -> list[Finding]:
     return [dataclasses.replace(f, line=lines.get(f.line, f.line)) for f in findings]
 
 
-def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
+def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
     """The new text, or the old one and a finding that says why."""
     module = parse(text)
     source = module.source.text
@@ -97,10 +97,10 @@ def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
         wrapper = MetadataWrapper(cst.parse_module(given), unsafe_skip_copy=True)
     except cst.ParserSyntaxError as error:
         said = f"libcst cannot parse it: {error.message}."
-        return text, [Finding(file, error.raw_line, 0, "", Status.BY_HAND, said)]
+        return text, [ScanFinding(file, error.raw_line, 0, "", Status.BY_HAND, said)]
     if wrapper.module.code != given:
         said = "It has form feeds or line endings that would be lost. Remove them first."
-        return text, [Finding(file, 0, 0, "", Status.BY_HAND, said)]
+        return text, [ScanFinding(file, 0, 0, "", Status.BY_HAND, said)]
     after = wrapper.visit(_Codemod(Facts(source, module))).code
     after = after.replace(_INSTEAD, "\f") if given != source else after
     try:
@@ -110,7 +110,7 @@ def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
     return after, []
 
 
-def _by_hand(finding: Finding) -> Finding:
+def _by_hand(finding: ScanFinding) -> ScanFinding:
     """A finding that is still there, though it was to be mended."""
     if finding.status.needs_a_person:
         return finding

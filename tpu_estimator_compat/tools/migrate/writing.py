@@ -6,10 +6,10 @@ import dataclasses
 import os
 import tempfile
 
-from tpu_estimator_compat.tools.scan import Source
+from tpu_estimator_compat.tools.scan import FileText
 
 
-def write(path: str, source: Source, text: str) -> None:
+def write(path: str, source: FileText, text: str) -> None:
     """Replaces a file's text; its encoding, byte order mark and mode stay.
 
     A link stays a link: what it leads to is replaced.

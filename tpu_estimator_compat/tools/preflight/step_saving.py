@@ -55,7 +55,6 @@ def save_step(
       The script in the folder.
 
     Raises:
-      ImportError: JAX is not installed.
       FileExistsError: the folder holds files.
       NotImplementedError: the step does not compile; by the script's lines.
       ValueError: the data ended before two steps.
@@ -96,12 +95,12 @@ def _train(estimator: TPUEstimator, runtime: str, input_fn: InputFn, hook: Any) 
         inspect.unwrap(type(own).train)(own, input_fn, hooks=[hook], max_steps=STEPS)
 
 
-class _Taker(tf.compat.v1.train.SessionRunHook):
+class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     """Takes the step, its first values and its input from a session on JAX's CPU."""
 
     def __init__(self, largest: int):
         self._largest = largest
-        self._saved: Any = None
+        self._saved: Saved | None = None
         self.element_spec: Any = None
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -132,7 +131,7 @@ class _Taker(tf.compat.v1.train.SessionRunHook):
         return self._saved
 
 
-class _Reference(tf.compat.v1.train.SessionRunHook):
+class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     """Gives variables their first values, and keeps losses and last values."""
 
     def __init__(self, first: Any):

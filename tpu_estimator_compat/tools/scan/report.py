@@ -6,7 +6,7 @@ import collections
 import json
 from collections.abc import Sequence
 
-from tpu_estimator_compat.tools.scan.findings import Finding, Status
+from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 
 _HINTS = {
     Status.WORKS: "`migrate` rewrites these; `run` runs the script as it is",
@@ -23,7 +23,7 @@ _LEAST = 60
 """Characters that advice needs beside the other columns; else it stands below them."""
 
 
-def table(findings: Sequence[Finding], width: int | None = None, *, color: bool = False) -> str:
+def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: bool = False) -> str:
     """A line for each finding: place, name, status, advice; those that need a person first.
 
     Args:
@@ -32,7 +32,7 @@ def table(findings: Sequence[Finding], width: int | None = None, *, color: bool 
         for a file.
       color: whether to color the statuses for a terminal.
 
-    >>> print(table([Finding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
+    >>> print(table([ScanFinding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
     a.py:3  tf.contrib.x  unknown  Write it anew.
     """
     from tpu_estimator_compat.tools.reports.terminal import UNLIMITED, Sheet, cell, grid
@@ -52,7 +52,7 @@ def table(findings: Sequence[Finding], width: int | None = None, *, color: bool 
     return str(sheet)
 
 
-def summary(findings: Sequence[Finding], files: int) -> str:
+def summary(findings: Sequence[ScanFinding], files: int) -> str:
     """The number of findings of each status, and its meaning."""
     counts = collections.Counter(finding.status for finding in findings)
     if not findings:
@@ -65,7 +65,7 @@ def summary(findings: Sequence[Finding], files: int) -> str:
     return "\n".join(lines)
 
 
-def searched(findings: Sequence[Finding], files: int) -> str:
+def searched(findings: Sequence[ScanFinding], files: int) -> str:
     """The number of files searched, and of those that could not be."""
     unread = {f.file for f in findings if f.status is Status.UNREADABLE and not f.cell}
     if not unread:
@@ -74,7 +74,7 @@ def searched(findings: Sequence[Finding], files: int) -> str:
     return f"{counted(files, 'file')}, {missing} of which could be searched"
 
 
-def as_json(findings: Sequence[Finding], files: int) -> str:
+def as_json(findings: Sequence[ScanFinding], files: int) -> str:
     """An object: `files`, how many were searched; `counts` by status; `findings`, a list."""
     counts = collections.Counter(finding.status.value for finding in findings)
     listed = [
@@ -92,7 +92,7 @@ def as_json(findings: Sequence[Finding], files: int) -> str:
     return json.dumps({"files": files, "counts": dict(counts), "findings": listed}, indent=1)
 
 
-def exit_status(findings: Sequence[Finding]) -> int:
+def exit_status(findings: Sequence[ScanFinding]) -> int:
     """2 if a file could not be read, 1 if something needs a person, else 0."""
     if any(finding.status is Status.UNREADABLE for finding in findings):
         return 2
