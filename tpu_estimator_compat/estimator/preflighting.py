@@ -59,14 +59,5 @@ class Preflighting:
         """
         from tpu_estimator_compat.tools.preflight.estimator_mode import preflight
 
-        return preflight(
-            self._mode_rules,  # type: ignore[attr-defined]
-            input_fn,
-            topology,
-            mode,
-            depth=depth,
-            largest_batch=largest_batch,
-            time_limit=time_limit,
-            memory_share=memory_share,
-            progress=progress,
-        )
+        options = depth, largest_batch, time_limit, memory_share, progress
+        return preflight(self._mode_rules, input_fn, topology, mode, *options)  # type: ignore[attr-defined]

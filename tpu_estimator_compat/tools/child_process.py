@@ -113,7 +113,7 @@ def end_with_parent(folder: str | None = None) -> None:
     """In a child of `start`: lets it end when its parent is gone. Its standard input is empty.
 
     Args:
-      folder: what is removed then; the parent does so otherwise.
+      folder: a folder that is removed then; otherwise the parent removes it.
     """
     lifeline = os.dup(0)
     empty = os.open(os.devnull, os.O_RDONLY)

@@ -34,7 +34,6 @@ def preflight(
     input_fn: InputFn,
     topology: str | Sequence[str],
     mode: str,
-    *,
     depth: str,
     largest_batch: bool,
     time_limit: float,
