@@ -264,7 +264,6 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
 
 
 def _original(arguments: argparse.Namespace, progress: Progress) -> str:
-    """The interpreter of the original's environment."""
     if arguments.original_python:
         return environment.check_interpreter(arguments.original_python, "--original-python")
     release = environment.RELEASES[arguments.original]

@@ -72,7 +72,6 @@ class _Run:
         self._left: list[ScanFinding] = []
 
     def migrate(self, file: str) -> None:
-        """Migrates a file, and remembers what is left to do."""
         from tpu_estimator_compat.old_names.legacy.notebook_cells import NotANotebook, is_notebook
         from tpu_estimator_compat.tools.migrate import codemod, difference, notebooks
         from tpu_estimator_compat.tools.scan import CannotRead, read, unreadable
@@ -108,7 +107,6 @@ class _Run:
         return True
 
     def finish(self, files: int) -> int:
-        """Prints what is left, and the numbers."""
         from tpu_estimator_compat.tools.scan import report
 
         for title, hard in (("To be looked at:", False), ("To be done by hand:", True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -39,12 +40,13 @@ def table(report: Report, width: int | None = None, *, color: bool = False) -> s
       width: characters of a line; None means the terminal's, but 100 at most.
       color: whether to color the verdict for a terminal.
     """
+    whole = width is None and not sys.stdout.isatty()  # names in a file can be searched for
     sheet = Sheet(width or min(shutil.get_terminal_size().columns, _WIDEST), color)
     sheet.add(f"Compare: {_verdict(report)}", style=_STYLES[report.verdict])
     _first(sheet, report)
     if len(rows := _compared(report)) > 1:
         sheet.blank()
-        sheet.draw(grid(rows))
+        sheet.draw(grid(rows), whole=whole)
     _failures(sheet, report)
     _speed(sheet, report)
     if report.tolerance:

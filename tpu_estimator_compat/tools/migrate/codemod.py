@@ -130,7 +130,6 @@ class _Codemod(cst.CSTTransformer):
         self._nodes = tuple(node for rule in self._rules for node in rule.nodes)
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """The node's replacement."""
         updated: Any = super().on_leave(original_node, updated_node)
         if not isinstance(original_node, self._nodes):
             return updated

@@ -79,7 +79,6 @@ class _Check:
         self._topology = PlannedTopology.of(target, subject.replicas(target.devices))
 
     def report(self) -> Report:
-        """The report of all findings."""
         report = Report(
             self._target.name,
             self._subject.mode,
@@ -120,7 +119,6 @@ class _Check:
         ]
 
     def _describe(self, report: Report, program: Program) -> None:
-        """Adds the findings about the graph."""
         step = program.step
         variables = sizes.variables(step)
         report.batch_size = self._subject.batch_size(self._topology, None)
@@ -231,7 +229,6 @@ _ADVICE_ON_MEMORY = (
 
 
 def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
-    """Adds what the compiler says."""
     report.seconds["compile"] = compiled.seconds
     report.compiler = compiled.compiler.partition(",")[0]
     report.cached = compiled.cached

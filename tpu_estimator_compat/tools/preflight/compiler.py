@@ -206,7 +206,6 @@ def _timed_out(time_limit: float) -> Compiled:
 def _read(
     directory: pathlib.Path, dispatch: Dispatch, backend: Backend, ending: child_process.Ending
 ) -> Compiled:
-    """The result that the worker has left."""
     try:
         answer = json.loads((directory / "answer").read_text())
         compiler = backend.name(answer)

@@ -162,7 +162,6 @@ def write(
 
 
 def _arrays(saved: Saved) -> dict[str, Any]:
-    """The values of variables before and after, and of feeds."""
     arrays = {
         f"variable{i}": _plain(value.saved)
         for i, value in enumerate(saved.variables.values())

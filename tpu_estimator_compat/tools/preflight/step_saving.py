@@ -104,7 +104,6 @@ class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         self.element_spec: Any = None
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """See `SessionRunHook`."""
         del coord
         runner = session.runner
         step = runner.step
@@ -121,11 +120,6 @@ class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         raise _Collected
 
     def saved(self) -> Saved:
-        """The saved step.
-
-        Raises:
-          ValueError: the data ended too early.
-        """
         if self._saved is None or any(len(feed) < STEPS for feed in self._saved.feeds):
             raise ValueError(f"The data ended before {STEPS} steps; --save-step needs them.")
         return self._saved
@@ -140,34 +134,27 @@ class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         self.after: dict[str, np.ndarray] = {}
 
     def begin(self) -> None:
-        """See `SessionRunHook`."""
         [*_, self._loss] = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)
         self._variables = {
             v.op.name: v for v in tf.compat.v1.global_variables() if v.op.name in self._first
         }
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """See `SessionRunHook`."""
         del coord
         for name, value in self._first.items():
             session.store.assign(name, value.array())
 
     def before_run(self, run_context: Any) -> Any:
-        """See `SessionRunHook`."""
         return tf.compat.v1.train.SessionRunArgs(self._loss)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """See `SessionRunHook`."""
         self.losses.append(float(run_values.results))
 
     def end(self, session: Any) -> None:
-        """See `SessionRunHook`."""
         self.after = session.run(self._variables)
 
 
 def _again(saved: Saved, element_spec: Any) -> InputFn:
-    """An input_fn that gives the input that was taken."""
-
     def input_fn(params: Any) -> tf.data.Dataset:
         del params
         parts = zip(saved.feeds, tf.nest.flatten(element_spec), strict=True)

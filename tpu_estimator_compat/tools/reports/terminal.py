@@ -77,9 +77,11 @@ class Sheet:
         """Adds a line of any length, such as one of a log."""
         self._lines.append(Text(printable(text)))
 
-    def draw(self, table: Table) -> None:
-        """Adds a table."""
-        for line in self._console.render_lines(table, pad=False):
+    def draw(self, table: Table, *, whole: bool = False) -> None:
+        """Adds a table; a `whole` one goes past the width where its words would be broken."""
+        width = UNLIMITED if whole else self.width
+        options = self._console.options.update(max_width=width)
+        for line in self._console.render_lines(table, options, pad=False):
             drawn = Text.assemble(*((part.text, part.style or "") for part in line))
             drawn.rstrip()
             self._lines.append(drawn)

@@ -100,7 +100,6 @@ def read(path: str) -> FileText:
 
 
 def _at(path: str, patterns: list[str]) -> list[str]:
-    """The files that one path stands for."""
     if not os.path.exists(path):
         raise NoFiles(f"There is no file or folder {path!r} in {os.getcwd()!r}.")
     if os.path.isdir(path):

@@ -170,7 +170,6 @@ class Recorder:
         self._call(method, given)
 
     def _own_model_dir(self, wanted: str) -> str:
-        """The directory that takes the place of one of the script's."""
         if wanted not in self._model_dirs:
             own = os.path.abspath(wanted)
             if os.path.dirname(own) != os.path.abspath(self.folder):  # it is not given by us

@@ -84,7 +84,6 @@ def _figures(sheet: Sheet, reports: Sequence[Report]) -> None:
 
 
 def _columns(labels: Sequence[str], rows: Sequence[comparison.Row], start: int, end: int) -> Table:
-    """The figures of the reports from `start` to `end`."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column(no_wrap=True)
     for i in range(start, end):
