@@ -28,16 +28,16 @@ def check() -> list[CheckResult]:
         "jax": jax_installation.cache_directory(),
         "preflight": compile_cache.default_directory(),
     }
-    findings = []
+    results = []
     for name, folder in own.items():
-        findings += _look_at(name, folder, f"; the limit of both is {limit / 1e9:g} GB")
+        results += _look_at(name, folder, f"; the limit of both is {limit / 1e9:g} GB")
     if given := os.environ.get(_OF_JAX):
         if "://" in given:
             text = f"{_OF_JAX}={given} is no folder of this machine, and was not looked at"
-            findings.append(CheckResult(CHECK, Status.NOT_MADE, text))
+            results.append(CheckResult(CHECK, Status.NOT_MADE, text))
         else:
-            findings += _look_at(_OF_JAX, pathlib.Path(given), "; it has no limit")
-    return findings
+            results += _look_at(_OF_JAX, pathlib.Path(given), "; it has no limit")
+    return results
 
 
 def _look_at(name: str, folder: pathlib.Path, limit: str) -> list[CheckResult]:

@@ -34,14 +34,14 @@ class CheckResult:
     advice: str = ""
 
 
-def exit_status(findings: Sequence[CheckResult]) -> int:
+def exit_status(results: Sequence[CheckResult]) -> int:
     """1 where a check failed, 0 otherwise."""
-    return int(any(finding.status is Status.FAILURE for finding in findings))
+    return int(any(result.status is Status.FAILURE for result in results))
 
 
-def verdict(findings: Sequence[CheckResult]) -> str:
+def verdict(results: Sequence[CheckResult]) -> str:
     """One sentence about all results."""
-    counts = {status: sum(f.status is status for f in findings) for status in Status}
+    counts = {status: sum(f.status is status for f in results) for status in Status}
     told = ", ".join(
         f"{counts[status]} {status}"
         for status in (Status.OK, Status.WARNING, Status.FAILURE, Status.NOT_MADE)

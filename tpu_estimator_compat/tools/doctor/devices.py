@@ -117,7 +117,7 @@ def _check_sum(device: str, found: float) -> None:
 
 
 def judge(runtime: str, outcome: probing.Outcome) -> CheckResult:
-    """Findings about a runtime's devices; a device that another process holds is a failure."""
+    """Results on a runtime's devices; a device that another process holds is a failure."""
     name = NAMES[runtime]
     if outcome.answer is None:
         return CheckResult(CHECK, Status.FAILURE, f"{name}: {outcome.error}", outcome.advice)
@@ -147,7 +147,7 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]
       outcomes: of `observe`, by runtime.
     """
     started = {r: o for r, o in outcomes.items() if o.answer is not None}
-    findings = []
+    results = []
     for key, kind, words, line in _ATTACHED:
         count = max((outcome.answer[key] for outcome in started.values()), default=0)
         without = [r for r, outcome in started.items() if outcome.answer["platform"] != kind]
@@ -162,8 +162,8 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]
         text = f"{count} {words} attached, not used by {names}."
         if "jax" in without:
             text += f" JAX: {probing.tail(started['jax'].log)}"
-        findings.append(CheckResult(CHECK, status, text, _ADVICE.format(line)))
-    return findings
+        results.append(CheckResult(CHECK, status, text, _ADVICE.format(line)))
+    return results
 
 
 def observe_runtime() -> dict[str, Any]:
@@ -188,7 +188,7 @@ def observe_runtime() -> dict[str, Any]:
 
 
 def judge_runtime(answer: Mapping[str, Any]) -> CheckResult:
-    """The finding about the runtime of scripts that name none."""
+    """The result about the runtime of scripts that name none."""
     taken, asked = answer["taken"], answer["asked"]
     text = (
         f'"auto" takes {taken}, {answer["replicas"]} replica(s): {answer["chips"]} TPU chip(s) '

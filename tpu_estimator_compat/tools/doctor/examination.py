@@ -137,7 +137,7 @@ def _without_jax() -> CheckResult:
 
 
 def _failure(check: str, side: str, outcome: probing.Outcome) -> CheckResult | None:
-    """The finding of a probe that failed; None where it did not."""
+    """The result of a probe that failed; None where it did not."""
     if outcome.answer is not None:
         return None
     return CheckResult(check, Status.FAILURE, f"{side}: {outcome.error}", outcome.advice)

@@ -1,4 +1,4 @@
-"""The findings as text, as JSON, and as markdown that names no machine, person or folder."""
+"""The results as text, as JSON, and as markdown that names no machine, person or folder."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _PATH = re.compile(r"(?<![\w<>])[/~](?!job:|device:)[\w.+@=-]+(?:/[\w.+@=*-]*)*"
 _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
 
-def table(findings: Sequence[CheckResult], width: int | None = None, *, color: bool = False) -> str:
-    """A row for each finding, with the advice below its text; then the verdict.
+def table(results: Sequence[CheckResult], width: int | None = None, *, color: bool = False) -> str:
+    """A row for each result, with the advice below its text; then the verdict.
 
     Args:
-      findings: the findings.
+      results: the results.
       width: characters of a line; None means the terminal's, but 100 at most.
       color: whether to color the statuses for a terminal.
     """
@@ -48,36 +48,36 @@ def table(findings: Sequence[CheckResult], width: int | None = None, *, color: b
     sheet.draw(
         grid(
             (cell(f.status, _STYLES.get(f.status, "")), f.check, Group(cell(f.text), *_advice(f)))
-            for f in findings
+            for f in results
         )
     )
     sheet.blank()
-    sheet.add(verdict(findings))
+    sheet.add(verdict(results))
     return str(sheet)
 
 
-def _advice(finding: CheckResult) -> list[Table]:
-    return [grid([("->", finding.advice)], gap=1)] if finding.advice else []
+def _advice(result: CheckResult) -> list[Table]:
+    return [grid([("->", result.advice)], gap=1)] if result.advice else []
 
 
-def as_json(findings: Sequence[CheckResult]) -> str:
+def as_json(results: Sequence[CheckResult]) -> str:
     """One object: `findings`, `verdict`, `exit_status`."""
     fields = {
-        "findings": [dataclasses.asdict(finding) for finding in findings],
-        "verdict": verdict(findings),
-        "exit_status": exit_status(findings),
+        "findings": [dataclasses.asdict(result) for result in results],
+        "verdict": verdict(results),
+        "exit_status": exit_status(results),
     }
     return json.dumps(fields, indent=1)
 
 
-def markdown(findings: Sequence[CheckResult], model_dir: str | None) -> str:
+def markdown(results: Sequence[CheckResult], model_dir: str | None) -> str:
     """A report for an issue, without names of hosts and users, addresses, and paths."""
     rows = ["| | check | what | what to do |", "|---|---|---|---|"]
-    for finding in findings:
-        cells = [finding.status, finding.check, finding.text, finding.advice]
+    for result in results:
+        cells = [result.status, result.check, result.text, result.advice]
         rows.append("| " + " | ".join(_cell(private(cell, model_dir)) for cell in cells) + " |")
     system = f"{platform.system()} {platform.machine()}"
-    return "\n".join(["# doctor", "", verdict(findings), "", f"{system}.", "", *rows, ""])
+    return "\n".join(["# doctor", "", verdict(results), "", f"{system}.", "", *rows, ""])
 
 
 def _cell(text: str) -> str:

@@ -111,7 +111,7 @@ def _typical_gap(times: Sequence[float]) -> float:
 
 def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
     """Compares what everything else is compared with to what was recorded."""
-    findings = []
+    results = []
     for name, network in answer["networks"].items():
         loss = network["losses"][-1]
         fits = abs(loss - RECORDED[name]) <= BOUNDS["cpu"] * RECORDED[name]
@@ -119,8 +119,8 @@ def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
             f"{name}, TensorFlow on the CPU, use_tpu=False: loss {loss:.6f}, recorded "
             f"{RECORDED[name]:.6f}, bound {BOUNDS['cpu']:g}"
         )
-        findings.append(_finding(fits, text, "Reinstall TensorFlow and numpy."))
-    return findings
+        results.append(_result(fits, text, "Reinstall TensorFlow and numpy."))
+    return results
 
 
 def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) -> list[CheckResult]:
@@ -133,7 +133,7 @@ def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) ->
     """
     platform = answer["platform"]
     bound = BOUNDS.get(platform, BOUNDS["gpu"])
-    findings = []
+    results = []
     for name, network in answer["networks"].items():
         others = reference["networks"][name]
         loss = difference(network["losses"], others["losses"])
@@ -146,8 +146,8 @@ def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) ->
             f"of {variable}), bound {bound:g}{_PRECISIONS.get(platform, '')}"
         )
         advice = "Do not train on it. Open an issue with the file that --report writes."
-        findings.append(_finding(max(loss, update) <= bound, text, advice))
-    return [*findings, _judge_dropout(side, answer["dropout"]), *_figures(side, answer)]
+        results.append(_result(max(loss, update) <= bound, text, advice))
+    return [*results, _judge_dropout(side, answer["dropout"]), *_figures(side, answer)]
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -174,7 +174,7 @@ def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> CheckResult:
         wrong.append("steps draw the same")
     told = "; ".join(wrong) or "seeds repeat and differ as they should"
     text = f"dropout of {rate:g}, {side}: {share:.1%} zeros of {elements}; {told}"
-    return _finding(not wrong, text, "Do not train with dropout on it. Open an issue.")
+    return _result(not wrong, text, "Do not train with dropout on it. Open an issue.")
 
 
 def _figures(side: str, answer: Mapping[str, Any]) -> list[CheckResult]:
@@ -192,5 +192,5 @@ def _figures(side: str, answer: Mapping[str, Any]) -> list[CheckResult]:
     ]
 
 
-def _finding(fits: bool, text: str, advice: str) -> CheckResult:
+def _result(fits: bool, text: str, advice: str) -> CheckResult:
     return CheckResult(CHECK, Status.OK if fits else Status.FAILURE, text, "" if fits else advice)

@@ -68,11 +68,11 @@ def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> lis
     named = ", ".join(f"{n} {i.version}" for n, i in found.items() if n != _OWN)
     conflicts = [*_refusal(), *_conflicts(python, found, chips)]
     status = Status.FIGURE if conflicts else Status.OK
-    findings = [CheckResult(_CHECK, status, f"Python {python}, {named}"), *conflicts]
+    results = [CheckResult(_CHECK, status, f"Python {python}, {named}"), *conflicts]
     if _OWN not in found:
         text = f"pip knows no {_OWN}: what it asks for was not compared."
-        findings.append(CheckResult(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
-    return findings
+        results.append(CheckResult(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
+    return results
 
 
 def _refusal() -> list[CheckResult]:
