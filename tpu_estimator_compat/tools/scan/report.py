@@ -6,6 +6,7 @@ import collections
 import json
 from collections.abc import Sequence
 
+from tpu_estimator_compat.tools.reports import json_form
 from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 
 _HINTS = {
@@ -78,15 +79,7 @@ def as_json(findings: Sequence[ScanFinding], files: int) -> str:
     """An object: `files`, how many were searched; `counts` by status; `findings`, a list."""
     counts = collections.Counter(finding.status.value for finding in findings)
     listed = [
-        {
-            "file": f.file,
-            **({"cell": f.cell} if f.cell else {}),
-            "line": f.line,
-            "column": f.column,
-            "name": f.name,
-            "status": f.status.value,
-            "advice": f.advice,
-        }
+        {key: value for key, value in json_form.encoded(f).items() if key != "cell" or value}
         for f in findings
     ]
     return json.dumps({"files": files, "counts": dict(counts), "findings": listed}, indent=1)
