@@ -33,13 +33,7 @@ _STYLES = {
 
 
 def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
-    """The verdict, what differs first, each kind of thing that was compared, and what it cost.
-
-    Args:
-      report: the report to show.
-      width: characters of a line; None means the terminal's, but 100 at most.
-      color: whether to color the verdict for a terminal.
-    """
+    """The verdict, what differs first, each kind of thing that was compared, and what it cost."""
     whole = width is None and not sys.stdout.isatty()  # names in a file can be searched for
     sheet = Sheet(width or min(shutil.get_terminal_size().columns, _WIDEST), color)
     sheet.add(f"Compare: {_verdict(report)}", style=_STYLES[report.verdict])

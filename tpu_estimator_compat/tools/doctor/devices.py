@@ -141,11 +141,7 @@ def _memory(device: Mapping[str, Any]) -> str:
 
 
 def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]:
-    """Compares what is attached to the machine with what the runtimes that started use.
-
-    Args:
-      outcomes: of `observe`, by runtime.
-    """
+    """Compares what is attached to the machine with what the runtimes that started use."""
     started = {r: o for r, o in outcomes.items() if o.answer is not None}
     results = []
     for key, kind, words, line in _ATTACHED:

@@ -36,13 +36,7 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
 
 def table(results: Sequence[CheckResult], width: int | None = None, *, color: bool = False) -> str:
-    """A row for each result, with the advice below its text; then the verdict.
-
-    Args:
-      results: the results.
-      width: characters of a line; None means the terminal's, but 100 at most.
-      color: whether to color the statuses for a terminal.
-    """
+    """A row for each result, with the advice below its text; then the verdict."""
     width = width or min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST)
     sheet = Sheet(width, color)
     sheet.draw(

@@ -54,10 +54,6 @@ class Migration:
 def migrate_text(text: str, file: str) -> Migration:
     """Migrates a module.
 
-    Args:
-      text: Python source.
-      file: its name in the findings.
-
     Returns:
       The migration. Its `after` is `before` if the module does not parse, or uses nothing dead.
     """

@@ -38,10 +38,6 @@ class NotebookMigration:
 def migrate_notebook(text: str, file: str) -> NotebookMigration:
     """Migrates a notebook; its magics, outputs and other cells stay.
 
-    Args:
-      text: of the file, JSON.
-      file: its name in the findings.
-
     Raises:
       NotANotebook: it is no notebook, or one of another language.
     """

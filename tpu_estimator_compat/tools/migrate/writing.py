@@ -14,11 +14,6 @@ def write(path: str, source: FileText, text: str) -> None:
 
     A link stays a link: what it leads to is replaced.
 
-    Args:
-      path: of the file.
-      source: the text that was read from it.
-      text: the new text.
-
     Raises:
       OSError: it cannot be written; the file is as it was.
     """

@@ -49,11 +49,6 @@ class Options:
 def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
     """Checks a mode on some topologies.
 
-    Args:
-      subject: the mode.
-      names: of the topologies, such as "v5e:2x2" or "h100:8".
-      options: the depth and the time limit of the check.
-
     Returns:
       One report per topology.
 

@@ -122,12 +122,6 @@ def write(
 ) -> pathlib.Path:
     """Writes the folder.
 
-    Args:
-      saved: the step.
-      folder: the folder to write to.
-      platforms: the platforms of the functions.
-      estimates: bytes of memory that preflight expects, by topology.
-
     Returns:
       The path of the script in it.
     """

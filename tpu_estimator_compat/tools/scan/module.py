@@ -43,12 +43,7 @@ def parse(text: str) -> Module:
 
 
 def scan_text(text: str, file: str) -> list[ScanFinding]:
-    """The findings of a module's text.
-
-    Args:
-      text: Python source.
-      file: its name in the findings.
-    """
+    """The findings of a module's text."""
     try:
         module = parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:

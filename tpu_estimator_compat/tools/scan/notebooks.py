@@ -13,10 +13,6 @@ from tpu_estimator_compat.tools.scan.module import scan_text
 def scan_notebook(text: str, file: str) -> list[ScanFinding]:
     """The findings of a notebook, in the order of its lines.
 
-    Args:
-      text: of the file, JSON.
-      file: its name in the findings.
-
     Raises:
       NotANotebook: it is no notebook, or one of another language.
     """
