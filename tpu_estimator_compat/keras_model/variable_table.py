@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from rich.box import Box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 _NONE = (
     "It has no variables yet. Make it with keras_model(input_fn), or let it see data first, by "
     "predict or fit."
 )
-_HEADINGS = ("Variable", "Shape", "Params")
+_RULES = Box("----\n    \n----\n    \n    \n    \n    \n----\n", ascii=True)
+_UNLIMITED = 10_000
 
 
 def as_text(
@@ -30,17 +37,23 @@ def as_text(
     """
     trained = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]
-    rows = [*_scopes(trained), *_scopes(others)]
-    headings = [*_HEADINGS, *(["Trainable"] if show_trainable else [])]
-    cells = [row if show_trainable else row[:3] for row in rows]
-    widths = [max(len(row[i]) for row in [headings, *cells]) for i in range(len(headings))]
-    widths[0] += max(0, (width or 0) - sum(widths) - 2 * (len(widths) - 1))
-    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-    lines = [f'Model: "{name}"', rule, _line(headings, widths), rule]
-    lines += [_line(row, widths) for row in cells] if rows else [_NONE]
+    table = Table(box=_RULES, min_width=width and width + 2, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("Variable", ratio=1)
+    table.add_column("Shape")
+    table.add_column("Params", justify="right")
+    if show_trainable:
+        table.add_column("Trainable")
+    for row in [*_scopes(trained), *_scopes(others)]:
+        table.add_row(*map(Text, row[: len(table.columns)]))
     sums = {"Total": variables, "Trainable": trained, "Non-trainable": others}
-    lines += [rule, *(f"{word} params: {_total(which):,}" for word, which in sums.items())]
-    return "\n".join(lines)
+    told = [f"{word} params: {_total(which):,}" for word, which in sums.items()]
+    return "\n".join([f'Model: "{name}"', *_drawn(table), *([] if variables else [_NONE]), *told])
+
+
+def _drawn(table: Table) -> list[str]:
+    file = io.StringIO()
+    Console(file=file, width=_UNLIMITED, color_system=None, force_jupyter=False).print(table)
+    return [line[1:-1].rstrip() for line in file.getvalue().splitlines()]  # without the edges
 
 
 def _scopes(variables: Sequence[Any]) -> Iterable[tuple[str, str, str, str]]:
@@ -60,9 +73,3 @@ def _scopes(variables: Sequence[Any]) -> Iterable[tuple[str, str, str, str]]:
 
 def _total(variables: Iterable[Any]) -> int:
     return sum(math.prod(variable.shape) for variable in variables)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    aligned = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-    aligned[2] = cells[2].rjust(widths[2])
-    return "  ".join(aligned).rstrip()

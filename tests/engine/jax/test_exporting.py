@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from support import families
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.estimator.step_saving import save_step
+from tpu_estimator_compat.tools.preflight.step_saving import save_step
 
 pytestmark = pytest.mark.slow
 

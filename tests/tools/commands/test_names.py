@@ -9,8 +9,8 @@ def test_a_name(capsys):
     assert main(["names", "tensorflow.contrib.tpu.TPUEstimator"]) == 0
     assert capsys.readouterr().out.splitlines()[:3] == [
         "tf.contrib.tpu.TPUEstimator: works",
-        "  gone since   TensorFlow 2.0",
-        "  write        tf.estimator.tpu.TPUEstimator",
+        "  gone since  TensorFlow 2.0",
+        "  write       tf.estimator.tpu.TPUEstimator",
     ]
 
 

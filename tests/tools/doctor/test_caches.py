@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tpu_estimator_compat.tools.doctor import caches
-from tpu_estimator_compat.tools.doctor.findings import Status
+from tpu_estimator_compat.tools.doctor.check_results import Status
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from doctor.answers import all_well
 from tpu_estimator_compat.tools.doctor import checkpoints
-from tpu_estimator_compat.tools.doctor.findings import Status
+from tpu_estimator_compat.tools.doctor.check_results import Status
 from tpu_estimator_compat.tools.doctor.probing import Outcome
 
 WELL = Outcome(all_well()[checkpoints.observe])

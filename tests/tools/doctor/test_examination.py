@@ -7,8 +7,8 @@ import pytest
 from doctor.answers import all_well, give
 from tpu_estimator_compat.engine.jax import installation as jax_installation
 from tpu_estimator_compat.tools.doctor import devices, sums, training, versions
+from tpu_estimator_compat.tools.doctor.check_results import Status
 from tpu_estimator_compat.tools.doctor.examination import Examination
-from tpu_estimator_compat.tools.doctor.findings import Status
 from tpu_estimator_compat.tools.doctor.probing import Outcome
 
 DEAD = Outcome(None, "was ended by SIGSEGV. It wrote nothing.", "Look.")
@@ -24,7 +24,7 @@ def surroundings(monkeypatch, tmp_path):
 
 def examine(monkeypatch, answers):
     calls = give(monkeypatch, answers)
-    return list(Examination(None, 60.0, lambda what: None).findings()), calls
+    return list(Examination(None, 60.0, lambda what: None).results()), calls
 
 
 def test_all_is_well(monkeypatch):

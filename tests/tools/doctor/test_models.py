@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tpu_estimator_compat.tools.doctor import training
-from tpu_estimator_compat.tools.doctor.findings import Status
+from tpu_estimator_compat.tools.doctor.check_results import Status
 
 # The figures are of no interest, and take most of the time.
 OBSERVE = """

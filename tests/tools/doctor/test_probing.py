@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.doctor import probing
 
 LIMIT = 60.0
@@ -60,7 +61,7 @@ def test_one_that_cannot_be_killed(monkeypatch):
     """As a process in a driver's call; it is the test that does not kill."""
     left = []
     monkeypatch.setattr(os, "killpg", lambda group, signal: left.append(group))
-    monkeypatch.setattr(probing, "_PATIENCE", 0.1)
+    monkeypatch.setattr(child_process, "_PATIENCE", 0.1)
     outcome = probing.run(subprocess.getoutput, {"cmd": "exec sleep 600"}, 1.0)
     monkeypatch.undo()
     assert "It could not be killed" in outcome.error

@@ -12,19 +12,26 @@ import tempfile
 import pytest
 
 from tpu_estimator_compat.tools.doctor import report
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status, exit_status, verdict
+from tpu_estimator_compat.tools.doctor.check_results import (
+    CheckResult,
+    Status,
+    exit_status,
+    verdict,
+)
 
 FOUND = [
-    Finding("versions", Status.OK, "Python 3.11.7"),
-    Finding("devices", Status.FAILURE, "JAX: ended by SIGABRT. " + "word " * 30, "First.\n  Then."),
-    Finding("figures", Status.FIGURE, "5 steps/s"),
+    CheckResult("versions", Status.OK, "Python 3.11.7"),
+    CheckResult(
+        "devices", Status.FAILURE, "JAX: ended by SIGABRT. " + "word " * 30, "First.\n  Then."
+    ),
+    CheckResult("figures", Status.FIGURE, "5 steps/s"),
 ]
 
 
 def test_exit_status_and_verdict():
     assert exit_status(FOUND) == 1
     assert verdict(FOUND) == "Doctor: do not trust this installation yet: 1 ok, 1 failure."
-    warned = [FOUND[0], Finding("caches", Status.WARNING, "none"), FOUND[2]]
+    warned = [FOUND[0], CheckResult("caches", Status.WARNING, "none"), FOUND[2]]
     assert exit_status(warned) == 0
     assert verdict(warned) == "Doctor: no check failed: 1 ok, 1 warning."
 
@@ -80,7 +87,10 @@ def test_what_is_private(text, shown, monkeypatch):
 
 
 def test_markdown():
-    found = [*FOUND, Finding("caches", Status.WARNING, f"a|b {os.path.expanduser('~')}/x", "<y>")]
+    found = [
+        *FOUND,
+        CheckResult("caches", Status.WARNING, f"a|b {os.path.expanduser('~')}/x", "<y>"),
+    ]
     text = report.markdown(found, None)
     assert "| warning | caches | a\\|b &lt;home>/x | &lt;y> |" in text
     assert verdict(found) in text

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from tpu_estimator_compat.tools.doctor import devices, sums, training
-from tpu_estimator_compat.tools.doctor.findings import Status
+from tpu_estimator_compat.tools.doctor.check_results import Status
 
 OBSERVE = f"""
 import json, os, sys

@@ -154,7 +154,7 @@ def test_an_answer_that_cannot_be_read_is_a_crash(compile_for, worker_is, answer
     result = compile_for(modules.step(1))
 
     assert result.error is Error.CRASHED
-    assert "exit code 0 and without a readable answer" in result.message
+    assert "exit status 0 and without a readable answer" in result.message
 
 
 def test_a_worker_that_fails_says_why(compile_for, worker_is):
@@ -162,7 +162,7 @@ def test_a_worker_that_fails_says_why(compile_for, worker_is):
     result = compile_for(modules.step(1))
 
     assert result.error is Error.CRASHED
-    assert "exit code 1" in result.message
+    assert "exit status 1" in result.message
     assert "No module named 'there_is_no_such_module'" in result.message
 
 

@@ -31,7 +31,6 @@ from tpu_estimator_compat.tools.commands.run import (
 )
 from tpu_estimator_compat.tools.compare import environment
 from tpu_estimator_compat.tools.compare.report import Report
-from tpu_estimator_compat.tools.reports.colors import are_shown
 
 NAME = "compare"
 _UNKNOWN = 2
@@ -149,8 +148,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _UNKNOWN
     from tpu_estimator_compat.tools.compare.page import page
     from tpu_estimator_compat.tools.compare.terminal import table
+    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
-    print(report.to_json() if arguments.json else table(report, color=are_shown()))
+    print(report.to_json() if arguments.json else table(report, color=are_colors_shown()))
     if arguments.html:
         pathlib.Path(arguments.html).write_text(page(report), encoding="utf-8")
     return report.exit_code
@@ -264,7 +264,6 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
 
 
 def _original(arguments: argparse.Namespace, progress: Progress) -> str:
-    """The interpreter of the original's environment."""
     if arguments.original_python:
         return environment.check_interpreter(arguments.original_python, "--original-python")
     release = environment.RELEASES[arguments.original]

@@ -56,9 +56,9 @@ def _seconds(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; returns 0, 1 or 2 as the module says."""
-    from tpu_estimator_compat.tools.doctor import findings, report
+    from tpu_estimator_compat.tools.doctor import check_results, report
     from tpu_estimator_compat.tools.doctor.examination import Examination
-    from tpu_estimator_compat.tools.reports.colors import are_shown
+    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
     try:
         if arguments.model_dir is not None and not arguments.model_dir.strip():
@@ -66,16 +66,18 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.report:
             pathlib.Path(arguments.report).touch()  # before the checks take their minutes
         examination = Examination(arguments.model_dir, arguments.time_limit, _progress)
-        found = list(examination.findings())
+        found = list(examination.results())
         if arguments.report:
             text = report.markdown(found, arguments.model_dir)
             pathlib.Path(arguments.report).write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
         print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
-    text = report.as_json(found) if arguments.json else report.table(found, color=are_shown())
-    print(text)
-    return findings.exit_status(found)
+    if arguments.json:
+        print(report.as_json(found))
+    else:
+        print(report.table(found, color=are_colors_shown()))
+    return check_results.exit_status(found)
 
 
 def _progress(what: str) -> None:

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.commands import scan as scan_command
-from tpu_estimator_compat.tools.reports import colors
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.migrate.codemod import Migration
     from tpu_estimator_compat.tools.migrate.notebooks import NotebookMigration
-    from tpu_estimator_compat.tools.scan import Finding, Source
+    from tpu_estimator_compat.tools.scan import FileText, ScanFinding
 
     Rewritten = Migration | NotebookMigration
 
@@ -49,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     files = scan_command.files_of(arguments, NAME)
     if files is None:
         return 2
-    run = _Run(arguments.write, arguments.color or colors.are_shown())
+    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
+
+    run = _Run(arguments.write, arguments.color or are_colors_shown())
     for file in files:
         run.migrate(file)
     return run.finish(len(files))
@@ -68,10 +69,9 @@ class _Run:
         self._color = color
         self._changed = 0
         self._mended = 0
-        self._left: list[Finding] = []
+        self._left: list[ScanFinding] = []
 
     def migrate(self, file: str) -> None:
-        """Migrates a file, and remembers what is left to do."""
         from tpu_estimator_compat.old_names.legacy.notebook_cells import NotANotebook, is_notebook
         from tpu_estimator_compat.tools.migrate import codemod, difference, notebooks
         from tpu_estimator_compat.tools.scan import CannotRead, read, unreadable
@@ -93,7 +93,7 @@ class _Run:
         self._changed += 1
         self._mended += migration.mended
 
-    def _replace(self, file: str, source: Source, migration: Rewritten) -> bool:
+    def _replace(self, file: str, source: FileText, migration: Rewritten) -> bool:
         from tpu_estimator_compat.tools.migrate import writing
         from tpu_estimator_compat.tools.scan import unreadable
 
@@ -107,13 +107,13 @@ class _Run:
         return True
 
     def finish(self, files: int) -> int:
-        """Prints what is left, and the numbers."""
         from tpu_estimator_compat.tools.scan import report
 
         for title, hard in (("To be looked at:", False), ("To be done by hand:", True)):
             shown = [f for f in self._left if f.status.needs_a_person is hard]
             if shown:
-                print(f"\n{title}\n{report.table(shown, color=self._color)}")
+                table = report.table(shown, scan_command.width(), color=self._color)
+                print(f"\n{title}\n{table}")
         undone = len([f for f in self._left if f.status.needs_a_person])
         done = "changed" if self._write else "to change"
         print(

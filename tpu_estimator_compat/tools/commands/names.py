@@ -13,21 +13,17 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-from tpu_estimator_compat.tools.reports import colors
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.old_names.legacy.table import DeadName, Table
 
 NAME = "names"
-_COLORS = {
-    "works": colors.Color.GREEN,
-    "differs": colors.Color.YELLOW,
-    "refused": colors.Color.RED,
-}
+_STYLES = {"works": "green", "differs": "yellow", "refused": "red"}
+_WIDEST = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,12 +67,14 @@ def _as_json(row: DeadName) -> dict[str, str]:
 
 
 def _told(row: DeadName) -> str:
-    color = _COLORS[row.status.value]
-    status = colors.painted(row.status.value, color, on=colors.are_shown())
-    lines = [f"{row.name}: {status}", f"  gone since   TensorFlow {row.since}"]
+    from tpu_estimator_compat.tools.reports.terminal import Sheet, are_colors_shown, cell, grid
+
+    sheet = Sheet(min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST), are_colors_shown())
+    status = cell(row.status.value, _STYLES[row.status.value])
+    sheet.draw(grid([(f"{row.name}:", status)], gap=1))
+    facts = {"gone since": f"TensorFlow {row.since}"}
     if row.served_by:
-        lines.append(f"  write        {row.today}")
-        lines.append(f"  served by    {row.served_by.replace(':', '.')}")
-    if row.advice:
-        lines.append(f"  {row.advice}")
-    return "\n".join(lines)
+        facts |= {"write": row.today, "served by": row.served_by.replace(":", ".")}
+    sheet.draw(grid(("", *fact) for fact in facts.items()))
+    sheet.add(row.advice, "  ", "  ")
+    return str(sheet)

@@ -164,8 +164,7 @@ def _check_saving(arguments: argparse.Namespace) -> None:
 def _save(
     estimator: Any, input_fn: Callable[..., Any], result: Any, arguments: argparse.Namespace
 ) -> None:
-    """Saves the step, and says where."""
-    from tpu_estimator_compat.estimator.step_saving import save_step
+    from tpu_estimator_compat.tools.preflight.step_saving import save_step
 
     estimates = {r.topology: r.memory.total for r in result.reports if r.memory is not None}
     script = save_step(

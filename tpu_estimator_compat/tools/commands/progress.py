@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 _SECONDS = 30.0  # between two lines where there is no terminal
 
@@ -12,14 +16,18 @@ class Progress:
     """One line of a terminal, which is replaced; elsewhere a line now and then."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
+        self._live = _live() if sys.stderr.isatty() else None
         self._last = ""
         self._said = 0.0
 
     def __call__(self, what: str, how_far: str = "") -> None:
         """Says what is being done, and how far that is."""
-        if self._terminal:
-            print(f"\r\033[K{what}{how_far}", end="", file=sys.stderr, flush=True)
+        if self._live is not None:
+            from rich.spinner import Spinner
+            from rich.text import Text
+
+            self._live.start()
+            self._live.update(Spinner("line", Text(f"{what}{how_far}")))
         elif what != self._last or time.monotonic() - self._said > _SECONDS:
             text = f"{what}{how_far}" if what == self._last else f"{what} …"
             self._said = time.monotonic()
@@ -28,5 +36,18 @@ class Progress:
 
     def clear(self) -> None:
         """Takes the line away."""
-        if self._terminal and self._last:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        if self._live is not None:
+            self._live.stop()
+
+
+def _live() -> Live:
+    from rich.console import Console
+    from rich.live import Live
+
+    # A script that prints meanwhile keeps its own streams.
+    return Live(
+        console=Console(stderr=True, force_jupyter=False),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

@@ -160,10 +160,6 @@ def check_writable(path: str | None) -> None:
 def run_script(arguments: argparse.Namespace, command: str) -> int:
     """Runs the script that `add_script_arguments` names.
 
-    Args:
-      arguments: the parsed arguments.
-      command: name of the command that was called, for messages.
-
     Returns:
       0, 1 after printing the script's traceback, 2 where there is no script.
     """

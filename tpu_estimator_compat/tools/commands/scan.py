@@ -10,13 +10,12 @@ not be read. Nothing is imported or run.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat.tools.reports import colors
-
 if TYPE_CHECKING:
-    from tpu_estimator_compat.tools.scan import Finding
+    from tpu_estimator_compat.tools.scan import ScanFinding
 
 NAME = "scan"
 
@@ -50,7 +49,7 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
         return None
 
 
-def _findings(file: str) -> list[Finding]:
+def _findings(file: str) -> list[ScanFinding]:
     from tpu_estimator_compat.old_names.legacy.notebook_cells import NotANotebook, is_notebook
     from tpu_estimator_compat.tools.scan import (
         CannotRead,
@@ -67,6 +66,11 @@ def _findings(file: str) -> list[Finding]:
         return [unreadable(file, error)]
 
 
+def width() -> int | None:
+    """Characters of a line of the terminal; None where standard output is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; returns 0, 1 or 2 as the module says."""
     from tpu_estimator_compat.tools.scan import report
@@ -79,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(report.as_json(findings, len(files)))
         return report.exit_status(findings)
     if findings:
-        print(report.table(findings, color=colors.are_shown()), end="\n\n")
+        from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
+
+        print(report.table(findings, width(), color=are_colors_shown()), end="\n\n")
     print(report.summary(findings, len(files)))
     return report.exit_status(findings)

@@ -156,7 +156,6 @@ def directories(
 def _unknown(
     old: Evidence, new: Evidence, runner: Runner, why: str, notes: Sequence[str]
 ) -> Report:
-    """The report on runs that cannot be judged."""
     return Report(
         Verdict.UNKNOWN,
         f"could not be judged: {why}",

@@ -11,10 +11,11 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import time
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 
 from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.tools import child_process
 
 Progress = Callable[[float], None]
 """Takes the number of seconds that something has been going on for."""
@@ -152,18 +153,12 @@ def run(command: list[str], progress: Progress = lambda seconds: None) -> None:
     Raises:
       Unavailable: it failed.
     """
-    started = time.monotonic()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        while True:
-            progress(time.monotonic() - started)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                out, errors = process.communicate(timeout=1)
-                break
-    if process.returncode:
+    with tempfile.NamedTemporaryFile("r", errors="replace") as log:
+        ending = child_process.wait(child_process.start(command, log.name), progress=progress)
+        written = log.read()
+    if ending.code != 0:
         # The last lines of pip's output carry the reason.
-        tail = " ".join((errors or out).strip().splitlines()[-3:])
+        tail = " ".join(written.strip().splitlines()[-3:])
         raise Unavailable(f"`{' '.join(command[-4:])}` failed: {tail}")
 
 

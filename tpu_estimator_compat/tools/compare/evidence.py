@@ -148,10 +148,6 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
 def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
     """The evidence in the event files and checkpoints of a model_dir, or in one event file.
 
-    Args:
-      folder: the directory, or an event file.
-      name: the name of the run.
-
     Raises:
       FileNotFoundError: there is no such directory or file.
       ValueError: it has neither event files nor checkpoints.

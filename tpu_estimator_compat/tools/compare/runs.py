@@ -8,8 +8,6 @@ import importlib.util
 import json
 import os
 import pathlib
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING
 from tpu_estimator_compat.environment import JAX, RUNTIME_VARIABLE, TENSORFLOW
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, dialect
+from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.compare.report import Failure
 
 if TYPE_CHECKING:
@@ -205,31 +204,18 @@ class Runner:
         self, command: list[str], name: str, folder: pathlib.Path, variables: dict[str, str]
     ) -> Failure | None:
         """Waits for a process; says why it did not come to its end, if its record does not."""
-        started = time.monotonic()
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=variables,
-                start_new_session=True,
-            )
-            try:
-                while process.poll() is None:
-                    if time.monotonic() - started > self.time_limit:
-                        what = f"it took more than {self.time_limit:g} s (--time-limit)"
-                        return Failure("time", what, _tail(folder))
-                    self.progress(name, _steps_made(folder))
-                    time.sleep(0.2)
-            finally:
-                if process.poll() is None:  # its own children too
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+        ending = child_process.wait(
+            child_process.start(command, folder / "log", environment=variables),
+            self.time_limit,
+            lambda seconds: self.progress(name, _steps_made(folder)),
+            every=0.2,
+        )
+        if ending.code is None:
+            what = f"it took more than {self.time_limit:g} s (--time-limit)"
+            return Failure("time", what, _tail(folder))
         if (folder / "record.json").exists():
             return None
-        how = f"signal {-process.returncode}" if process.returncode < 0 else "an error"
-        return Failure("killed", f"its process ended by {how}", _tail(folder))
+        return Failure("killed", f"its process {ending}", _tail(folder))
 
 
 def folder_name(run: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
+import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.compare.report import (
     Verdict,
 )
 from tpu_estimator_compat.tools.reports import numbers
-from tpu_estimator_compat.tools.reports.colors import Color, painted
+from tpu_estimator_compat.tools.reports.terminal import Sheet, grid
 
 _Comparison = TypeVar("_Comparison", ArrayComparison, CurveComparison)
 
@@ -23,40 +23,39 @@ _WIDEST = 100
 _ROWS = 8
 """Rows of a table; the rest is counted."""
 
-
-_COLORS = {
-    Verdict.SAME: Color.GREEN,
-    Verdict.ROUNDING: Color.GREEN,
-    Verdict.DIVERGES: Color.YELLOW,
-    Verdict.DIFFERENT: Color.RED,
-    Verdict.UNKNOWN: Color.YELLOW,
+_STYLES = {
+    Verdict.SAME: "green",
+    Verdict.ROUNDING: "green",
+    Verdict.DIVERGES: "yellow",
+    Verdict.DIFFERENT: "red",
+    Verdict.UNKNOWN: "yellow",
 }
 
 
 def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
-    """The verdict, what differs first, each kind of thing that was compared, and what it cost.
-
-    Args:
-      report: the report to show.
-      width: characters of a line; None means the terminal's, but 100 at most.
-      color: whether to color the verdict for a terminal.
-    """
-    width = width or min(shutil.get_terminal_size().columns, _WIDEST)
-    parts = [
-        [
-            painted(line, _COLORS[report.verdict], on=color)
-            for line in _wrapped(f"Compare: {_verdict(report)}", width)
-        ],
-        _first(report, width),
-        _compared(report),
-        _failures(report),
-        _speed(report),
-    ]
+    """The verdict, what differs first, each kind of thing that was compared, and what it cost."""
+    whole = width is None and not sys.stdout.isatty()  # names in a file can be searched for
+    sheet = Sheet(width or min(shutil.get_terminal_size().columns, _WIDEST), color)
+    sheet.add(f"Compare: {_verdict(report)}", style=_STYLES[report.verdict])
+    _first(sheet, report)
+    if len(rows := _compared(report)) > 1:
+        sheet.blank()
+        sheet.draw(grid(rows), whole=whole)
+    _failures(sheet, report)
+    _speed(sheet, report)
     if report.tolerance:
-        parts.append(["What is rounding", *_wrapped(report.tolerance.found, width, "  ")])
+        _section(sheet, "What is rounding")
+        sheet.add(report.tolerance.found, "  ", "  ")
     if report.notes:
-        parts.append(["Notes", *(x for n in report.notes for x in _wrapped(n, width, "  - "))])
-    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+        _section(sheet, "Notes")
+    for note in report.notes:
+        sheet.add(note, "  - ", "    ")
+    return str(sheet)
+
+
+def _section(sheet: Sheet, title: str) -> None:
+    sheet.blank()
+    sheet.add(title, style="bold")
 
 
 def _verdict(report: Report) -> str:
@@ -66,19 +65,19 @@ def _verdict(report: Report) -> str:
     return report.summary.removesuffix(f": {report.first_difference.what}")
 
 
-def _first(report: Report, width: int) -> list[str]:
+def _first(sheet: Sheet, report: Report) -> None:
     first = report.first_difference
     if first is None:
-        return []
+        return
     after = f" (step {first.step})" if first.step is not None else ""
-    lines = [f"What differs first: {first.stage.value}{after}"]
-    lines += _wrapped(first.what, width, "  ")
+    _section(sheet, f"What differs first: {first.stage.value}{after}")
+    sheet.add(first.what, "  ", "  ")
     if first.source is not None:
-        lines += [f"  {first.source}", f"    {first.source.code}"]
-    return lines
+        sheet.add(str(first.source), "  ", "  ")
+        sheet.add(first.source.code, "    ", "      ")
 
 
-def _compared(report: Report) -> list[str]:
+def _compared(report: Report) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("", "", "largest", "tolerance", "")]
     curves = [*([report.loss] if report.loss else []), *report.scalars]
     rows += [_of_curve(c) for c in _worst(curves)]
@@ -102,7 +101,7 @@ def _compared(report: Report) -> list[str]:
         rows.append(("names", names.what, "", "", f"{found} ({len(names.both)} in both)"))
         rows += [("", f"  only old: {name}", "", "", "") for name in names.only_old[:_ROWS]]
         rows += [("", f"  only new: {name}", "", "", "") for name in names.only_new[:_ROWS]]
-    return _columns(rows) if len(rows) > 1 else []
+    return rows
 
 
 def _worst(compared: Sequence[_Comparison]) -> list[_Comparison]:
@@ -132,19 +131,18 @@ def _of_array(kind: str, array: ArrayComparison) -> tuple[str, ...]:
     return kind, array.name, numbers.difference(array.largest), tolerance, said
 
 
-def _failures(report: Report) -> list[str]:
-    lines = []
+def _failures(sheet: Sheet, report: Report) -> None:
     for side in (report.old, report.new):
         if side.failure is not None:
-            lines += [f"{side.name}: {side.failure.message}"]
-            lines += [f"  | {line}" for line in side.failure.traceback.strip().splitlines()]
-    return lines
+            _section(sheet, f"{side.name}: {side.failure.message}")
+            for line in side.failure.traceback.strip().splitlines():
+                sheet.line(f"  | {line}")
 
 
-def _speed(report: Report) -> list[str]:
+def _speed(sheet: Sheet, report: Report) -> None:
     sides = [side for side in (report.old, report.new) if side.speed is not None]
     if not sides:
-        return []
+        return
     rows = [("", *(side.name for side in sides))]
     packages = sorted({name for side in sides for name in side.versions})
     rows += [(name, *(side.versions.get(name, "-") for side in sides)) for name in packages]
@@ -155,20 +153,6 @@ def _speed(report: Report) -> list[str]:
     for what in dict.fromkeys(name for known in figures for name in known):
         star = " *" if what == "steps per second" else ""
         rows.append((what + star, *(known.get(what, (0, "-"))[1] for known in figures)))
-    return [*_columns(rows), "* while each step was recorded; no part of the verdict"]
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
-
-
-def _wrapped(text: str, width: int, first: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    sheet.blank()
+    sheet.draw(grid(rows))
+    sheet.add("* while each step was recorded; no part of the verdict")

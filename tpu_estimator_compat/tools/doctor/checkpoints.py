@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tpu_estimator_compat.tools.doctor import probing
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 CHECK = "checkpoint"
 
@@ -56,7 +56,7 @@ def observe(folder: str) -> dict[str, Any]:
 
 def check(
     model_dir: str | None, probe: Callable[[dict[str, Any]], probing.Outcome]
-) -> list[Finding]:
+) -> list[CheckResult]:
     """Has a checkpoint written to `model_dir`; None for a temporary folder.
 
     Args:
@@ -70,7 +70,7 @@ def check(
         advice = f"{outcome.advice} See that {place} can be written to and has space left."
         if "://" in folder:
             advice += f" If {folder} is there, delete it."
-        return [Finding(CHECK, Status.FAILURE, f"{place}: {outcome.error}", advice)]
+        return [CheckResult(CHECK, Status.FAILURE, f"{place}: {outcome.error}", advice)]
     answer = outcome.answer
     wrong = [
         f"{len(answer[key])} {words}, such as {answer[key][0]}"
@@ -80,9 +80,9 @@ def check(
     if wrong:
         text = f"{place}: of {answer['variables']} variables {', and '.join(wrong)}"
         advice = "Keep no checkpoints there. Try another --model_dir."
-        return [Finding(CHECK, Status.FAILURE, text, advice)]
+        return [CheckResult(CHECK, Status.FAILURE, text, advice)]
     text = f"{place}: {answer['variables']} variables written, read and continued, bit by bit"
-    return [Finding(CHECK, Status.OK, text)]
+    return [CheckResult(CHECK, Status.OK, text)]
 
 
 @contextlib.contextmanager

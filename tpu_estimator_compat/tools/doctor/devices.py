@@ -9,7 +9,7 @@ from typing import Any
 
 from tpu_estimator_compat.engine.jax import installation as jax_installation
 from tpu_estimator_compat.tools.doctor import probing
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 CHECK = "devices"
 _JAX = jax_installation.RANGE
@@ -116,11 +116,11 @@ def _check_sum(device: str, found: float) -> None:
         raise RuntimeError(f"{device} says that 1 + 1 is {found}.")
 
 
-def judge(runtime: str, outcome: probing.Outcome) -> Finding:
-    """Findings about a runtime's devices; a device that another process holds is a failure."""
+def judge(runtime: str, outcome: probing.Outcome) -> CheckResult:
+    """Results on a runtime's devices; a device that another process holds is a failure."""
     name = NAMES[runtime]
     if outcome.answer is None:
-        return Finding(CHECK, Status.FAILURE, f"{name}: {outcome.error}", outcome.advice)
+        return CheckResult(CHECK, Status.FAILURE, f"{name}: {outcome.error}", outcome.advice)
     groups = collections.Counter(
         (device["platform"], device["kind"], _memory(device))
         for device in outcome.answer["devices"]
@@ -128,8 +128,8 @@ def judge(runtime: str, outcome: probing.Outcome) -> Finding:
     told = ", ".join(f"{n} x {p} ({kind}), {memory}" for (p, kind, memory), n in groups.items())
     if probing.is_held(outcome):
         text = f"{name} sees {told}; another process has a device: {probing.tail(outcome.log)}"
-        return Finding(CHECK, Status.FAILURE, text, probing.advice_for(outcome.log))
-    return Finding(CHECK, Status.OK, f"{name} sees {told}")
+        return CheckResult(CHECK, Status.FAILURE, text, probing.advice_for(outcome.log))
+    return CheckResult(CHECK, Status.OK, f"{name} sees {told}")
 
 
 def _memory(device: Mapping[str, Any]) -> str:
@@ -140,14 +140,10 @@ def _memory(device: Mapping[str, Any]) -> str:
     return f"{used / 1e9:.1f}{of} GB in use"
 
 
-def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[Finding]:
-    """Compares what is attached to the machine with what the runtimes that started use.
-
-    Args:
-      outcomes: of `observe`, by runtime.
-    """
+def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]:
+    """Compares what is attached to the machine with what the runtimes that started use."""
     started = {r: o for r, o in outcomes.items() if o.answer is not None}
-    findings = []
+    results = []
     for key, kind, words, line in _ATTACHED:
         count = max((outcome.answer[key] for outcome in started.values()), default=0)
         without = [r for r, outcome in started.items() if outcome.answer["platform"] != kind]
@@ -162,8 +158,8 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[Finding]:
         text = f"{count} {words} attached, not used by {names}."
         if "jax" in without:
             text += f" JAX: {probing.tail(started['jax'].log)}"
-        findings.append(Finding(CHECK, status, text, _ADVICE.format(line)))
-    return findings
+        results.append(CheckResult(CHECK, status, text, _ADVICE.format(line)))
+    return results
 
 
 def observe_runtime() -> dict[str, Any]:
@@ -187,8 +183,8 @@ def observe_runtime() -> dict[str, Any]:
     }
 
 
-def judge_runtime(answer: Mapping[str, Any]) -> Finding:
-    """The finding about the runtime of scripts that name none."""
+def judge_runtime(answer: Mapping[str, Any]) -> CheckResult:
+    """The result about the runtime of scripts that name none."""
     taken, asked = answer["taken"], answer["asked"]
     text = (
         f'"auto" takes {taken}, {answer["replicas"]} replica(s): {answer["chips"]} TPU chip(s) '
@@ -197,5 +193,5 @@ def judge_runtime(answer: Mapping[str, Any]) -> Finding:
     )
     if taken == "jax" and asked == "tensorflow":
         text += ". TPU_ESTIMATOR_COMPAT_RUNTIME=tensorflow leaves the TPU alone"
-        return Finding("runtime", Status.WARNING, text, "Unset that variable.")
-    return Finding("runtime", Status.OK, text)
+        return CheckResult("runtime", Status.WARNING, text, "Unset that variable.")
+    return CheckResult("runtime", Status.OK, text)

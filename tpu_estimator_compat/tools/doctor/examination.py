@@ -17,7 +17,7 @@ from tpu_estimator_compat.tools.doctor import (
     training,
     versions,
 )
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 Progress = Callable[[str], None]
 _ALONE = {"TF_CONFIG": None}
@@ -40,7 +40,7 @@ class Examination:
         self._platforms: dict[str, str] = {}
         self._hosts: dict[str, int] = {}
 
-    def findings(self) -> Iterator[Finding]:
+    def results(self) -> Iterator[CheckResult]:
         """Makes the checks, one after the other.
 
         Raises:
@@ -61,12 +61,12 @@ class Examination:
                 yield _without_jax()
             elif runtime not in answers:
                 text = f"No step on {name}: its devices failed, see above"
-                yield Finding(training.CHECK, Status.NOT_MADE, text)
+                yield CheckResult(training.CHECK, Status.NOT_MADE, text)
         if "tensorflow" in answers:  # which the others need, too
             yield from self._with_tensorflow()
         yield from caches.check()
 
-    def _with_tensorflow(self) -> Iterator[Finding]:
+    def _with_tensorflow(self) -> Iterator[CheckResult]:
         outcome = self._run(devices.observe_runtime, {}, _ALONE)
         yield _failure("runtime", '"auto"', outcome) or devices.judge_runtime(outcome.answer)
         yield from self._training()
@@ -75,13 +75,13 @@ class Examination:
             self._model_dir, lambda arguments: self._run(checkpoints.observe, arguments, _ALONE)
         )
 
-    def _training(self) -> Iterator[Finding]:
+    def _training(self) -> Iterator[CheckResult]:
         arguments = {"runtime": "tensorflow", "reference": True}
         reference = self._run(training.observe, arguments, _ALONE)
         failure = _failure(training.CHECK, "TensorFlow on the CPU, use_tpu=False", reference)
         if failure:
             yield failure
-            yield Finding(training.CHECK, Status.NOT_MADE, "There is nothing to compare with")
+            yield CheckResult(training.CHECK, Status.NOT_MADE, "There is nothing to compare with")
             return
         yield from training.judge_reference(reference.answer)
         sides: list[tuple[str, str, dict[str, str]]] = [
@@ -93,7 +93,7 @@ class Examination:
             side = f"{devices.NAMES[runtime]} on {platform}"
             if (hosts := self._hosts[runtime]) > 1 and not variables:
                 text = f"{side}: {hosts} hosts have it together, and one replica cannot be had"
-                yield Finding(training.CHECK, Status.NOT_MADE, text)
+                yield CheckResult(training.CHECK, Status.NOT_MADE, text)
                 continue
             arguments = {"runtime": runtime, "reference": False}
             outcome = self._run(training.observe, arguments, {**_ALONE, **variables})
@@ -102,12 +102,14 @@ class Examination:
                 [failure] if failure else training.judge(side, outcome.answer, reference.answer)
             )
 
-    def _sums(self) -> Iterator[Finding]:
+    def _sums(self) -> Iterator[CheckResult]:
         kinds: list[tuple[str, Mapping[str, None]]] = [("", _ALONE)]
         if os.environ.get("TF_CONFIG"):
             kinds.append((", TF_CONFIG", {}))
         else:
-            yield Finding(sums.CHECK, Status.NOT_MADE, "No TF_CONFIG: no other processes to ask")
+            yield CheckResult(
+                sums.CHECK, Status.NOT_MADE, "No TF_CONFIG: no other processes to ask"
+            )
         for words, variables in kinds:
             for runtime, platform in self._platforms.items():
                 side = f"{devices.NAMES[runtime]} on {platform}{words}"
@@ -126,16 +128,16 @@ class Examination:
         return probing.run(function, arguments, self._time_limit, variables)
 
 
-def _without_jax() -> Finding:
+def _without_jax() -> CheckResult:
     if environment.has_xla_for_cpu():
         text = "No step on JAX, which is not installed: TensorFlow's runtime only"
-        return Finding(training.CHECK, Status.NOT_MADE, text, versions.line_for_jax({}))
+        return CheckResult(training.CHECK, Status.NOT_MADE, text, versions.line_for_jax({}))
     text = 'No step on JAX: runtime="jax" is refused beside tensorflow-tpu'
-    return Finding(training.CHECK, Status.NOT_MADE, text)
+    return CheckResult(training.CHECK, Status.NOT_MADE, text)
 
 
-def _failure(check: str, side: str, outcome: probing.Outcome) -> Finding | None:
-    """The finding of a probe that failed; None where it did not."""
+def _failure(check: str, side: str, outcome: probing.Outcome) -> CheckResult | None:
+    """The result of a probe that failed; None where it did not."""
     if outcome.answer is not None:
         return None
-    return Finding(check, Status.FAILURE, f"{side}: {outcome.error}", outcome.advice)
+    return CheckResult(check, Status.FAILURE, f"{side}: {outcome.error}", outcome.advice)

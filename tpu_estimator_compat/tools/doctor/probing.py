@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tpu_estimator_compat.tools import child_process
+
 _MODULE = "tpu_estimator_compat.tools.doctor.probe"
 _LAST_LINES = 4
-_PATIENCE = 10.0  # seconds until a process that was killed has ended
 _STUCK = "It could not be killed: it waits for a driver that does not answer."
 _RESTART = "Restart the machine; if that does not help, take another one."
 _LONGEST_TAIL = 800  # characters
@@ -103,38 +101,18 @@ def run(
         given = {**_SHARING, **os.environ, **own, **(variables or {})}
         environment = {key: value for key, value in given.items() if value is not None}
         command = [sys.executable, "-m", _MODULE, json.dumps(request)]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,  # its end tells the probe that this process is gone
-                stdout=log,
-                stderr=log,
-                env=environment,
-                start_new_session=True,
-            )
-        code = _wait(process, time_limit)
-        if process.returncode is None:
+        process = child_process.start(command, folder / "log", environment=environment)
+        ending = child_process.wait(process, time_limit)
+        if ending.is_stuck:
             return Outcome(error=f"did not end within {time_limit:g} s. {_STUCK}", advice=_RESTART)
         text = (folder / "log").read_text(errors="replace")
-        return _outcome(folder / "answer", code, time_limit, text)
+        return _outcome(folder / "answer", ending, time_limit, text)
 
 
-def _wait(process: subprocess.Popen[bytes], time_limit: float) -> int | None:
-    """Exit code of the process; None where it had to be killed, with its children."""
-    try:
-        return process.wait(time_limit)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_PATIENCE)
-        if process.stdin is not None:
-            process.stdin.close()
-
-
-def _outcome(answer: pathlib.Path, code: int | None, time_limit: float, log: str) -> Outcome:
+def _outcome(
+    answer: pathlib.Path, ending: child_process.Ending, time_limit: float, log: str
+) -> Outcome:
+    code, how = ending.code, str(ending)
     if code == 0 and answer.exists():
         return Outcome(json.loads(answer.read_text()), log=log)
     if code is None:
@@ -144,10 +122,8 @@ def _outcome(answer: pathlib.Path, code: int | None, time_limit: float, log: str
             "them at the same time."
         )
     elif code < 0:
-        how = f"was ended by {signal.Signals(-code).name}"
         otherwise = "Look for versions that do not go together, and for a machine without memory."
     else:
-        how = f"ended with exit status {code}"
         otherwise = "The last lines say why."
     if answer.exists():
         how += " after it had its answer"

@@ -1,4 +1,4 @@
-"""The findings as text, as JSON, and as markdown that names no machine, person or folder."""
+"""The results as text, as JSON, and as markdown that names no machine, person or folder."""
 
 from __future__ import annotations
 
@@ -9,81 +9,69 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status, exit_status, verdict
-from tpu_estimator_compat.tools.reports.colors import Color, painted
+from rich.console import Group
+from rich.table import Table
 
-_WIDTH = 100
+from tpu_estimator_compat.tools.doctor.check_results import (
+    CheckResult,
+    Status,
+    exit_status,
+    verdict,
+)
+from tpu_estimator_compat.tools.reports.terminal import Sheet, cell, grid
+
+_WIDEST = 100
 _BUCKET = re.compile(r"\b\w+://[^\s'\"),;]+")
 _ADDRESS = re.compile(
     r"\b(?!0\.)\d{1,3}(\.\d{1,3}){3}\b(?!\.)|\b[\w-]+(\.[\w-]+)*\.(internal|local|lan)\b"
 )
 _PATH = re.compile(r"(?<![\w<>])[/~](?!job:|device:)[\w.+@=-]+(?:/[\w.+@=*-]*)*")
 
-
-_COLORS = {
-    Status.OK: Color.GREEN,
-    Status.WARNING: Color.YELLOW,
-    Status.FAILURE: Color.RED,
-}
+_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
 
 
-def table(findings: Sequence[Finding], *, color: bool = False) -> str:
-    """A line for each finding, with the advice below it; then the verdict.
-
-    Args:
-      findings: the findings.
-      color: whether to color the statuses for a terminal.
-    """
-    statuses, checks = (
-        max(len(name) for name in names)
-        for names in ([f.status for f in findings], [f.check for f in findings])
+def table(results: Sequence[CheckResult], width: int | None = None, *, color: bool = False) -> str:
+    """A row for each result, with the advice below its text; then the verdict."""
+    width = width or min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST)
+    sheet = Sheet(width, color)
+    sheet.draw(
+        grid(
+            (cell(f.status, _STYLES.get(f.status, "")), f.check, Group(cell(f.text), *_advice(f)))
+            for f in results
+        )
     )
-    lines = []
-    for finding in findings:
-        start = f"{finding.status:<{statuses}}  {finding.check:<{checks}}  "
-        first, *rest = _wrapped(finding.text, start, len(start))
-        status = painted(finding.status, _COLORS.get(finding.status, ""), on=color)
-        lines += [status + first.removeprefix(finding.status), *rest]
-        lines += _wrapped(finding.advice, " " * len(start) + "-> ", len(start) + 3)
-    return "\n".join([*lines, "", verdict(findings)])
+    sheet.blank()
+    sheet.add(verdict(results))
+    return str(sheet)
 
 
-def _wrapped(text: str, start: str, indent: int) -> list[str]:
-    wrapper = textwrap.TextWrapper(
-        _WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=" " * indent
-    )
-    first, *rest = text.splitlines() or [""]
-    if not text:
-        return []
-    wrapper.initial_indent = start
-    lines = wrapper.wrap(first)
-    wrapper.initial_indent = " " * indent
-    return [*lines, *(line for part in rest for line in wrapper.wrap(part.strip()))]
+def _advice(result: CheckResult) -> list[Table]:
+    return [grid([("->", result.advice)], gap=1)] if result.advice else []
 
 
-def as_json(findings: Sequence[Finding]) -> str:
+def as_json(results: Sequence[CheckResult]) -> str:
     """One object: `findings`, `verdict`, `exit_status`."""
     fields = {
-        "findings": [dataclasses.asdict(finding) for finding in findings],
-        "verdict": verdict(findings),
-        "exit_status": exit_status(findings),
+        "findings": [dataclasses.asdict(result) for result in results],
+        "verdict": verdict(results),
+        "exit_status": exit_status(results),
     }
     return json.dumps(fields, indent=1)
 
 
-def markdown(findings: Sequence[Finding], model_dir: str | None) -> str:
+def markdown(results: Sequence[CheckResult], model_dir: str | None) -> str:
     """A report for an issue, without names of hosts and users, addresses, and paths."""
     rows = ["| | check | what | what to do |", "|---|---|---|---|"]
-    for finding in findings:
-        cells = [finding.status, finding.check, finding.text, finding.advice]
+    for result in results:
+        cells = [result.status, result.check, result.text, result.advice]
         rows.append("| " + " | ".join(_cell(private(cell, model_dir)) for cell in cells) + " |")
     system = f"{platform.system()} {platform.machine()}"
-    return "\n".join(["# doctor", "", verdict(findings), "", f"{system}.", "", *rows, ""])
+    return "\n".join(["# doctor", "", verdict(results), "", f"{system}.", "", *rows, ""])
 
 
 def _cell(text: str) -> str:

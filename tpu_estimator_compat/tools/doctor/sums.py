@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 CHECK = "sums"
 _LOGICAL_CPUS = 4
@@ -62,11 +62,11 @@ def observe(runtime: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def judge(side: str, answer: Mapping[str, Any]) -> Finding:
+def judge(side: str, answer: Mapping[str, Any]) -> CheckResult:
     """Whether a sum is the host's; both are exact."""
     text = f"{side}: {answer['replicas']} replica(s) on {answer['hosts']} process(es)"
     if answer["sum"] == answer["expected"]:
-        return Finding(CHECK, Status.OK, f"{text}: the sum is the host's, exactly")
+        return CheckResult(CHECK, Status.OK, f"{text}: the sum is the host's, exactly")
     told = f"{text}: the sum is {answer['sum']}, and the host's is {answer['expected']}"
     advice = "Do not train on several of them. Open an issue with the file that --report writes."
-    return Finding(CHECK, Status.FAILURE, told, advice)
+    return CheckResult(CHECK, Status.FAILURE, told, advice)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 CHECK = "training"
 _LOOP, _LOOPS = 50, 8
@@ -109,9 +109,9 @@ def _typical_gap(times: Sequence[float]) -> float:
     return statistics.median(b - a for a, b in itertools.pairwise(late))
 
 
-def judge_reference(answer: Mapping[str, Any]) -> list[Finding]:
+def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
     """Compares what everything else is compared with to what was recorded."""
-    findings = []
+    results = []
     for name, network in answer["networks"].items():
         loss = network["losses"][-1]
         fits = abs(loss - RECORDED[name]) <= BOUNDS["cpu"] * RECORDED[name]
@@ -119,11 +119,11 @@ def judge_reference(answer: Mapping[str, Any]) -> list[Finding]:
             f"{name}, TensorFlow on the CPU, use_tpu=False: loss {loss:.6f}, recorded "
             f"{RECORDED[name]:.6f}, bound {BOUNDS['cpu']:g}"
         )
-        findings.append(_finding(fits, text, "Reinstall TensorFlow and numpy."))
-    return findings
+        results.append(_result(fits, text, "Reinstall TensorFlow and numpy."))
+    return results
 
 
-def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) -> list[Finding]:
+def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) -> list[CheckResult]:
     """Compares a side with the reference, and its dropout with what dropout is.
 
     Args:
@@ -133,7 +133,7 @@ def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) ->
     """
     platform = answer["platform"]
     bound = BOUNDS.get(platform, BOUNDS["gpu"])
-    findings = []
+    results = []
     for name, network in answer["networks"].items():
         others = reference["networks"][name]
         loss = difference(network["losses"], others["losses"])
@@ -146,8 +146,8 @@ def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) ->
             f"of {variable}), bound {bound:g}{_PRECISIONS.get(platform, '')}"
         )
         advice = "Do not train on it. Open an issue with the file that --report writes."
-        findings.append(_finding(max(loss, update) <= bound, text, advice))
-    return [*findings, _judge_dropout(side, answer["dropout"]), *_figures(side, answer)]
+        results.append(_result(max(loss, update) <= bound, text, advice))
+    return [*results, _judge_dropout(side, answer["dropout"]), *_figures(side, answer)]
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -158,7 +158,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return max((abs(a - b) for a, b in zip(ours, theirs, strict=True)), default=0.0) / scale
 
 
-def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> Finding:
+def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> CheckResult:
     """Runtimes draw other numbers by design: what is judged is what holds of any numbers."""
     first, again, other = dropout["drawn"]
     rate, elements = dropout["rate"], dropout["elements"]
@@ -174,15 +174,15 @@ def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> Finding:
         wrong.append("steps draw the same")
     told = "; ".join(wrong) or "seeds repeat and differ as they should"
     text = f"dropout of {rate:g}, {side}: {share:.1%} zeros of {elements}; {told}"
-    return _finding(not wrong, text, "Do not train with dropout on it. Open an issue.")
+    return _result(not wrong, text, "Do not train with dropout on it. Open an issue.")
 
 
-def _figures(side: str, answer: Mapping[str, Any]) -> list[Finding]:
+def _figures(side: str, answer: Mapping[str, Any]) -> list[CheckResult]:
     speed = answer["speed"]
     starts = ", ".join(f"{n} {v['seconds']:.1f} s" for n, v in answer["networks"].items())
     return [
-        Finding("figures", Status.FIGURE, f"{side}: first steps, with compilation: {starts}"),
-        Finding(
+        CheckResult("figures", Status.FIGURE, f"{side}: first steps, with compilation: {starts}"),
+        CheckResult(
             "figures",
             Status.FIGURE,
             f"{side}: encoder {speed['steps_per_second']:.0f} steps/s in loops of {_LOOP}, "
@@ -192,5 +192,5 @@ def _figures(side: str, answer: Mapping[str, Any]) -> list[Finding]:
     ]
 
 
-def _finding(fits: bool, text: str, advice: str) -> Finding:
-    return Finding(CHECK, Status.OK if fits else Status.FAILURE, text, "" if fits else advice)
+def _result(fits: bool, text: str, advice: str) -> CheckResult:
+    return CheckResult(CHECK, Status.OK if fits else Status.FAILURE, text, "" if fits else advice)

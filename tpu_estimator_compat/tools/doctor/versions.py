@@ -10,7 +10,7 @@ from typing import Any
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.tools.doctor.findings import Finding, Status
+from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 _CHECK = "versions"
 _OWN = "tpu_estimator_compat"
@@ -36,7 +36,7 @@ class Installed:
     python: str = ""
 
 
-def check(chips: int | None) -> list[Finding]:
+def check(chips: int | None) -> list[CheckResult]:
     """Judges what is installed here. It imports nothing of TensorFlow or JAX.
 
     Args:
@@ -57,7 +57,7 @@ def _installed() -> dict[str, Installed]:
     return found
 
 
-def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> list[Finding]:
+def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> list[CheckResult]:
     """Which of the packages `found` do not go together, with the line for pip.
 
     Args:
@@ -68,37 +68,39 @@ def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> lis
     named = ", ".join(f"{n} {i.version}" for n, i in found.items() if n != _OWN)
     conflicts = [*_refusal(), *_conflicts(python, found, chips)]
     status = Status.FIGURE if conflicts else Status.OK
-    findings = [Finding(_CHECK, status, f"Python {python}, {named}"), *conflicts]
+    results = [CheckResult(_CHECK, status, f"Python {python}, {named}"), *conflicts]
     if _OWN not in found:
         text = f"pip knows no {_OWN}: what it asks for was not compared."
-        findings.append(Finding(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
-    return findings
+        results.append(CheckResult(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
+    return results
 
 
-def _refusal() -> list[Finding]:
+def _refusal() -> list[CheckResult]:
     """The failure that importing the package raises; empty for none."""
     try:
         environment.check()
     except ImportError as error:
         what, _, advice = str(error).partition("\n")
-        return [Finding(_CHECK, Status.FAILURE, what, advice)]
+        return [CheckResult(_CHECK, Status.FAILURE, what, advice)]
     return []
 
 
-def _conflicts(python: str, found: Mapping[str, Installed], chips: int | None) -> Iterator[Finding]:
+def _conflicts(
+    python: str, found: Mapping[str, Installed], chips: int | None
+) -> Iterator[CheckResult]:
     try:
         from packaging.requirements import Requirement
         from packaging.specifiers import SpecifierSet
     except ImportError:
         text = "The package `packaging` is not installed: versions were not compared."
-        yield Finding(_CHECK, Status.NOT_MADE, text, "pip install packaging")
+        yield CheckResult(_CHECK, Status.NOT_MADE, text, "pip install packaging")
         return
     told = set()
     for owner, installed in found.items():
         if not SpecifierSet(installed.python).contains(python, prereleases=True):
             text = f"{owner} {installed.version} asks for Python {installed.python}, not {python}."
             advice = f"Make an environment with a Python {installed.python}."
-            yield Finding(_CHECK, Status.FAILURE, text, advice)
+            yield CheckResult(_CHECK, Status.FAILURE, text, advice)
         for asked in map(Requirement, installed.requires):
             name = asked.name.lower().replace("_", "-")
             if name not in _NAMES or not _is_meant(asked, owner, name, found, chips):
@@ -111,7 +113,7 @@ def _conflicts(python: str, found: Mapping[str, Installed], chips: int | None) -
             if (name, advice) not in told:
                 told.add((name, advice))
                 text = f"{owner} {installed.version} asks for {name}{asked.specifier}; {has}."
-                yield Finding(_CHECK, Status.FAILURE, text, advice)
+                yield CheckResult(_CHECK, Status.FAILURE, text, advice)
 
 
 def _is_meant(

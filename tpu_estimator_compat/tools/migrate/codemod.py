@@ -12,7 +12,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 from tpu_estimator_compat.tools.migrate.rules import RULES
-from tpu_estimator_compat.tools.scan import Finding, Status, scan_text
+from tpu_estimator_compat.tools.scan import ScanFinding, Status, scan_text
 from tpu_estimator_compat.tools.scan.module import parse, unparsable
 
 _FORM_FEED = re.compile(r"^([ \t]*)\f([ \t]*)$", re.MULTILINE)
@@ -34,11 +34,11 @@ class Migration:
 
     before: str
     after: str
-    found: list[Finding]
-    left: list[Finding]
+    found: list[ScanFinding]
+    left: list[ScanFinding]
     mended: int
 
-    def report(self, written: bool) -> list[Finding]:
+    def report(self, written: bool) -> list[ScanFinding]:
         """The findings that need a person, and those that work with a difference.
 
         Args:
@@ -54,10 +54,6 @@ class Migration:
 def migrate_text(text: str, file: str) -> Migration:
     """Migrates a module.
 
-    Args:
-      text: Python source.
-      file: its name in the findings.
-
     Returns:
       The migration. Its `after` is `before` if the module does not parse, or uses nothing dead.
     """
@@ -70,11 +66,11 @@ def migrate_text(text: str, file: str) -> Migration:
     return Migration(text, after, found, [*failure, *map(_by_hand, still)], mended)
 
 
-def _easy(findings: list[Finding]) -> int:
+def _easy(findings: list[ScanFinding]) -> int:
     return len([finding for finding in findings if not finding.status.needs_a_person])
 
 
-def _moved(findings: list[Finding], old: str, new: str) -> list[Finding]:
+def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]:
     """The findings in one text, with the lines of another."""
     if not findings or old == new:
         return findings
@@ -88,7 +84,7 @@ def _moved(findings: list[Finding], old: str, new: str) -> list[Finding]:
     return [dataclasses.replace(f, line=lines.get(f.line, f.line)) for f in findings]
 
 
-def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
+def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
     """The new text, or the old one and a finding that says why."""
     module = parse(text)
     source = module.source.text
@@ -97,10 +93,10 @@ def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
         wrapper = MetadataWrapper(cst.parse_module(given), unsafe_skip_copy=True)
     except cst.ParserSyntaxError as error:
         said = f"libcst cannot parse it: {error.message}."
-        return text, [Finding(file, error.raw_line, 0, "", Status.BY_HAND, said)]
+        return text, [ScanFinding(file, error.raw_line, 0, "", Status.BY_HAND, said)]
     if wrapper.module.code != given:
         said = "It has form feeds or line endings that would be lost. Remove them first."
-        return text, [Finding(file, 0, 0, "", Status.BY_HAND, said)]
+        return text, [ScanFinding(file, 0, 0, "", Status.BY_HAND, said)]
     after = wrapper.visit(_Codemod(Facts(source, module))).code
     after = after.replace(_INSTEAD, "\f") if given != source else after
     try:
@@ -110,7 +106,7 @@ def _rewritten(text: str, file: str) -> tuple[str, list[Finding]]:
     return after, []
 
 
-def _by_hand(finding: Finding) -> Finding:
+def _by_hand(finding: ScanFinding) -> ScanFinding:
     """A finding that is still there, though it was to be mended."""
     if finding.status.needs_a_person:
         return finding
@@ -130,7 +126,6 @@ class _Codemod(cst.CSTTransformer):
         self._nodes = tuple(node for rule in self._rules for node in rule.nodes)
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """The node's replacement."""
         updated: Any = super().on_leave(original_node, updated_node)
         if not isinstance(original_node, self._nodes):
             return updated

@@ -6,20 +6,14 @@ import difflib
 import io
 from collections.abc import Iterator
 
-from tpu_estimator_compat.tools.reports.colors import Color, painted
+from tpu_estimator_compat.tools.reports.terminal import styled
 
+_STYLES = {"--- ": "bold", "+++ ": "bold", "-": "red", "+": "green", "@@": "cyan"}
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def unified(before: str, after: str, file: str, color: bool = False) -> str:
-    """The diff, as `patch` and `git apply` take it if it has no color.
-
-    Args:
-      before: the old text.
-      after: the new one.
-      file: its name in the diff.
-      color: whether to color the lines for a terminal.
-    """
+    """The diff, as `patch` and `git apply` take it if it has no color."""
     old, new = (io.StringIO(text, newline="").readlines() for text in (before, after))
     name = file.removeprefix("./").lstrip("/")
     lines = _lines(list(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")))
@@ -36,9 +30,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 
 def _colored(line: str) -> str:
-    if line.startswith(("--- ", "+++ ")):
-        return painted(line[:-1], Color.BOLD) + "\n"
-    for sign, color in (("-", Color.RED), ("+", Color.GREEN), ("@@", Color.CYAN)):
+    for sign, style in _STYLES.items():
         if line.startswith(sign):
-            return painted(line[:-1], color) + "\n"
+            return styled(line[:-1], style) + "\n"
     return line

@@ -6,7 +6,7 @@ import dataclasses
 
 from tpu_estimator_compat.old_names.legacy.notebook_cells import Notebook
 from tpu_estimator_compat.tools.migrate.codemod import Migration, migrate_text
-from tpu_estimator_compat.tools.scan import Finding, placed
+from tpu_estimator_compat.tools.scan import ScanFinding, placed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class NotebookMigration:
         """The number of findings that are gone."""
         return sum(module.mended for module in self.modules)
 
-    def report(self, written: bool) -> list[Finding]:
+    def report(self, written: bool) -> list[ScanFinding]:
         """As `Migration.report`, with the lines of cells."""
         texts = [m.after if written else m.before for m in self.modules]
         reports = [module.report(written) for module in self.modules]
@@ -37,10 +37,6 @@ class NotebookMigration:
 
 def migrate_notebook(text: str, file: str) -> NotebookMigration:
     """Migrates a notebook; its magics, outputs and other cells stay.
-
-    Args:
-      text: of the file, JSON.
-      file: its name in the findings.
 
     Raises:
       NotANotebook: it is no notebook, or one of another language.

@@ -6,18 +6,13 @@ import dataclasses
 import os
 import tempfile
 
-from tpu_estimator_compat.tools.scan import Source
+from tpu_estimator_compat.tools.scan import FileText
 
 
-def write(path: str, source: Source, text: str) -> None:
+def write(path: str, source: FileText, text: str) -> None:
     """Replaces a file's text; its encoding, byte order mark and mode stay.
 
     A link stays a link: what it leads to is replaced.
-
-    Args:
-      path: of the file.
-      source: the text that was read from it.
-      text: the new text.
 
     Raises:
       OSError: it cannot be written; the file is as it was.

@@ -49,11 +49,6 @@ class Options:
 def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
     """Checks a mode on some topologies.
 
-    Args:
-      subject: the mode.
-      names: of the topologies, such as "v5e:2x2" or "h100:8".
-      options: the depth and the time limit of the check.
-
     Returns:
       One report per topology.
 
@@ -79,7 +74,6 @@ class _Check:
         self._topology = PlannedTopology.of(target, subject.replicas(target.devices))
 
     def report(self) -> Report:
-        """The report of all findings."""
         report = Report(
             self._target.name,
             self._subject.mode,
@@ -120,7 +114,6 @@ class _Check:
         ]
 
     def _describe(self, report: Report, program: Program) -> None:
-        """Adds the findings about the graph."""
         step = program.step
         variables = sizes.variables(step)
         report.batch_size = self._subject.batch_size(self._topology, None)
@@ -231,7 +224,6 @@ _ADVICE_ON_MEMORY = (
 
 
 def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
-    """Adds what the compiler says."""
     report.seconds["compile"] = compiled.seconds
     report.compiler = compiled.compiler.partition(",")[0]
     report.cached = compiled.cached

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error
+from tpu_estimator_compat.tools.reports import json_form
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
     from tpu_estimator_compat.tools.preflight.targets.target import Target
 
 # Part of the key: to be raised when a result of the same program has more or other content.
-_FORMAT = 3
+_FORMAT = 4
 
 # What the compiler said; crashes and time-outs may not happen again.
 _KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
@@ -72,11 +73,12 @@ def load(directory: pathlib.Path, name: str) -> Compiled | None:
     """The result of that name; None where there is none, or its file is damaged."""
     if (content := cache_files.read(directory / f"{name}.json")) is None:
         return None
-    return dataclasses.replace(Compiled.from_json(json.loads(content)), cached=True)
+    result: Compiled = json_form.decoded(Compiled, json.loads(content))
+    return dataclasses.replace(result, cached=True)
 
 
 def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
     """Keeps the result, if it is what the compiler said and the directory can be written to."""
     if result.error in _KEPT:
-        content = json.dumps(result.to_json()).encode()
+        content = json_form.text(json_form.encoded(result)).encode()
         cache_files.write(directory / f"{name}.json", content)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Any
 
 from tpu_estimator_compat.tools.preflight.report import Memory
 
@@ -95,27 +94,3 @@ class Compiled:
     compiler: str = ""
     seconds: float = 0.0
     cached: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Its fields as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Compiled:
-        """The result with these fields.
-
-        Raises:
-          ValueError, TypeError, KeyError, AttributeError: they are not those of a result.
-        """
-        memory = fields["memory"]
-        buffers = (
-            RawBuffer(**{**buffer, "place": Place(buffer["place"])}) for buffer in fields["buffers"]
-        )
-        return cls(
-            **{
-                **fields,
-                "error": Error(fields["error"]),
-                "memory": None if memory is None else Memory(**memory),
-                "buffers": tuple(buffers),
-            }
-        )

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.preflight import compile_cache
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error, RawBuffer
 from tpu_estimator_compat.tools.preflight.compiler_dump import STEP, CompilerDump
@@ -128,6 +129,12 @@ def _compile(
     progress: Progress | None,
 ) -> Compiled:
     start = time.monotonic()
+    backend = BACKENDS[target.kind]
+
+    def tell(seconds: float) -> None:
+        if progress is not None:
+            progress(_stage(directory), seconds)
+
     with contextlib.ExitStack() as stack:
         try:
             temporary = tempfile.TemporaryDirectory(
@@ -135,15 +142,15 @@ def _compile(
             )
             directory = pathlib.Path(stack.enter_context(temporary))
             _write_request(directory, dispatch, target, replicas)
-            process = _start_worker(directory, BACKENDS[target.kind].variables)
+            process = _start_worker(directory, backend.variables)
         except OSError as error:
             message = f"The compiler could not be started: {error}"
             return Compiled(error=Error.CRASHED, message=message)
-        code = _wait(process, directory, start, time_limit, progress)
-        if code is None:
+        ending = child_process.wait(process, time_limit, tell)
+        if ending.code is None:
             result = _timed_out(time_limit)
         else:
-            result = _read(directory, dispatch, BACKENDS[target.kind], code)
+            result = _read(directory, dispatch, backend, ending)
     return dataclasses.replace(result, seconds=time.monotonic() - start)
 
 
@@ -164,46 +171,19 @@ def _write_request(
 
 
 def _start_worker(directory: pathlib.Path, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    with (directory / "log").open("wb") as log:
-        return subprocess.Popen(
-            # -P: the modules beside the worker are not to be taken for others of the same name.
-            [sys.executable, "-P", str(_WORKER), str(directory / "request")],
-            cwd=directory,
-            env=_environment(variables),
-            stdin=subprocess.PIPE,  # its end tells the worker that this process is gone
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    return child_process.start(
+        # -P: the modules beside the worker are not to be taken for others of the same name.
+        [sys.executable, "-P", str(_WORKER), str(directory / "request")],
+        directory / "log",
+        environment=_environment(variables),
+        folder=directory,
+    )
 
 
 def _environment(variables: dict[str, str]) -> dict[str, str]:
     """The environment of this process, without variables that name devices or change programs."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_COMPILERS)}
     return {**kept, **_FOR_ALL, **variables}
-
-
-def _wait(
-    process: subprocess.Popen[bytes],
-    directory: pathlib.Path,
-    start: float,
-    time_limit: float,
-    progress: Progress | None,
-) -> int | None:
-    """Exit code of the worker; None if it did not end in time. No process of its group is left."""
-    try:
-        while (left := start + time_limit - time.monotonic()) > 0:
-            if progress is not None:
-                progress(_stage(directory), time.monotonic() - start)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.wait(timeout=min(1, left))
-        return None
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if process.stdin is not None:
-            process.stdin.close()
 
 
 def _stage(directory: pathlib.Path) -> str:
@@ -223,8 +203,9 @@ def _timed_out(time_limit: float) -> Compiled:
     )
 
 
-def _read(directory: pathlib.Path, dispatch: Dispatch, backend: Backend, code: int) -> Compiled:
-    """The result that the worker has left."""
+def _read(
+    directory: pathlib.Path, dispatch: Dispatch, backend: Backend, ending: child_process.Ending
+) -> Compiled:
     try:
         answer = json.loads((directory / "answer").read_text())
         compiler = backend.name(answer)
@@ -244,7 +225,7 @@ def _read(directory: pathlib.Path, dispatch: Dispatch, backend: Backend, code: i
             compiler=compiler,
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return _crashed(code, (directory / "log").read_text(errors="replace"))
+        return _crashed(ending, (directory / "log").read_text(errors="replace"))
 
 
 def _number(value: Any) -> float | None:
@@ -275,16 +256,15 @@ def _not_expressed(message: str, compiler: str) -> Compiled:
     return Compiled(error=Error.NOT_EXPRESSED, message=words, compiler=compiler)
 
 
-def _crashed(code: int, log: str) -> Compiled:
-    if code < 0:
-        how = f"was ended by {signal.Signals(-code).name}"
-    else:
-        how = f"ended with exit code {code} and without a readable answer"
+def _crashed(ending: child_process.Ending, log: str) -> Compiled:
+    how = str(ending)
+    if (ending.code or 0) >= 0:
+        how += " and without a readable answer"
     if fatal := _FATAL.search(log):
         why = f"{fatal[2].strip()} ({fatal[1]})"
-    elif code == -signal.SIGKILL:
+    elif ending.code == -signal.SIGKILL:
         why = "Such an end is often that of a machine without memory left."
     else:
         lines = _STACK.sub("", log).strip().split("\n")
-        why = "Its last words: " + " ".join(line.strip() for line in lines[-3:])[-1000:]
+        why = "Last lines of its log: " + " ".join(line.strip() for line in lines[-3:])[-1000:]
     return Compiled(error=Error.CRASHED, message=f"The compiler {how}. {why}")

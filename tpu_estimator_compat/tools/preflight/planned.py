@@ -78,7 +78,6 @@ def plan_step(run: CapturedMode, needs_jax: bool) -> PlannedStep:
 
 
 def _plan(run: CapturedMode) -> StepPlan:
-    """The plan of the estimator's own method for this mode."""
     if run.mode == ModeKeys.TRAIN:
         return training_plan(run)
     if run.mode == ModeKeys.EVAL:

@@ -8,7 +8,7 @@ from tpu_estimator_compat.tools.preflight.rendering.json_text import to_json
 from tpu_estimator_compat.tools.preflight.rendering.page import in_a_frame, to_html
 from tpu_estimator_compat.tools.preflight.rendering.table import table
 from tpu_estimator_compat.tools.preflight.report import Report, Verdict
-from tpu_estimator_compat.tools.reports import colors
+from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
 
 @dataclasses.dataclass
@@ -42,7 +42,7 @@ class Preflight:
 
     def for_terminal(self) -> str:
         """The same text as `str`, in color where standard output is a terminal."""
-        return table(self.reports, color=colors.are_shown())
+        return table(self.reports, color=are_colors_shown())
 
     def to_json(self) -> str:
         """See `tpu_estimator_compat.tools.preflight.rendering.json_text.to_json`."""

@@ -122,12 +122,6 @@ def write(
 ) -> pathlib.Path:
     """Writes the folder.
 
-    Args:
-      saved: the step.
-      folder: the folder to write to.
-      platforms: the platforms of the functions.
-      estimates: bytes of memory that preflight expects, by topology.
-
     Returns:
       The path of the script in it.
     """
@@ -162,7 +156,6 @@ def write(
 
 
 def _arrays(saved: Saved) -> dict[str, Any]:
-    """The values of variables before and after, and of feeds."""
     arrays = {
         f"variable{i}": _plain(value.saved)
         for i, value in enumerate(saved.variables.values())

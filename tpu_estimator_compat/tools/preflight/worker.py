@@ -26,9 +26,7 @@ import importlib.util
 import json
 import os
 import pathlib
-import shutil
 import sys
-import threading
 import traceback
 from typing import Any
 
@@ -55,13 +53,14 @@ if _PACKAGE not in sys.modules:
 from tpu_estimator_compat.engine.jax import meshes
 from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
 from tpu_estimator_compat.engine.jax.step_function import StepFunction
+from tpu_estimator_compat.tools.child_process import end_with_parent
 from tpu_estimator_compat.tools.preflight.targets import BACKENDS
 
 
 def main(request_path: str) -> None:
     """Answers one request, and ends the process."""
     request = json.loads(pathlib.Path(request_path).read_text())
-    threading.Thread(target=_die_with_parent, args=(request["directory"],), daemon=True).start()
+    end_with_parent(request["directory"])
     code = 0
     try:
         answer = json.dumps(_answer(request))
@@ -73,12 +72,6 @@ def main(request_path: str) -> None:
         code = 1
     # Without the destructors of compilers and jaxlib, which have nothing to save and may crash.
     os._exit(code)
-
-
-def _die_with_parent(directory: str) -> None:
-    os.read(0, 1)  # the parent holds the other end, and never writes
-    shutil.rmtree(directory, ignore_errors=True)
-    os._exit(1)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

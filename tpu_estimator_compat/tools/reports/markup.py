@@ -43,13 +43,7 @@ def together(*content: str) -> Html:
 
 
 def document(title: str, css: str, body: Html) -> str:
-    """A whole page in UTF-8, to be written to a file as it is.
-
-    Args:
-      title: of the page.
-      css: its style sheet.
-      body: the element.
-    """
+    """A whole page in UTF-8, to be written to a file as it is."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

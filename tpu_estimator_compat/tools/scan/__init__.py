@@ -1,15 +1,15 @@
 """Finds the uses of dead names in source files, without running them or importing TensorFlow."""
 
-from tpu_estimator_compat.tools.scan.files import CannotRead, NoFiles, Source, python_files, read
-from tpu_estimator_compat.tools.scan.findings import Finding, Status, unreadable
+from tpu_estimator_compat.tools.scan.files import CannotRead, FileText, NoFiles, python_files, read
+from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status, unreadable
 from tpu_estimator_compat.tools.scan.module import scan_text
 from tpu_estimator_compat.tools.scan.notebooks import placed, scan_notebook
 
 __all__ = [
     "CannotRead",
-    "Finding",
+    "FileText",
     "NoFiles",
-    "Source",
+    "ScanFinding",
     "Status",
     "placed",
     "python_files",

@@ -26,7 +26,7 @@ class NoFiles(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class FileText:
     """The text of a Python file or a notebook, with what is needed to write it back byte for byte.
 
     Attributes:
@@ -67,7 +67,7 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
                 yield file
 
 
-def read(path: str) -> Source:
+def read(path: str) -> FileText:
     """A file's text.
 
     Raises:
@@ -96,11 +96,10 @@ def read(path: str) -> Source:
             f"Line {line} is not {encoding}. Save the file as UTF-8, or declare its encoding in "
             "its first line: # -*- coding: latin-1 -*-"
         ) from error
-    return Source(text, encoding, bom)
+    return FileText(text, encoding, bom)
 
 
 def _at(path: str, patterns: list[str]) -> list[str]:
-    """The files that one path stands for."""
     if not os.path.exists(path):
         raise NoFiles(f"There is no file or folder {path!r} in {os.getcwd()!r}.")
     if os.path.isdir(path):

@@ -24,7 +24,7 @@ class Status(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Finding:
+class ScanFinding:
     """A use of a dead name, or what keeps a file from being searched for them.
 
     Attributes:
@@ -55,6 +55,6 @@ class Finding:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-def unreadable(file: str, error: Exception) -> Finding:
+def unreadable(file: str, error: Exception) -> ScanFinding:
     """The finding that says why a file cannot be read or written."""
-    return Finding(file, 0, 0, "", Status.UNREADABLE, str(error))
+    return ScanFinding(file, 0, 0, "", Status.UNREADABLE, str(error))

@@ -9,7 +9,7 @@ from tpu_estimator_compat.old_names.legacy import python2
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, evidence_of_v1
 from tpu_estimator_compat.old_names.legacy.notebook_cells import where
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
-from tpu_estimator_compat.tools.scan.findings import Finding, Status
+from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 from tpu_estimator_compat.tools.scan.verdict import Verdict, verdict
 
 
@@ -42,40 +42,37 @@ def parse(text: str) -> Module:
     return Module(source, [(r, _said(r, bare, means_1)) for r in found], bare)
 
 
-def scan_text(text: str, file: str) -> list[Finding]:
-    """The findings of a module's text.
-
-    Args:
-      text: Python source.
-      file: its name in the findings.
-    """
+def scan_text(text: str, file: str) -> list[ScanFinding]:
+    """The findings of a module's text."""
     try:
         module = parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         return [unparsable(error, text, file)]
     # As Python does it; splitlines knows more line endings.
     lines = re.split(r"\r\n|\r|\n", module.source.text)
-    found: dict[Finding, None] = {}  # a name that is bound twice is found once
+    found: dict[ScanFinding, None] = {}  # a name that is bound twice is found once
     for line, today in module.source.changes:
-        found[Finding(file, line, 0, "", Status.PYTHON_2, f"{today}.")] = None
+        found[ScanFinding(file, line, 0, "", Status.PYTHON_2, f"{today}.")] = None
     for reference, said in module.references:
         if said is not None:
             line, column = reference.line, _column(reference, lines)
-            finding = Finding(file, line, column, said.name, said.status, _advice(said))
+            finding = ScanFinding(file, line, column, said.name, said.status, _advice(said))
             found.setdefault(finding, None)
     old = [f.line for f in found if f.status is Status.PYTHON_2 or f.name in python2.NAMES]
     if old:
-        found[Finding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.OTHERWISE)] = None
+        found[ScanFinding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.OTHERWISE)] = None
     return sorted(found)
 
 
-def unparsable(error: Exception, text: str, file: str) -> Finding:
+def unparsable(error: Exception, text: str, file: str) -> ScanFinding:
     """The finding that says why a file is no Python 3."""
     if not isinstance(error, SyntaxError):
-        return Finding(file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}.")
+        return ScanFinding(
+            file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}."
+        )
     line = error.lineno or 0
     advice = python2.sign(error, text) or f"It is not Python 3: {error.msg}."
-    return Finding(file, line, 0, "", Status.UNREADABLE, advice)
+    return ScanFinding(file, line, 0, "", Status.UNREADABLE, advice)
 
 
 def _shown(evidence: Reference, text: str) -> str:

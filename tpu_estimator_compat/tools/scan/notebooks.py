@@ -6,16 +6,12 @@ import dataclasses
 from collections.abc import Iterable
 
 from tpu_estimator_compat.old_names.legacy.notebook_cells import Notebook, place
-from tpu_estimator_compat.tools.scan.findings import Finding
+from tpu_estimator_compat.tools.scan.findings import ScanFinding
 from tpu_estimator_compat.tools.scan.module import scan_text
 
 
-def scan_notebook(text: str, file: str) -> list[Finding]:
+def scan_notebook(text: str, file: str) -> list[ScanFinding]:
     """The findings of a notebook, in the order of its lines.
-
-    Args:
-      text: of the file, JSON.
-      file: its name in the findings.
 
     Raises:
       NotANotebook: it is no notebook, or one of another language.
@@ -25,7 +21,7 @@ def scan_notebook(text: str, file: str) -> list[Finding]:
     return sorted(found, key=lambda f: (f.cell, f.line, f.column))
 
 
-def placed(findings: Iterable[Finding], module: str) -> list[Finding]:
+def placed(findings: Iterable[ScanFinding], module: str) -> list[ScanFinding]:
     """The findings of a notebook's module, with their cells and the lines there."""
     made = []
     for finding in findings:

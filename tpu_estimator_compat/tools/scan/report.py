@@ -6,8 +6,8 @@ import collections
 import json
 from collections.abc import Sequence
 
-from tpu_estimator_compat.tools.reports.colors import Color, painted
-from tpu_estimator_compat.tools.scan.findings import Finding, Status
+from tpu_estimator_compat.tools.reports import json_form
+from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 
 _HINTS = {
     Status.WORKS: "`migrate` rewrites these; `run` runs the script as it is",
@@ -19,36 +19,41 @@ _HINTS = {
     Status.UNREADABLE: "files that could not be searched",
 }
 
-
-_COLORS = {
-    Status.WORKS: Color.GREEN,
-    Status.DIFFERS: Color.YELLOW,
-    Status.PYTHON_2: Color.YELLOW,
-}
+_STYLES = {Status.WORKS: "green", Status.DIFFERS: "yellow", Status.PYTHON_2: "yellow"}
+_LEAST = 60
+"""Characters that advice needs beside the other columns; else it stands below them."""
 
 
-def table(findings: Sequence[Finding], *, color: bool = False) -> str:
+def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: bool = False) -> str:
     """A line for each finding: place, name, status, advice; those that need a person first.
 
     Args:
       findings: the findings.
+      width: characters of a line in a terminal, where advice takes several lines if need be; None
+        for a file.
       color: whether to color the statuses for a terminal.
 
-    >>> print(table([Finding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
+    >>> print(table([ScanFinding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
     a.py:3  tf.contrib.x  unknown  Write it anew.
     """
+    from tpu_estimator_compat.tools.reports.terminal import UNLIMITED, Sheet, cell, grid
+
     findings = sorted(findings, key=lambda finding: not finding.status.needs_a_person)
-    rows = [(f.place, f.name or "-", f.status.value) for f in findings]
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
-    lines = []
+    rows = [
+        (f.place, f.name or "-", cell(f.status.value, _STYLES.get(f.status, "red")))
+        for f in findings
+    ]
+    sheet = Sheet(width or UNLIMITED, color)
+    if sheet.width - sheet.least_width(grid(rows)) >= _LEAST:
+        sheet.draw(grid((*row, f.advice) for row, f in zip(rows, findings, strict=True)))
+        return str(sheet)
     for row, finding in zip(rows, findings, strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        cells[2] = painted(cells[2], _COLORS.get(finding.status, Color.RED), on=color)
-        lines.append("  ".join([*cells, finding.advice]).rstrip())
-    return "\n".join(lines)
+        sheet.draw(grid([row]))
+        sheet.add(finding.advice, "    ", "    ")
+    return str(sheet)
 
 
-def summary(findings: Sequence[Finding], files: int) -> str:
+def summary(findings: Sequence[ScanFinding], files: int) -> str:
     """The number of findings of each status, and its meaning."""
     counts = collections.Counter(finding.status for finding in findings)
     if not findings:
@@ -61,7 +66,7 @@ def summary(findings: Sequence[Finding], files: int) -> str:
     return "\n".join(lines)
 
 
-def searched(findings: Sequence[Finding], files: int) -> str:
+def searched(findings: Sequence[ScanFinding], files: int) -> str:
     """The number of files searched, and of those that could not be."""
     unread = {f.file for f in findings if f.status is Status.UNREADABLE and not f.cell}
     if not unread:
@@ -70,25 +75,17 @@ def searched(findings: Sequence[Finding], files: int) -> str:
     return f"{counted(files, 'file')}, {missing} of which could be searched"
 
 
-def as_json(findings: Sequence[Finding], files: int) -> str:
+def as_json(findings: Sequence[ScanFinding], files: int) -> str:
     """An object: `files`, how many were searched; `counts` by status; `findings`, a list."""
     counts = collections.Counter(finding.status.value for finding in findings)
     listed = [
-        {
-            "file": f.file,
-            **({"cell": f.cell} if f.cell else {}),
-            "line": f.line,
-            "column": f.column,
-            "name": f.name,
-            "status": f.status.value,
-            "advice": f.advice,
-        }
+        {key: value for key, value in json_form.encoded(f).items() if key != "cell" or value}
         for f in findings
     ]
     return json.dumps({"files": files, "counts": dict(counts), "findings": listed}, indent=1)
 
 
-def exit_status(findings: Sequence[Finding]) -> int:
+def exit_status(findings: Sequence[ScanFinding]) -> int:
     """2 if a file could not be read, 1 if something needs a person, else 0."""
     if any(finding.status is Status.UNREADABLE for finding in findings):
         return 2

@@ -56,10 +56,6 @@ class Verdict:
 def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
     """The verdict on a reference.
 
-    Args:
-      reference: of a module.
-      bare: the module's meaning of `tensorflow`.
-
     Returns:
       None if the name is alive.
     """

@@ -1,5 +1,6 @@
 """The table of a preflight: its lines, its colours, what it says besides figures."""
 
+import dataclasses
 import re
 
 import pytest
@@ -27,6 +28,14 @@ def test_lines_keep_to_the_width(reports, width):
     for line in table(reports, width).splitlines():
         # A line goes past it only where its one word does.
         assert len(line) <= width or len(line.split()) == 1
+
+
+def test_columns_without_room_go_below_with_their_own_header():
+    many = [dataclasses.replace(FITS, topology=f"v5e:{2 * n}x{2 * n}") for n in range(1, 9)]
+    lines = table(many, 80).splitlines()
+    assert sum(line.startswith("verdict") for line in lines) > 1
+    header = [line for line in lines if re.fullmatch(r"(\s+v5e:\d+x\d+)+", line)]
+    assert " ".join(header).split() == [report.topology for report in many]
 
 
 @sampled

@@ -19,10 +19,6 @@ _GRADIENTS = "gradients"
 def of_step(loss: Any, train_op: Any) -> list[tuple[str, Any, dict[str, Any]]]:
     """Float tensors that the loss needs, and gradients, in the order of the graph.
 
-    Args:
-      loss: of the step.
-      train_op: the operation that makes the step.
-
     Returns:
       For each its operation's name, the tensor, and what to say of it: `type`, `gradient`, `file`,
       `line` and `code`.

@@ -18,6 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TOOLS = os.path.dirname(os.path.dirname(HERE))
 OURS = "tpu_estimator_compat"
 
 
@@ -25,6 +26,7 @@ def main(path: str) -> int:
     """Runs the job of a file; returns the script's exit status, 1 if it raised."""
     with open(path) as file:
         job = json.load(file)
+    _load("child_process").end_with_parent()
     recorder = _load("recorder").Recorder(job)
     sys.modules.update(modules())
     if job["dialect"] == "v1":
@@ -71,12 +73,12 @@ def _module(name: str, *namespaces: Any) -> types.ModuleType:
 
 
 def _load(name: str) -> Any:
-    """A module beside this one, in a package that no script imports."""
+    """A module of `sides` or `tools`, in a package that no script imports."""
     package = f"_{OURS}_sides"
     if package not in sys.modules:
         path = os.path.join(HERE, "__init__.py")
         spec = importlib.util.spec_from_file_location(
-            package, path, submodule_search_locations=[HERE]
+            package, path, submodule_search_locations=[HERE, TOOLS]
         )
         assert spec is not None
         sys.modules[package] = importlib.util.module_from_spec(spec)

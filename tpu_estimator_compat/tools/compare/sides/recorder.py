@@ -68,10 +68,6 @@ class Recorder:
     def record(self, estimators: Any, run: Callable[[], None]) -> int:
         """Runs the script, and writes `record.json` when it has ended, however that was.
 
-        Args:
-          estimators: the module `tf.estimator` of this side.
-          run: runs the script.
-
         Returns:
           The exit status: 1 if the script raised, or left with a status of its own.
         """
@@ -92,11 +88,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def watching(self, estimators: Any) -> Iterator[None]:
-        """Within, estimators are recorded.
-
-        Args:
-          estimators: the module `tf.estimator` of this side.
-        """
+        """Within, estimators are recorded."""
         bases = [estimators.Estimator, estimators.tpu.TPUEstimator]
         bases.append(getattr(estimators, "EstimatorV2", estimators.Estimator))
         classes = {c for base in bases for c in base.__mro__ if c is not object}
@@ -170,7 +162,6 @@ class Recorder:
         self._call(method, given)
 
     def _own_model_dir(self, wanted: str) -> str:
-        """The directory that takes the place of one of the script's."""
         if wanted not in self._model_dirs:
             own = os.path.abspath(wanted)
             if os.path.dirname(own) != os.path.abspath(self.folder):  # it is not given by us

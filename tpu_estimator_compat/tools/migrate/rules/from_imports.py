@@ -134,7 +134,6 @@ def _renamed(alias: cst.ImportAlias, name: _Name) -> cst.ImportAlias:
 
 
 def _part(node: cst.ImportFrom, names: list[_Name], module: str | None) -> cst.ImportFrom:
-    """The statement for the names of one module."""
     assert not isinstance(node.names, cst.ImportStar)
     aliases = [
         _renamed(alias, name).with_changes(comma=cst.MaybeSentinel.DEFAULT)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 from collections.abc import Sequence
+
+from rich.table import Table
 
 from tpu_estimator_compat.engine.jax.lowering.findings import Severity
 from tpu_estimator_compat.tools.preflight.rendering import comparison, groups
-from tpu_estimator_compat.tools.preflight.rendering.columns import columns
 from tpu_estimator_compat.tools.preflight.report import TOO_LARGE, WITH_ROOM, Report, Verdict
 from tpu_estimator_compat.tools.reports import numbers
-from tpu_estimator_compat.tools.reports.colors import Color, painted
-from tpu_estimator_compat.tools.reports.sources import place, printable
+from tpu_estimator_compat.tools.reports.sources import place
+from tpu_estimator_compat.tools.reports.terminal import Sheet, cell
 
 _NARROWEST, _WIDEST = 40, 120
+_NARROW = 18
+"""A column may be made this narrow before it is moved below the others."""
 _BUFFERS = 10
-_COLORS = {
-    Verdict.FITS.value: Color.GREEN,
-    WITH_ROOM: Color.GREEN,
-    Verdict.FAILS.value: Color.RED,
-    TOO_LARGE: Color.RED,
-    Verdict.CLOSE.value: Color.YELLOW,
-    Verdict.UNKNOWN.value: Color.YELLOW,
-    groups.HEADINGS[Severity.FAILS]: Color.RED,
-    groups.HEADINGS[Severity.MIGHT]: Color.YELLOW,
+_STYLES = {
+    Verdict.FITS.value: "green",
+    WITH_ROOM: "green",
+    Verdict.FAILS.value: "red",
+    TOO_LARGE: "red",
+    Verdict.CLOSE.value: "yellow",
+    Verdict.UNKNOWN.value: "yellow",
+    groups.HEADINGS[Severity.FAILS]: "red",
+    groups.HEADINGS[Severity.MIGHT]: "yellow",
 }
 
 
@@ -45,117 +47,111 @@ def table(reports: Sequence[Report], width: int | None = None, color: bool = Fal
     verdict = Verdict.worst([report.verdict for report in reports])
     if width is None:
         width = min(shutil.get_terminal_size().columns, _WIDEST)
-    text = _Text(max(width, _NARROWEST), color)
-    text.add(f"Preflight: {comparison.summary(reports)}", style=_COLORS[verdict.value])
-    text.blank()
-    _figures(text, reports)
-    _findings(text, reports)
-    _buffers(text, reports)
-    _remarks(text, "Could not tell", groups.unknowns(reports))
-    _remarks(text, "Notes", groups.notes(reports))
-    _remarks(text, "What this cannot know", groups.cannot_know(reports))
-    return "\n".join(text.lines)
+    sheet = Sheet(max(width, _NARROWEST), color)
+    sheet.add(f"Preflight: {comparison.summary(reports)}", style=_STYLES[verdict.value])
+    sheet.blank()
+    _figures(sheet, reports)
+    _findings(sheet, reports)
+    _buffers(sheet, reports)
+    _remarks(sheet, "Could not tell", groups.unknowns(reports))
+    _remarks(sheet, "Notes", groups.notes(reports))
+    _remarks(sheet, "What this cannot know", groups.cannot_know(reports))
+    return str(sheet)
 
 
-class _Text:
-    """Lines of a width."""
+def _heading(sheet: Sheet, text: str) -> None:
+    sheet.blank()
+    sheet.add(text, style=_STYLES.get(text.partition(" (")[0], "bold"))
 
-    def __init__(self, width: int, color: bool):
-        self.lines: list[str] = []
-        self.width = width
-        self._color = color
 
-    def paint(self, text: str, style: str) -> str:
-        return painted(text, style, on=self._color)
-
-    def blank(self) -> None:
-        self.lines.append("")
-
-    def heading(self, text: str) -> None:
-        self.blank()
-        self.add(text, style=_COLORS.get(text.partition(" (")[0], Color.BOLD))
-
-    def add(self, text: str, first: str = "", indent: str = "", style: str = "") -> None:
-        """A paragraph, `first` before its first line and `indent` before the others."""
-        wrapped = textwrap.wrap(
-            printable(text),
-            self.width,
-            initial_indent=first,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
+def _figures(sheet: Sheet, reports: Sequence[Report]) -> None:
+    """The figures; reports for which there is no room follow below, with rows of their own."""
+    rows, labels = comparison.rows(reports), comparison.labels(reports)
+    start = 0
+    while start < len(labels):
+        fitting = (
+            end
+            for end in range(len(labels), start, -1)
+            if sheet.least_width(_columns(labels, rows, start, end)) <= sheet.width
         )
-        self.lines += [self.paint(line, style) for line in wrapped]
+        end = next(fitting, start + 1)
+        if start:
+            sheet.blank()
+        sheet.draw(_columns(labels, rows, start, end))
+        start = end
+    sheet.add(comparison.footnote(rows))
+    sheet.add(comparison.compiled_as(reports))
 
 
-def _figures(text: _Text, reports: Sequence[Report]) -> None:
-    def paint(row: comparison.Row, cell: str, shown: str) -> str:
-        if not row.name:
-            return text.paint(shown, Color.BOLD)
-        return text.paint(shown, _COLORS[cell]) if row.name == comparison.VERDICT else shown
+def _columns(labels: Sequence[str], rows: Sequence[comparison.Row], start: int, end: int) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(no_wrap=True)
+    for i in range(start, end):
+        longest = max(len(text) for text in [labels[i], *(row.cells[i] for row in rows)])
+        table.add_column(cell(labels[i]), min_width=min(longest, _NARROW))
+    for row in rows:
+        if any(row.cells[start:end]):
+            style = _STYLES.get if row.name == comparison.VERDICT else lambda *_: ""
+            table.add_row(row.name, *(cell(c or "-", style(c, "")) for c in row.cells[start:end]))
+    return table
 
-    rows = comparison.rows(reports)
-    text.lines += columns(comparison.labels(reports), rows, text.width, paint)
-    text.add(comparison.footnote(rows))
-    text.add(comparison.compiled_as(reports))
 
-
-def _findings(text: _Text, reports: Sequence[Report]) -> None:
+def _findings(sheet: Sheet, reports: Sequence[Report]) -> None:
     if not any(report.findings for report in reports):
-        text.heading("No findings")
+        _heading(sheet, "No findings")
     for severity, title in groups.HEADINGS.items():
         found = groups.findings(reports, severity)
         if found:
-            text.heading(f"{title} ({len(found)})")
+            _heading(sheet, f"{title} ({len(found)})")
         for number, group in enumerate(found, 1):
-            _finding(text, number, group)
+            _finding(sheet, number, group)
 
 
-def _finding(text: _Text, number: int, group: groups.FindingGroup) -> None:
+def _finding(sheet: Sheet, number: int, group: groups.FindingGroup) -> None:
     finding = group.finding
     indent = "     "
-    text.add(f"{finding.kind.value}: {finding.message}", f"{number:3d}. ", indent)
+    sheet.add(f"{finding.kind.value}: {finding.message}", f"{number:3d}. ", indent)
     source = finding.source
     if source is not None:
         within = f" in {source.function}" if source.function else ""
-        text.add(place(source) + within, indent, indent)
-        text.add(source.code, f"{indent}    ", f"{indent}      ")
+        sheet.add(place(source) + within, indent, indent)
+        sheet.add(source.code, f"{indent}    ", f"{indent}      ")
     if group.operations:
-        text.add(f"operation {group.operations}", indent, f"{indent}  ")
+        sheet.add(f"operation {group.operations}", indent, f"{indent}  ")
     if finding.advice:
-        text.add(f"instead: {finding.advice}", indent, f"{indent}  ")
+        sheet.add(f"instead: {finding.advice}", indent, f"{indent}  ")
     if group.where:
-        text.add(f"on: {group.where}", indent, f"{indent}  ")
+        sheet.add(f"on: {group.where}", indent, f"{indent}  ")
 
 
-def _buffers(text: _Text, reports: Sequence[Report]) -> None:
+def _buffers(sheet: Sheet, reports: Sequence[Report]) -> None:
     for label, report in zip(comparison.labels(reports), reports, strict=True):
         alike = groups.buffers(report)
         if alike:
-            text.heading(f"Largest buffers on {label}")
+            _heading(sheet, f"Largest buffers on {label}")
         for group in alike[:_BUFFERS]:
-            _buffer(text, group)
+            _buffer(sheet, group)
         if len(alike) > _BUFFERS:
-            text.add(f"and {len(alike) - _BUFFERS} kinds of smaller ones", "  ", "  ")
+            sheet.add(f"and {len(alike) - _BUFFERS} kinds of smaller ones", "  ", "  ")
 
 
-def _buffer(text: _Text, group: groups.BufferGroup) -> None:
+def _buffer(sheet: Sheet, group: groups.BufferGroup) -> None:
     buffer = group.buffer
     indent = " " * 14
     number = f"{group.number} of " if group.number > 1 else ""
     padding = buffer.size - buffer.unpadded
     padded = f", {numbers.size(padding)} of it padding" if padding > 0 else ""
-    text.add(f"{number}{buffer.shape}{padded}", f"  {numbers.size(buffer.size):>10}  ", indent)
+    sheet.add(f"{number}{buffer.shape}{padded}", f"  {numbers.size(buffer.size):>10}  ", indent)
     if group.operations:
-        text.add(group.operations, indent, indent)
+        sheet.add(group.operations, indent, indent)
     if buffer.source is not None:
-        text.add(f"{place(buffer.source)}  {buffer.source.code}", indent, f"{indent}  ")
+        sheet.add(f"{place(buffer.source)}  {buffer.source.code}", indent, f"{indent}  ")
 
 
-def _remarks(text: _Text, title: str, remarks: Sequence[groups.Shared[str]]) -> None:
+def _remarks(sheet: Sheet, title: str, remarks: Sequence[groups.Shared[str]]) -> None:
     if not remarks:
         return
-    text.heading(title)
+    _heading(sheet, title)
     for remark in remarks:
         where = f"{remark.where}: " if remark.where else ""
-        text.add(f"{where}{remark.said}", "  - ", "    ")
+        sheet.add(f"{where}{remark.said}", "  - ", "    ")

@@ -15,7 +15,7 @@ from support.legacy_models import train_input_fn
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import layers
-from tpu_estimator_compat.estimator.step_saving import save_step
+from tpu_estimator_compat.tools.preflight.step_saving import save_step
 
 WITHOUT_TENSORFLOW = """
 import runpy, sys

@@ -1,4 +1,4 @@
-"""Colors in a terminal."""
+"""Reports in a terminal: their colors, their lines."""
 
 import os
 import pty
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tpu_estimator_compat.tools.reports import colors
+from tpu_estimator_compat.tools.reports.terminal import Sheet, are_colors_shown, cell, grid
 
 COMMANDS = {
     "scan": (["scan", "old.py"], "\x1b[32mworks", "\x1b[31mrefused"),
@@ -48,6 +48,33 @@ def test_a_command_is_in_color_in_a_terminal_alone(name, tmp_path):
     assert plain == re.sub(r"\x1b\[\d+m", "", shown)
 
 
-def test_a_file_gets_no_color(capsys):
-    assert not colors.are_shown()
-    assert colors.painted("fits", "", on=True) == "fits"
+def test_a_file_gets_no_color():
+    assert not are_colors_shown()
+    sheet = Sheet(20)
+    sheet.add("fits", style="green")
+    assert str(sheet) == "fits"
+
+
+def test_no_line_of_a_table_is_wider_than_the_sheet():
+    sheet = Sheet(20)
+    sheet.draw(grid([("name", "a word-that-is-longer-than-its-column"), ("x", "")]))
+    lines = str(sheet).splitlines()
+    assert max(map(len, lines)) <= 20
+    assert [line.split()[0] for line in (lines[0], lines[-1])] == ["name", "x"]
+    assert "".join("".join(lines[:-1]).split()) == "nameaword-that-is-longer-than-its-column"
+
+
+def test_long_words_of_a_paragraph_stay_whole():
+    sheet = Sheet(20)
+    sheet.add("see /a/path/that/is/longer/than/the/sheet for more", "  - ", "    ")
+    assert str(sheet).splitlines() == [
+        "  - see",
+        "    /a/path/that/is/longer/than/the/sheet",
+        "    for more",
+    ]
+
+
+def test_text_of_users_is_neither_markup_nor_codes():
+    sheet = Sheet(40, color=True)
+    sheet.draw(grid([(cell("[red]x[/red]\x1b[2J", "green"), ":smile:")]))
+    assert str(sheet) == "\x1b[32m[red]x[/red]?[2J\x1b[0m  :smile:"

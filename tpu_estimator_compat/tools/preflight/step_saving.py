@@ -8,7 +8,7 @@ import dataclasses
 import inspect
 import pathlib
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,10 +16,9 @@ import tensorflow as tf
 from tpu_estimator_compat.config.arguments import check_empty_folder
 from tpu_estimator_compat.environment import JAX, TENSORFLOW
 from tpu_estimator_compat.estimator.rules import InputFn
-
-if TYPE_CHECKING:
-    from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
-    from tpu_estimator_compat.tools.preflight.step_folder import Saved
+from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
+from tpu_estimator_compat.tools.preflight import step_folder
+from tpu_estimator_compat.tools.preflight.step_folder import Saved
 
 STEPS = 2
 """Steps whose losses, and after which variables, are compared."""
@@ -56,13 +55,10 @@ def save_step(
       The script in the folder.
 
     Raises:
-      ImportError: JAX is not installed.
       FileExistsError: the folder holds files.
       NotImplementedError: the step does not compile; by the script's lines.
       ValueError: the data ended before two steps.
     """
-    from tpu_estimator_compat.tools.preflight import step_folder
-
     check_empty_folder(folder)
     taker = _Taker(largest)
     with contextlib.suppress(_Collected):
@@ -99,18 +95,15 @@ def _train(estimator: TPUEstimator, runtime: str, input_fn: InputFn, hook: Any) 
         inspect.unwrap(type(own).train)(own, input_fn, hooks=[hook], max_steps=STEPS)
 
 
-class _Taker(tf.compat.v1.train.SessionRunHook):
+class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     """Takes the step, its first values and its input from a session on JAX's CPU."""
 
     def __init__(self, largest: int):
         self._largest = largest
-        self._saved: Any = None
+        self._saved: Saved | None = None
         self.element_spec: Any = None
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """See `SessionRunHook`."""
-        from tpu_estimator_compat.tools.preflight import step_folder
-
         del coord
         runner = session.runner
         step = runner.step
@@ -127,17 +120,12 @@ class _Taker(tf.compat.v1.train.SessionRunHook):
         raise _Collected
 
     def saved(self) -> Saved:
-        """The saved step.
-
-        Raises:
-          ValueError: the data ended too early.
-        """
         if self._saved is None or any(len(feed) < STEPS for feed in self._saved.feeds):
             raise ValueError(f"The data ended before {STEPS} steps; --save-step needs them.")
         return self._saved
 
 
-class _Reference(tf.compat.v1.train.SessionRunHook):
+class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     """Gives variables their first values, and keeps losses and last values."""
 
     def __init__(self, first: Any):
@@ -146,34 +134,27 @@ class _Reference(tf.compat.v1.train.SessionRunHook):
         self.after: dict[str, np.ndarray] = {}
 
     def begin(self) -> None:
-        """See `SessionRunHook`."""
         [*_, self._loss] = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)
         self._variables = {
             v.op.name: v for v in tf.compat.v1.global_variables() if v.op.name in self._first
         }
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """See `SessionRunHook`."""
         del coord
         for name, value in self._first.items():
             session.store.assign(name, value.array())
 
     def before_run(self, run_context: Any) -> Any:
-        """See `SessionRunHook`."""
         return tf.compat.v1.train.SessionRunArgs(self._loss)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """See `SessionRunHook`."""
         self.losses.append(float(run_values.results))
 
     def end(self, session: Any) -> None:
-        """See `SessionRunHook`."""
         self.after = session.run(self._variables)
 
 
 def _again(saved: Saved, element_spec: Any) -> InputFn:
-    """An input_fn that gives the input that was taken."""
-
     def input_fn(params: Any) -> tf.data.Dataset:
         del params
         parts = zip(saved.feeds, tf.nest.flatten(element_spec), strict=True)

@@ -1,4 +1,4 @@
-"""The findings of checks, and the exit status that they give together."""
+"""The results of checks, and the exit status that they give together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 class Status(enum.StrEnum):
-    """The severity of a finding."""
+    """The severity of a result."""
 
     OK = "ok"
     WARNING = "warning"
@@ -18,13 +18,13 @@ class Status(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
-    """One line of the report.
+class CheckResult:
+    """The result of a check: one line of the report.
 
     Attributes:
       check: name of the check, such as "versions".
-      status: the meaning of the finding.
-      text: the finding, in words.
+      status: the meaning of the result.
+      text: the result, in words.
       advice: the remedy; empty where nothing is to be done.
     """
 
@@ -34,14 +34,14 @@ class Finding:
     advice: str = ""
 
 
-def exit_status(findings: Sequence[Finding]) -> int:
+def exit_status(results: Sequence[CheckResult]) -> int:
     """1 where a check failed, 0 otherwise."""
-    return int(any(finding.status is Status.FAILURE for finding in findings))
+    return int(any(result.status is Status.FAILURE for result in results))
 
 
-def verdict(findings: Sequence[Finding]) -> str:
-    """One sentence about all findings."""
-    counts = {status: sum(f.status is status for f in findings) for status in Status}
+def verdict(results: Sequence[CheckResult]) -> str:
+    """One sentence about all results."""
+    counts = {status: sum(f.status is status for f in results) for status in Status}
     told = ", ".join(
         f"{counts[status]} {status}"
         for status in (Status.OK, Status.WARNING, Status.FAILURE, Status.NOT_MADE)
