@@ -295,6 +295,7 @@ class Estimator(Exporting):
         if input_fn is not None:
             self._train_spec = preparation.element_spec(rules, input_fn, input_mode)
         model = self._new_model(rules, input_mode.topology)
+        model.compile_once()
         if self._train_spec is not None:
             model.build_mode(ModeKeys.TRAIN, self._train_spec)
         return model

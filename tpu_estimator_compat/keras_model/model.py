@@ -45,7 +45,7 @@ class ModelFnModel(SavedVariables):
 
     Args:
       modes: the steps of all modes, on one set of variables.
-      steps_per_execution: steps of one call of the train and test functions.
+      steps_per_execution: steps of one call of the train and test functions, until `compile`.
       export: writes a SavedModel.
 
     Attributes:
@@ -74,7 +74,7 @@ class ModelFnModel(SavedVariables):
         self._optimizer_view: optimizer_view.UnknownRate | None = None
         self._nan_step: int | None = None  # of the last `fit`
         self.built = True
-        self.compile(steps_per_execution=steps_per_execution)
+        self._steps_at_first = steps_per_execution
 
     @functools.cached_property
     def _loss(self) -> keras.metrics.Metric:
@@ -101,6 +101,14 @@ class ModelFnModel(SavedVariables):
         if steps_per_execution != "auto":  # Keras tries out how many
             check_positive_integer(steps_per_execution, "steps_per_execution")
         super().compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
+
+    def compile_once(self) -> None:
+        """Compiles with the estimator's number of steps, unless that is done.
+
+        Keras makes variables then: a call that no callback looks at is spared them.
+        """
+        if not self.compiled:
+            self.compile(steps_per_execution=self._steps_at_first)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -249,6 +257,7 @@ class ModelFnModel(SavedVariables):
 
     def adopt(self, mode: str) -> None:
         """Makes Keras variables and metrics of what a mode's graph has: see `modes`."""
+        self.compile_once()
         ready = self.modes[mode]
         for name, trainable in ready.variables():
             if name not in self._adopted:
