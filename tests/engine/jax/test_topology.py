@@ -107,7 +107,7 @@ def pod(monkeypatch):
             jax_installation, "local", lambda given: tuple(d for d in given if d.process_index == 2)
         )
         monkeypatch.setattr(
-            "tpu_estimator_compat.engine.jax.process_group.processes", lambda: group
+            "tpu_estimator_compat.engine.jax.processes.group.processes", lambda: group
         )
 
     return of

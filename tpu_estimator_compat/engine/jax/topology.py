@@ -53,9 +53,9 @@ class JaxTopology(Topology):
         """The processes that run steps together; None for one alone."""
         if len(self.readers) == 1:
             return None
-        from tpu_estimator_compat.engine.jax import process_group
+        from tpu_estimator_compat.engine.jax.processes import group
 
-        return process_group.processes()
+        return group.processes()
 
     @property
     def is_first_process(self) -> bool:
@@ -205,10 +205,10 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
         )
     if mode == ModeKeys.TRAIN:
         return tuple(devices), len(processes) // max(1, spanned)
-    from tpu_estimator_compat.engine.jax import process_group
+    from tpu_estimator_compat.engine.jax.processes import group
 
-    group = process_group.processes()
-    if group is not None and group.together(mode):
+    all_processes = group.processes()
+    if all_processes is not None and all_processes.together(mode):
         logging.info("%d processes share this call of %s.", len(processes), mode)
         return tuple(devices), 1
     if spanned > 1:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from jax.sharding import NamedSharding, PartitionSpec
 
 from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime.group import Group
 from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
@@ -99,15 +100,10 @@ class DeviceStore(VariableStore):
         with eager.eager_mode():
             return np.asarray(super().__getitem__(name).read_value())
 
-    def take_from_chief(self, group: Any, names: Sequence[str]) -> None:
-        """Gives the variables `names` of all processes the chief's values.
-
-        Args:
-          group: the `JaxProcesses`; each of them calls this with the same names.
-          names: of variables that have a value here.
-        """
+    def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
+        """See `VariableStore`."""
         for name in names:
-            value = group.from_chief(self.peek(name))
+            value = group.from_chief(self.peek(name), f"first value of {name}")
             if not group.is_chief:
                 self.assign(name, value)
 

@@ -108,7 +108,7 @@ class _Jax:
 
     def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
         from tpu_estimator_compat.engine.jax.elements import Elements
-        from tpu_estimator_compat.engine.jax.processes_runner import JaxProcessesRunner
+        from tpu_estimator_compat.engine.jax.processes.runner import ProcessesRunner
         from tpu_estimator_compat.engine.jax.runner import JaxRunner
         from tpu_estimator_compat.engine.jax.steps import Steps
         from tpu_estimator_compat.engine.jax.variables import DeviceStore
@@ -130,7 +130,7 @@ class _Jax:
         elements = Elements(topology, stacked=not wishes.for_keras)
         if topology.workers is None:
             return JaxRunner(plan, of_devices, steps, elements, interrupted=wishes.interrupted)
-        return JaxProcessesRunner(
+        return ProcessesRunner(
             plan,
             of_devices,
             topology,

@@ -18,7 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.engine.jax import joining
+from tpu_estimator_compat.engine.jax.processes import joining
 from tpu_estimator_compat.engine.jax.topology import has_tpu, jax_topology
 from tpu_estimator_compat.engine.runtime import workers
 from tpu_estimator_compat.engine.topology import cluster, local, tpu_system
