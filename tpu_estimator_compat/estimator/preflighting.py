@@ -14,7 +14,6 @@ from tpu_estimator_compat.config.arguments import (
 )
 from tpu_estimator_compat.config.iterations import parse_iterations_per_loop
 from tpu_estimator_compat.engine.inputs.modes import InputMode
-from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.rules import InputFn
@@ -22,6 +21,7 @@ from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
 
 if TYPE_CHECKING:
+    from tpu_estimator_compat.engine.jax.lowering.findings import Finding
     from tpu_estimator_compat.tools.preflight.planned import PlannedTopology
     from tpu_estimator_compat.tools.preflight.report import Depth
     from tpu_estimator_compat.tools.preflight.result import Preflight
@@ -126,6 +126,8 @@ class _Mode:
         shards, replicas = self._tpu_config.num_shards, topology.num_replicas
         if shards is None or shards == replicas:
             return []
+        from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+
         message = f"TPUConfig.num_shards is {shards}, but this topology has {replicas} replicas."
         advice = f"set num_shards={replicas}, or leave it None"
         return [Finding(Severity.FAILS, Kind.CONFIGURATION, message, advice)]
