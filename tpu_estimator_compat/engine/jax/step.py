@@ -178,7 +178,6 @@ class JaxStep:
             found[key(tensor)] = np.concatenate(rows)
 
     def _of_replica(self, tensor: tf.Tensor, values: Values, replica: int) -> np.ndarray:
-        """One replica's part of a value."""
         value = values[key(tensor)]
         if tensor.shape.rank == 0:
             return value[replica]

@@ -46,7 +46,7 @@ class DeviceStore(VariableStore):
         return [self._on_devices[name] for name in names]
 
     def _send(self, name: str) -> None:
-        """Has the value on the devices alone."""
+        """Moves a variable's value to the devices, and empties the host's variable."""
         variable = super().__getitem__(name)
         with eager.eager_mode():
             if name not in self._on_devices:
@@ -65,7 +65,7 @@ class DeviceStore(VariableStore):
         self._away.add(name)
 
     def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:
-        """Takes over the devices' values after a step."""
+        """Keeps the values that a step has left on the devices."""
         self._on_devices.update(zip(names, values, strict=True))
 
     def to_host(self, names: Iterable[str]) -> None:
@@ -138,7 +138,7 @@ class DeviceStore(VariableStore):
             yield
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
-        """The host has written variables."""
+        """Drops the devices' values of variables that the host has written."""
         self.host_wrote(op.name for op in handles)
 
 

@@ -54,7 +54,6 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
 
     @property
     def _place(self) -> str:
-        """The place of the next meeting."""
         if not self._started:
             return AT_THE_START
         return BEFORE_A_STEP if self.states is None else AT_THE_END

@@ -43,6 +43,10 @@ A save, or another look at values of which the others hold a part:
 Where a machine is lost instead of telling that it failed, the exchange itself breaks down, and all
 that wait in it raise MachineLostError.
 
+Evaluation and prediction run on one machine each, with one exception: processes of JAX share a call
+to which all come within a minute (`Processes.together`), and then go by the same table. There a
+machine that leaves while others are READY is an error of those: what they have is not the whole.
+
 There are two transports of this interface. Between machines of a MultiWorkerMirroredStrategy,
 `runtime/workers.py`: collectives of TensorFlow. Places are names, and loops exchange states within
 their graph. Between processes of JAX, `jax/processes/group.py`: the key-value store of JAX's

@@ -1,4 +1,4 @@
-"""The processes of `jax.distributed` as a group that agrees: the protocol is `runtime/group.py`'s.
+"""The group of `runtime/group.py` between the processes of `jax.distributed`.
 
 They meet in the key-value store of JAX's coordinator, which is a part of the chief's process: no
 device is asked, so they can agree on a step while the one before it runs. Arrays travel from device

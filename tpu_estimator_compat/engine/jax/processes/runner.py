@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done, Tally
+from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done, LossSum
 from tpu_estimator_compat.engine.jax.elements import Elements, staged
 from tpu_estimator_compat.engine.jax.processes.group import (
     Processes,
@@ -112,21 +112,21 @@ class ProcessesRunner(GroupRunner[Processes]):
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         """See `Runner`."""
         own, step = self._steps, self._steps.main
-        tally = Tally(stop_on_nan=self.plan.stop_on_nan)
+        losses = LossSum(stop_on_nan=self.plan.stop_on_nan)
         finishing = Finishing(own)
         with eager.eager_mode(), self._connected():
-            while tally.steps < steps and not tally.stopped:
-                if tally.steps and self._interrupted():
+            while losses.steps < steps and not losses.stopped:
+                if losses.steps and self._interrupted():
                     break
-                wanted = min(own.most_for(steps), steps - tally.steps)
+                wanted = min(own.most_for(steps), steps - losses.steps)
                 self._read_ahead(iterator, wanted)
                 done = self._agreed_dispatch(step, wanted)
                 finishing.add(done)
                 if done is None:
                     break
-                tally.add(done)
+                losses.add(done)
             finishing.end()
-            return tally.result(self.ended, None if self.ended else own.counter())
+            return losses.result(self.ended, None if self.ended else own.counter())
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
         """Reads until there are elements for so many steps, where there are."""
