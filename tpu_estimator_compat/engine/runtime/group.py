@@ -1,4 +1,4 @@
-"""How machines agree: the processes that make every step of a training together, one per machine.
+"""The protocol by which machines, one process each, agree on every step and save of a training.
 
 Each machine runs the whole script: the same model_fn on data of its own, with hooks of its own. The
 values that replicas exchange within a step travel by collectives, in which a machine waits for all
@@ -120,7 +120,7 @@ class Group(abc.ABC):
         """Tells the others, who are at `place` or will come to it, that this machine has failed.
 
         Args:
-          place: where a meeting would be next.
+          place: the place of the next meeting.
           owes_step: whether they may be in a step that this machine has agreed to, and does not
             make.
         """

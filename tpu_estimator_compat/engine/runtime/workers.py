@@ -199,9 +199,9 @@ class Workers(Group):
         """The states once the chief, which alone asks here, has what it asked for.
 
         Args:
-          states: what the machines have said.
-          state: what this one has said.
-          place: where.
+          states: the states of the machines.
+          state: the state of this machine.
+          place: the place of the meeting.
         """
         while self.servers and states[CHIEF] == State.ASKING and State.FAILED not in states:
             self.servers[-1]()
