@@ -58,10 +58,48 @@ class Processes(Group):
     _turn: int = 0
     _calls: tuple[int, int] = (0, 0)  # made in this turn, which is the first number
 
+    def meet(self, state: State, place: str = "") -> np.ndarray:
+        """See `Group`. The place is the number of the exchange."""
+        del place
+        return states_in(self.exchange({"state": state}))
+
+    def exchange(self, record: Mapping[str, Any]) -> list[Record]:
+        """As `meet`, with all that the processes tell each other; serves as it does.
+
+        Args:
+          record: a value for JSON.
+
+        Raises:
+          MachineLostError: a process is lost.
+        """
+        while True:
+            records = self._all_say(record)
+            asked = _asked_for(records)
+            if not asked or State.FAILED in states_in(records):
+                return records
+            self.servers[-1](asked)
+
+    def _all_say(self, record: Mapping[str, Any]) -> list[Record]:
+        turn = self._turn
+        with lost_if_broken():
+            self.say(record)
+            found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
+            if self.is_chief and turn:  # a process that comes here has read the values from before
+                _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
+        return found
+
     def say(self, record: Mapping[str, Any]) -> None:
         """Leaves `record` for the others' next `exchange`, and does not wait for them."""
         _client().key_value_set(self._key(self._turn, self.index), json.dumps(record))
         self._turn += 1
+
+    def numbers(self, number: int, name: str) -> np.ndarray:
+        """See `Group`."""
+        records = self.exchange({"name": name, "number": number})
+        check_none_failed(states_in(records))
+        if any(record.get("name") != name for record in records):
+            raise AssertionError(f"The processes are at different places: {records}")
+        return np.asarray([record["number"] for record in records], np.int64)
 
     def fail(self, place: str = "", *, owes_step: bool) -> None:
         """See `Group`. Others would wait for an owed step as long as this process lives.
@@ -95,36 +133,6 @@ class Processes(Group):
                 with contextlib.suppress(jax.errors.JaxRuntimeError):  # not there yet
                     client.key_value_try_get(self._key(turn, index))
                     missing.discard(index)
-
-    def meet(self, state: State, place: str = "") -> np.ndarray:
-        """See `Group`. The place is the number of the exchange."""
-        del place
-        return states_in(self.exchange({"state": state}))
-
-    def exchange(self, record: Mapping[str, Any]) -> list[Record]:
-        """As `meet`, with all that the processes tell each other; serves as it does.
-
-        Args:
-          record: a value for JSON.
-
-        Raises:
-          MachineLostError: a process is lost.
-        """
-        while True:
-            records = self._all_say(record)
-            asked = _asked_for(records)
-            if not asked or State.FAILED in states_in(records):
-                return records
-            self.servers[-1](asked)
-
-    def _all_say(self, record: Mapping[str, Any]) -> list[Record]:
-        turn = self._turn
-        with lost_if_broken():
-            self.say(record)
-            found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
-            if self.is_chief and turn:  # a process that comes here has read the values from before
-                _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
-        return found
 
     def values_of(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Whole values of variables of which each process has parts.
@@ -162,6 +170,18 @@ class Processes(Group):
         by_process = {int(row[:8].view(np.int64)[0]): row[8:].tobytes() for row in rows}
         return [_arrays_in(by_process[i], described[i]) for i in range(self.count)]
 
+    def from_chief(self, value: np.ndarray, name: str = "") -> np.ndarray:
+        """See `Group`. It has no need of a name."""
+        del name
+        sent = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+        pieces = [sent[i : i + _LARGEST_PIECE] for i in range(0, len(sent) or 1, _LARGEST_PIECE)]
+        with lost_if_broken():
+            found = [
+                np.asarray(multihost_utils.broadcast_one_to_all(piece, is_source=self.is_chief))
+                for piece in pieces
+            ]
+        return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
+
     def together(self, call: str) -> bool:
         """Whether all processes make a call of the estimator now, so that they can share it.
 
@@ -196,26 +216,6 @@ class Processes(Group):
     def _are_elsewhere(self) -> bool:
         """Whether a process is at the next exchange already, or at its end."""
         return bool(_listed(f"{_PREFIX}/{self._turn}") or _listed(f"{_PREFIX}/ended"))
-
-    def numbers(self, number: int, name: str) -> np.ndarray:
-        """See `Group`."""
-        records = self.exchange({"name": name, "number": number})
-        check_none_failed(states_in(records))
-        if any(record.get("name") != name for record in records):
-            raise AssertionError(f"The processes are at different places: {records}")
-        return np.asarray([record["number"] for record in records], np.int64)
-
-    def from_chief(self, value: np.ndarray, name: str = "") -> np.ndarray:
-        """See `Group`. It has no need of a name."""
-        del name
-        sent = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
-        pieces = [sent[i : i + _LARGEST_PIECE] for i in range(0, len(sent) or 1, _LARGEST_PIECE)]
-        with lost_if_broken():
-            found = [
-                np.asarray(multihost_utils.broadcast_one_to_all(piece, is_source=self.is_chief))
-                for piece in pieces
-            ]
-        return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
 
     @staticmethod
     def _key(turn: int, index: int) -> str:
