@@ -213,3 +213,14 @@ def test_values_are_not_waited_for_where_a_process_has_failed(store):
     group[1].say({"state": State.FAILED})
     with pytest.raises(MachineLostError, match="machine 1 of 2 failed"):
         group[0].values_of(["a"])
+
+
+def test_a_failure_that_all_have_met_is_told_once(store):
+    """A second record would be taken for one of the next training."""
+    group = [Processes(2, index) for index in range(2)]
+    group[1].fail(owes_step=False)
+    with pytest.raises(MachineLostError, match="machine 1 of 2 failed"):
+        group[0].values_of(["a"])
+    group[0].fail(owes_step=False)
+    found = together(*(lambda p=p: p.exchange({"n": p.index}) for p in group))
+    assert found == [[{"n": 0}, {"n": 1}]] * 2

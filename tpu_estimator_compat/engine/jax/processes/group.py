@@ -56,6 +56,7 @@ class Processes(Group):
         default_factory=list
     )
     _turn: int = 0
+    _has_met_failed: bool = False  # in the last exchange
     _calls: tuple[int, int] = (0, 0)  # made in this turn, which is the first number
 
     def meet(self, state: State, place: str = "") -> np.ndarray:
@@ -86,6 +87,7 @@ class Processes(Group):
             found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
             if self.is_chief and turn:  # a process that comes here has read the values from before
                 _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
+        self._has_met_failed = State.FAILED in states_in(found)
         return found
 
     def say(self, record: Mapping[str, Any]) -> None:
@@ -107,6 +109,8 @@ class Processes(Group):
         Then it ends, unless they come to the next exchange within a minute.
         """
         del place  # the next exchange, whichever it is
+        if self._has_met_failed:  # so have all others, who are at no exchange then
+            return
         turn = self._turn
         self.say({"state": State.FAILED})
         if owes_step:
