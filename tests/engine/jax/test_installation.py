@@ -16,7 +16,7 @@ from importlib import metadata
 import pytest
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.jax import installation
 from tpu_estimator_compat.engine.topology import chosen_topology
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -36,11 +36,11 @@ USED_IN = {
     "jax:enable_x64": "engine/jax/step_function.py",
     "jax:shard_map": "engine/jax/step_function.py",
     "jax:make_array_from_callback": "engine/jax/variables.py",
-    "jax.distributed:initialize": "engine/jax/joining.py",
-    "jax.distributed:is_initialized": "engine/jax/joining.py",
-    "jax.experimental.multihost_utils:broadcast_one_to_all": "engine/jax/process_group.py",
-    "jax.experimental.multihost_utils:process_allgather": "engine/jax/process_group.py",
-    "jax._src.distributed:global_state.client": "engine/jax/process_group.py",
+    "jax.distributed:initialize": "engine/jax/processes/joining.py",
+    "jax.distributed:is_initialized": "engine/jax/processes/joining.py",
+    "jax.experimental.multihost_utils:broadcast_one_to_all": "engine/jax/processes/group.py",
+    "jax.experimental.multihost_utils:process_allgather": "engine/jax/processes/group.py",
+    "jax._src.distributed:global_state.client": "engine/jax/processes/group.py",
     "jax:config.jax_compilation_cache_dir": "engine/jax/installation.py",
     "jax:config.jax_num_cpu_devices": "engine/jax/installation.py",
     "jax._src.xla_bridge:backends_are_initialized": "engine/jax/installation.py",
@@ -133,16 +133,16 @@ def installed(monkeypatch, **versions):
         return versions[package]
 
     monkeypatch.setattr(metadata, "version", version)
-    jax_installation._warn_of_untried.cache_clear()
+    installation._warn_of_untried.cache_clear()
 
 
-@pytest.mark.parametrize("version", [None, jax_installation.OLDEST, "0.11.0", "0.12.0.1"])
+@pytest.mark.parametrize("version", [None, installation.OLDEST, "0.11.0", "0.12.0.1"])
 def test_what_was_tried_is_taken_without_a_word(monkeypatch, caplog, version):
     """What is installed, and the range."""
-    jax_installation._warn_of_untried.cache_clear()
+    installation._warn_of_untried.cache_clear()
     if version is not None:
         installed(monkeypatch, jax=version, jaxlib=version)
-    jax_installation.check()
+    installation.check()
     assert not caplog.records
 
 
@@ -150,7 +150,7 @@ def test_what_was_tried_is_taken_without_a_word(monkeypatch, caplog, version):
 def test_another_release_is_warned_of_once(monkeypatch, caplog, version):
     installed(monkeypatch, jax=version, jaxlib=version)
     for _ in range(2):
-        jax_installation.check()
+        installation.check()
     [record] = caplog.records
     assert f"JAX {version} was not tried" in record.getMessage()
     assert "doctor" in record.getMessage()
@@ -164,9 +164,9 @@ def test_the_extra_has_the_range():
         lines = config["options.extras_require"]["jax"].splitlines()
         [line] = [line for line in lines if line.startswith(package + ">")]
         oldest, below = re.fullmatch(r"\w+>=([\d.]+),<([\d.]+)", line).groups()
-        assert oldest == jax_installation.OLDEST
-        numbers = jax_installation._numbers
-        assert numbers(oldest) < numbers(jax_installation.NEWEST) < numbers(below)
+        assert oldest == installation.OLDEST
+        numbers = installation._numbers
+        assert numbers(oldest) < numbers(installation.NEWEST) < numbers(below)
 
 
 def topology_of(mode="train", tpu_semantics=True, **config):

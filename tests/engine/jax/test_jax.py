@@ -15,12 +15,11 @@ WITHOUT_JAX = """
 import sys
 import tpu_estimator_compat as tpu
 tpu.RunConfig(runtime="jax"), tpu.TPUEstimator
-assert "tpu_estimator_compat.engine.jax.step" not in sys.modules
-assert "tpu_estimator_compat.engine.jax.meshes" not in sys.modules
+print([name for name in sys.modules if name.startswith("tpu_estimator_compat.engine.jax")])
 """
 
 
 def test_jax_is_imported_by_those_who_use_it(forks):
     """By this package; TensorFlow itself imports it, where it is installed."""
     done = forks.run("-c", WITHOUT_JAX)
-    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n", done.stderr

@@ -9,8 +9,7 @@ from support.jax_estimators import on
 from support.legacy_models import train_input_fn
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.engine.jax import topology as jax_topology
+from tpu_estimator_compat.engine.jax import installation, topology
 from tpu_estimator_compat.engine.topology import chosen_topology
 
 
@@ -58,7 +57,7 @@ class Gpu:
 def machine_with_a_gpu(monkeypatch):
     """JAX and TensorFlow see a GPU that is not there; gives the calls that hide devices."""
     hidden = []
-    monkeypatch.setattr(jax_installation, "devices", lambda cpus, *, tpu_chips: (Gpu(),))
+    monkeypatch.setattr(installation, "devices", lambda cpus, *, tpu_chips: (Gpu(),))
     monkeypatch.setattr("tensorflow.config.get_visible_devices", lambda kind: [f"{kind}:0"])
     monkeypatch.setattr("tensorflow.config.set_visible_devices", lambda *call: hidden.append(call))
     return hidden
@@ -83,7 +82,7 @@ def test_gpus_that_tensorflow_uses_already_are_told_of(monkeypatch, caplog):
 
 
 def test_logical_cpus_are_counted_without_starting_on_one():
-    assert jax_topology._logical_cpus() == len(tf.config.list_logical_devices("CPU"))
+    assert topology._logical_cpus() == len(tf.config.list_logical_devices("CPU"))
 
 
 class Core(NamedTuple):
@@ -101,13 +100,13 @@ def pod(monkeypatch):
     def of(together, processes=4):
         devices = tuple(Core(i % processes, i) for i in range(2 * processes))
         group = SimpleNamespace(together=lambda call: together)
-        monkeypatch.setattr(jax_installation, "devices", lambda cpus, *, tpu_chips: devices)
-        monkeypatch.setattr(jax_installation, "process_index", lambda: 2)
+        monkeypatch.setattr(installation, "devices", lambda cpus, *, tpu_chips: devices)
+        monkeypatch.setattr(installation, "process_index", lambda: 2)
         monkeypatch.setattr(
-            jax_installation, "local", lambda given: tuple(d for d in given if d.process_index == 2)
+            installation, "local", lambda given: tuple(d for d in given if d.process_index == 2)
         )
         monkeypatch.setattr(
-            "tpu_estimator_compat.engine.jax.process_group.processes", lambda: group
+            "tpu_estimator_compat.engine.jax.processes.group.processes", lambda: group
         )
 
     return of

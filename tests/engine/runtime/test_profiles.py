@@ -149,23 +149,3 @@ def test_a_prediction_is_shown_too(folder, tmp_path, monkeypatch):
     [path] = folder.glob("timeline-*.json")
     assert "MatMul" in str(times(path))
     assert "Gradient" not in str(times(path))
-
-
-WITH_LIBTPU = """
-import tempfile
-import jax
-jax.devices()  # looks for a TPU, and loads libtpu
-from tensorflow.profiler import experimental
-from tpu_estimator_compat.engine.runtime import profiler
-profiler.record_jax_too()
-with experimental.Profile(tempfile.mkdtemp()):
-    pass
-"""
-
-
-def test_where_jaxs_profiler_would_crash_it_is_left_out_with_a_warning(forks):
-    pytest.importorskip("jax")
-    pytest.importorskip("libtpu")
-    done = forks.run("-c", WITH_LIBTPU)
-    assert done.returncode == 0, done.stderr
-    assert "will not show the work of JAX's devices. JAX has loaded libtpu" in done.stderr

@@ -9,8 +9,8 @@ from support.legacy_models import make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine import topology
-from tpu_estimator_compat.engine.jax import topology as jax_topology
-from tpu_estimator_compat.engine.topology import chosen_topology
+from tpu_estimator_compat.engine.jax.topology import JaxTopology
+from tpu_estimator_compat.engine.topology import chosen_topology, jax_devices
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -22,23 +22,23 @@ def topology_of(mode="train", tpu_semantics=True, **config):
 def test_the_default_is_auto(monkeypatch):
     monkeypatch.delenv(RUNTIME_VARIABLE, raising=False)
     assert tpu.RunConfig().runtime == "auto"
-    assert not isinstance(topology_of(), jax_topology.JaxTopology)
+    assert not isinstance(topology_of(), JaxTopology)
 
 
 def test_the_environment_speaks_where_the_config_does_not(monkeypatch):
     monkeypatch.setenv(RUNTIME_VARIABLE, "jax")
-    assert isinstance(topology_of(), jax_topology.JaxTopology)
-    assert not isinstance(topology_of(runtime="tensorflow"), jax_topology.JaxTopology)
+    assert isinstance(topology_of(), JaxTopology)
+    assert not isinstance(topology_of(runtime="tensorflow"), JaxTopology)
 
 
 def test_auto_is_tensorflow_without_a_tpu():
-    assert not isinstance(topology_of(runtime="auto"), jax_topology.JaxTopology)
+    assert not isinstance(topology_of(runtime="auto"), JaxTopology)
 
 
 def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch, caplog):
-    monkeypatch.setattr(chosen_topology, "has_tpu", lambda: True)
+    monkeypatch.setattr(jax_devices, "has_tpu", lambda: True)
     tf.logging.set_verbosity(tf.logging.INFO)
-    assert isinstance(topology_of(runtime="auto"), jax_topology.JaxTopology)
+    assert isinstance(topology_of(runtime="auto"), JaxTopology)
     told = f"takes JAX for train: TensorFlow {tf.VERSION} sees no TPU, and JAX sees one."
     assert told in caplog.text
     monkeypatch.setenv("TPU_NAME", "somewhere")  # TensorFlow is told of one

@@ -34,7 +34,7 @@ NOTHING = Chunk(0, [])
 
 
 class Done:
-    """Steps that were started, perhaps not finished."""
+    """A dispatch: steps that were started, and are perhaps not finished."""
 
     def __init__(self, step: JaxStep, chunk: Chunk, dispatched: Dispatched):
         self.step = step
@@ -56,8 +56,8 @@ class Done:
         return [self.step.loss(self._dispatched, index) for index in range(self.made)]
 
 
-class Tally:
-    """The losses of a run's steps.
+class LossSum:
+    """Counts the steps of a run, sums up their losses, and stops at a NaN.
 
     Args:
       stop_on_nan: whether no step is made after one whose loss is NaN.

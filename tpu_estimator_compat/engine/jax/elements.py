@@ -16,7 +16,7 @@ from tpu_estimator_compat.engine.jax.topology import JaxTopology
 
 
 class Elements:
-    """Reads elements, and puts them together.
+    """Reads elements, and stacks those of several steps and replicas into arrays.
 
     Args:
       topology: the devices.
@@ -44,7 +44,7 @@ class Elements:
         return self.chunk(elements) if elements else NOTHING
 
     def read(self, iterator: Iterator, steps: int, elements: list[list[np.ndarray]]) -> None:
-        """Adds to `elements` until there are so many, where there are.
+        """Appends to `elements` until it has `steps` of them, or the data ends.
 
         An error of the input is raised when the steps before it are made.
         """

@@ -105,13 +105,13 @@ class HostShare:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether steps leave the host nothing to do."""
         return self._in_step is None and self._calls is None
 
     def __call__(
         self, values: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> dict[Key, np.ndarray]:
-        """Does it for one step.
+        """Computes the host's share of one step.
 
         Args:
           values: of the placeholders and of fed tensors, by key.

@@ -37,7 +37,7 @@ def is_installed() -> bool:
 
 
 def check() -> None:
-    """Says what is wrong with the installed JAX, before it is imported.
+    """Checks the installed JAX, before it is imported.
 
     A release that was not tried gets a warning, once in a process: interfaces that this package
     takes from JAX may have moved there, or not.

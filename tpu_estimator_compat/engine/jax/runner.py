@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_ops import key
-from tpu_estimator_compat.engine.jax.dispatches import NOTHING, Done, Tally
+from tpu_estimator_compat.engine.jax.dispatches import NOTHING, Done, LossSum
 from tpu_estimator_compat.engine.jax.elements import Elements
 from tpu_estimator_compat.engine.jax.step import JaxStep
 from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
@@ -61,16 +61,16 @@ class JaxRunner:
 
     def _run(self, iterator: Iterator, steps: int) -> LoopResult:
         own, step = self._steps, self._steps.main
-        tally = Tally(stop_on_nan=self.plan.stop_on_nan)
+        losses = LossSum(stop_on_nan=self.plan.stop_on_nan)
         exhausted = False
         most = own.most_for(steps)
         chunk = self._elements.next(iterator, min(most, steps), step.stage)
         placed = own.placed(step, chunk, most)
         finishing = Finishing(own)
-        while chunk.steps and not tally.stopped:
+        while chunk.steps and not losses.stopped:
             done = own.dispatch(step, chunk, most, placed)
             finishing.add(done)
-            left = steps - tally.steps - chunk.steps
+            left = steps - losses.steps - chunk.steps
             wanted = 0 if self._interrupted() else min(most, left)
             try:
                 chunk = self._elements.next(iterator, wanted, step.stage) if wanted else NOTHING
@@ -78,11 +78,11 @@ class JaxRunner:
                 finishing.end()  # these steps are made
                 raise
             placed = own.placed(step, chunk, most)  # while the devices are at work
-            tally.add(done)
+            losses.add(done)
             exhausted = chunk.steps < wanted
         finishing.end()
-        exhausted |= not tally.steps
-        return tally.result(exhausted, None if exhausted else own.counter())
+        exhausted |= not losses.steps
+        return losses.result(exhausted, None if exhausted else own.counter())
 
     @property
     def step(self) -> JaxStep:

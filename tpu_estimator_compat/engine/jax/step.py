@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.jax import installation
 from tpu_estimator_compat.engine.jax.device_share import DeviceShare, Wanted
 from tpu_estimator_compat.engine.jax.host_share import HostShare
 from tpu_estimator_compat.engine.jax.host_stage import JaxHostStage
@@ -178,7 +178,6 @@ class JaxStep:
             found[key(tensor)] = np.concatenate(rows)
 
     def _of_replica(self, tensor: tf.Tensor, values: Values, replica: int) -> np.ndarray:
-        """One replica's part of a value."""
         value = values[key(tensor)]
         if tensor.shape.rank == 0:
             return value[replica]
@@ -273,7 +272,7 @@ def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepMod
     Raises:
       NotImplementedError: it cannot be compiled; by the user's lines, with what to write instead.
     """
-    name, directory = module_cache.name_of(step, shapes), jax_installation.cache_directory()
+    name, directory = module_cache.name_of(step, shapes), installation.cache_directory()
     if (cached := module_cache.load(directory, name)) is not None:
         return cached
     found = [finding for finding in scan(step) if finding.severity is Severity.FAILS]

@@ -156,7 +156,7 @@ class StepFunction:
             )
 
     def _given(self, sharding: NamedSharding, whole: Any, array: np.ndarray) -> jax.Array:
-        """A feed of all replicas, of which this process gives what its devices take."""
+        """Assembles a global array from this process's slice of the feed."""
         before = whole.shape[1] // self.mesh.shape[REPLICA] * self._first_replica
 
         def part(index: Any) -> np.ndarray:
@@ -236,7 +236,7 @@ class StepFunction:
         return after, made, self._whole([k if k.ndim > 1 else k[:, None] for k in kept])
 
     def _whole(self, fetched: list[Any]) -> list[Any]:
-        """Fetches of all replicas, where a process has to see those of others."""
+        """Gathers the fetches of all replicas, where a process has to see those of others."""
         if not self._gathers:
             return fetched
         return [jax.lax.all_gather(f, REPLICA, axis=1, tiled=True) for f in fetched]

@@ -144,7 +144,6 @@ class Steps:
         return fetched
 
     def _call_is_due(self) -> bool:
-        """Whether the next step makes host calls."""
         due = self._step_in_loop % self._plan.host_calls_every == 0
         self._step_in_loop += 1
         return due and self._makes_host_calls
@@ -174,7 +173,7 @@ class Finishing:
             self.end()
 
     def end(self) -> None:
-        """Finishes what is not."""
+        """Finishes the dispatch that waits, if one does."""
         done, self._waiting = self._waiting, None
         if done is not None:
             self._steps.finish(done)

@@ -11,8 +11,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.engine.runtime import profiler
+from tpu_estimator_compat.engine.jax import installation, profiler
 from tpu_estimator_compat.engine.topology import tpu_system
 from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
@@ -34,6 +33,11 @@ class JaxTopology(Topology):
     cores_per_replica: int = 1
 
     @property
+    def runtime(self) -> str:
+        """ "jax"."""
+        return environment.JAX
+
+    @property
     def compiles_steps(self) -> bool:
         """Whether XLA compiles the replicas' share of all steps: it does."""
         return True
@@ -53,14 +57,14 @@ class JaxTopology(Topology):
         """The processes that run steps together; None for one alone."""
         if len(self.readers) == 1:
             return None
-        from tpu_estimator_compat.engine.jax import process_group
+        from tpu_estimator_compat.engine.jax.processes import group
 
-        return process_group.processes()
+        return group.processes()
 
     @property
     def is_first_process(self) -> bool:
         """False in all but the first process of `jax.distributed`."""
-        return jax_installation.process_index() == 0
+        return installation.process_index() == 0
 
     @property
     def splits_replicas(self) -> bool:
@@ -100,13 +104,13 @@ class JaxTopology(Topology):
 def has_tpu() -> bool:
     """Whether this machine has a TPU that JAX sees."""
     chips = tpu_system.attached_chips()
-    if not chips or not jax_installation.is_installed():
+    if not chips or not installation.is_installed():
         return False
-    devices = jax_installation.devices(1, tpu_chips=chips)
+    devices = installation.devices(1, tpu_chips=chips)
     return bool(devices[0].platform == "tpu")
 
 
-def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
+def resolve(config: RunConfig, mode: str) -> JaxTopology:
     """The replicas on JAX's devices.
 
     Args:
@@ -125,10 +129,10 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
                 "JAX's devices. Drop one of the two."
             )
     environment.require_xla_for_cpu('runtime="jax"')
-    devices = jax_installation.devices(_logical_cpus(), tpu_chips=tpu_system.attached_chips())
+    devices = installation.devices(_logical_cpus(), tpu_chips=tpu_system.attached_chips())
     if devices[0].platform == "gpu":
         _hide_gpus()
-    profiler.record_jax_too()
+    profiler.record_too()
     tpu_config = getattr(config, "tpu_config", None)
     cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
     devices, hosts = _of_processes(devices, mode, cores)
@@ -143,7 +147,7 @@ def jax_topology(config: RunConfig, mode: str) -> JaxTopology:
     )
     chosen = devices[: wanted * cores]
     count = len(_processes(devices))
-    this_host = 0 if hosts == 1 else jax_installation.process_index() * hosts // count
+    this_host = 0 if hosts == 1 else installation.process_index() * hosts // count
     return JaxTopology(tf.distribute.get_strategy(), True, hosts, this_host, chosen, cores)
 
 
@@ -205,10 +209,10 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
         )
     if mode == ModeKeys.TRAIN:
         return tuple(devices), len(processes) // max(1, spanned)
-    from tpu_estimator_compat.engine.jax import process_group
+    from tpu_estimator_compat.engine.jax.processes import group
 
-    group = process_group.processes()
-    if group is not None and group.together(mode):
+    all_processes = group.processes()
+    if all_processes is not None and all_processes.together(mode):
         logging.info("%d processes share this call of %s.", len(processes), mode)
         return tuple(devices), 1
     if spanned > 1:
@@ -217,7 +221,7 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
             f"{mode} together. Call it in all of them, or lower TPUConfig.num_cores_per_replica."
         )
     logging.info("This process does its own %s: others are at something else.", mode)
-    return jax_installation.local(devices), 1
+    return installation.local(devices), 1
 
 
 def _processes(devices: Sequence[Any]) -> list[int]:

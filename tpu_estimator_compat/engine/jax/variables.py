@@ -12,6 +12,7 @@ import tensorflow as tf
 from jax.sharding import NamedSharding, PartitionSpec
 
 from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime.group import Group
 from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
@@ -45,7 +46,7 @@ class DeviceStore(VariableStore):
         return [self._on_devices[name] for name in names]
 
     def _send(self, name: str) -> None:
-        """Has the value on the devices alone."""
+        """Moves a variable's value to the devices, and empties the host's variable."""
         variable = super().__getitem__(name)
         with eager.eager_mode():
             if name not in self._on_devices:
@@ -64,7 +65,7 @@ class DeviceStore(VariableStore):
         self._away.add(name)
 
     def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:
-        """Takes over the devices' values after a step."""
+        """Keeps the values that a step has left on the devices."""
         self._on_devices.update(zip(names, values, strict=True))
 
     def to_host(self, names: Iterable[str]) -> None:
@@ -99,15 +100,10 @@ class DeviceStore(VariableStore):
         with eager.eager_mode():
             return np.asarray(super().__getitem__(name).read_value())
 
-    def take_from_chief(self, group: Any, names: Sequence[str]) -> None:
-        """Gives the variables `names` of all processes the chief's values.
-
-        Args:
-          group: the `JaxProcesses`; each of them calls this with the same names.
-          names: of variables that have a value here.
-        """
+    def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
+        """See `VariableStore`."""
         for name in names:
-            value = group.from_chief(self.peek(name))
+            value = group.from_chief(self.peek(name), f"first value of {name}")
             if not group.is_chief:
                 self.assign(name, value)
 
@@ -142,7 +138,7 @@ class DeviceStore(VariableStore):
             yield
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
-        """The host has written variables."""
+        """Drops the devices' values of variables that the host has written."""
         self.host_wrote(op.name for op in handles)
 
 

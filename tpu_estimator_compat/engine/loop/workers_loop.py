@@ -12,30 +12,24 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.loop.device_loop import Step
 from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training, in_pieces
 from tpu_estimator_compat.engine.runtime import eager, functions, workers
+from tpu_estimator_compat.engine.runtime.group import CHIEF, State
 from tpu_estimator_compat.engine.runtime.tuners import LoopTuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
-from tpu_estimator_compat.engine.runtime.workers import State, Workers
-
-Settle = Callable[..., np.ndarray]
-"""Takes what the machines said, and what this one said and where. If the chief said that it saves,
-gives it what it wants, and returns what the machines say then."""
+from tpu_estimator_compat.engine.runtime.workers import Workers
 
 
 class WorkersLoop:
     """Runs a step n times together with other machines, each of which has data of its own.
 
-    Before each step the machines tell each other whether they can make it. So no machine waits in
-    an exchange for another that has no more data, or that a hook has stopped.
-
-    Attributes:
-      states: the states of the machines when the loop ended early; None before that.
+    Before each step the machines tell each other their states; see `runtime/group.py`.
 
     Args:
       group: the machines.
       step: builds one step into the function under construction; its first output is the loss.
       loss_dtype: dtype of the loss.
       stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
-      settle: called in every exchange of states; None where saves need no other machine.
+      agree: given the states of the machines when the loop ends early, and before single steps;
+        whether all machines make the next one.
       interrupted: see `DeviceLoop`. The others learn of it when this machine stops.
       tuning: see `DeviceLoop`.
     """
@@ -47,11 +41,10 @@ class WorkersLoop:
         loss_dtype: tf.DType,
         *,
         stop_on_nan: bool,
-        settle: Settle | None = None,
+        agree: Callable[[np.ndarray], bool],
         interrupted: Callable[[], bool],
         tuning: Tuning = DEFAULTS,
     ):
-        self.states: np.ndarray | None = None
         self._workers = group
         self._step = step
         self._loss_dtype = loss_dtype
@@ -60,7 +53,7 @@ class WorkersLoop:
         self._clock = tuning.clock
         self._tuner = LoopTuner(tuning, may_choose=False)
         self._function = functions.PerExecutor(lambda: functions.IteratorFunction(self._build))
-        self._settle = settle
+        self._agree = agree
         self._turn = workers.isolated(self._together)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._states = tf.Variable(
@@ -70,7 +63,7 @@ class WorkersLoop:
     def _together(self, element: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Whether all machines were ready, and then the loss of the step that they made."""
         state = tf.where(element.has_value(), State.READY, State.OUT_OF_DATA)
-        states = self._settled(self._workers.states(state), state)
+        states = self._served(self._workers.states(state), state)
         ready = tf.reduce_all(tf.equal(states, State.READY))
         with tf.control_dependencies([self._states.assign(states)]):
             loss = tf.cond(
@@ -80,20 +73,17 @@ class WorkersLoop:
             )
         return ready, loss
 
-    def _settled(self, states: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-        """The states when the chief has saved, if that is what it said."""
-        if self._settle is None:
+    def _served(self, states: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        """The states when the chief has what it asked for, if it did."""
+        if not self._workers.servers:
             return states
 
-        def settle(states: tf.Tensor, state: tf.Tensor) -> np.ndarray:
-            assert self._settle is not None
-            return self._settle(states.numpy(), State(int(state)))
+        def serve(states: tf.Tensor, state: tf.Tensor) -> np.ndarray:
+            return self._workers.served(states.numpy(), State(int(state)))
 
         return tf.cond(
-            tf.equal(states[0], State.SAVING),
-            lambda: tf.ensure_shape(
-                tf.py_function(settle, [states, state], tf.int32), states.shape
-            ),
+            tf.equal(states[CHIEF], State.ASKING),
+            lambda: tf.ensure_shape(tf.py_function(serve, [states, state], tf.int32), states.shape),
             lambda: states,
         )
 
@@ -134,7 +124,7 @@ class WorkersLoop:
         of_call = tf.constant(call.steps, tf.int64)
         done, ready, loss, total = self._function(call.executor, iterator, of_call)
         if not bool(ready):
-            self.states = self._states.numpy()
+            self._agree(self._states.numpy())
         result = LoopResult(int(done), loss, float(total), not bool(ready))
         self._tuner.record_piece(result.steps, self._clock() - started)
         return result
@@ -143,11 +133,7 @@ class WorkersLoop:
         """Tells the others whether there is an `element` (an optional); True if all have one."""
         state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
         states = self._tell(tf.constant(state, tf.int32)).numpy()
-        if self._settle is not None:
-            states = self._settle(states, state)
-        if states.any():
-            self.states = states
-        return not states.any()
+        return self._agree(self._workers.served(states, state))
 
     @functools.cached_property
     def _tell(self) -> Callable[[tf.Tensor], tf.Tensor]:

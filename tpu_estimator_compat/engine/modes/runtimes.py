@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.session.runner import Runner
@@ -16,6 +15,10 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.environment import JAX
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.engine.jax.topology import JaxTopology
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +67,9 @@ class Runtime(Protocol):
 
 def of(topology: Topology) -> Runtime:
     """The runtime of the replicas of `topology`."""
-    return _Jax(topology) if isinstance(topology, JaxTopology) else _TensorFlow(topology)
+    if topology.runtime == JAX:
+        return _Jax(cast("JaxTopology", topology))
+    return _TensorFlow(topology)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +101,7 @@ class _TensorFlow:
 
 @dataclasses.dataclass(frozen=True)
 class _Jax:
-    """Its modules are imported where they are used: without it, JAX need not be installed."""
+    """An entry to `engine/jax`, which is imported here: without it, JAX need not be installed."""
 
     topology: JaxTopology
 
@@ -108,7 +113,7 @@ class _Jax:
 
     def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
         from tpu_estimator_compat.engine.jax.elements import Elements
-        from tpu_estimator_compat.engine.jax.processes_runner import JaxProcessesRunner
+        from tpu_estimator_compat.engine.jax.processes.runner import ProcessesRunner
         from tpu_estimator_compat.engine.jax.runner import JaxRunner
         from tpu_estimator_compat.engine.jax.steps import Steps
         from tpu_estimator_compat.engine.jax.variables import DeviceStore
@@ -130,7 +135,7 @@ class _Jax:
         elements = Elements(topology, stacked=not wishes.for_keras)
         if topology.workers is None:
             return JaxRunner(plan, of_devices, steps, elements, interrupted=wishes.interrupted)
-        return JaxProcessesRunner(
+        return ProcessesRunner(
             plan,
             of_devices,
             topology,

@@ -11,8 +11,8 @@ function of its own: see `isolated`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import enum
 import functools
 import re
 import zlib
@@ -23,6 +23,13 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.runtime import eager, functions, op_errors
+from tpu_estimator_compat.engine.runtime.group import (
+    BEFORE_A_STEP,
+    CHIEF,
+    Group,
+    MachineLostError,
+    State,
+)
 from tpu_estimator_compat.tf_internals import CollectiveAllReduceExtended, collective_ops
 
 # TensorFlow counts its own groups from 1.
@@ -32,38 +39,18 @@ _PAIRS_GROUP = 1 << 22
 _LONGEST_FAREWELL = 60.0  # seconds
 
 
-class State(enum.IntEnum):
-    """The state that a machine tells the others before a step."""
-
-    READY = 0
-    OUT_OF_DATA = 1
-    LEAVING = 2
-    FAILED = 3
-    SAVING = 4  # the chief alone, which wants the others' rows of shared variables
-
-
-class MachineLostError(RuntimeError):
-    """Another machine of the cluster failed, or cannot be reached any more."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Workers:
-    """The machines that run a step together, one process each.
+class Workers(Group):
+    """The machines of a MultiWorkerMirroredStrategy.
 
     Attributes:
-      count: the number of members.
-      index: the number of this process among them; 0 is the chief.
       replicas: replicas on all of them together.
     """
 
     count: int
     index: int
     replicas: int
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process writes checkpoints and events."""
-        return self.index == 0
+    servers: list[Callable[[], None]] = dataclasses.field(default_factory=list, compare=False)
 
     def sum_over_replicas(self, values: Sequence[tf.Tensor], name: str) -> list[tf.Tensor]:
         """Sums over all replicas of all machines; call it on every replica.
@@ -117,8 +104,7 @@ class Workers:
           name: of this exchange, the same everywhere.
         """
         own = tf.size(value)
-        sizes = own * tf.one_hot(self.index, self.count, dtype=tf.int32)
-        sizes = self._sum(sizes, _number(f"sizes {name}", sizes))
+        sizes = self._of_all(own, f"sizes {name}")
         ends = tf.cumsum(sizes)
         before, total = ends[self.index] - own, ends[-1]
         # What travels under one number has one size for ever: here the next power of two.
@@ -182,44 +168,51 @@ class Workers:
             timeout=timeout,
         )
 
-    def tell(self, number: int, name: str) -> int:
-        """The chief's `number`, on every machine."""
-        with eager.eager_mode(), tf.device("/cpu:0"):
-            return int(self.from_chief_now(tf.constant(number, tf.int64), name))
-
     def from_chief_now(self, value: tf.Tensor, name: str) -> tf.Tensor:
         """As `from_chief`; call it eagerly."""
         return functions.function(lambda: self.from_chief(value, name))()
 
-    def check_same(self, text: str) -> None:
-        """Raises ValueError where another machine calls this with another text."""
-        number = tf.constant(_hash(text), tf.int32)
-        theirs = functions.function(lambda: self.from_chief(number, "graph"))()
-        same = bool(tf.equal(theirs, number))
-        states = functions.function(self.states)(tf.constant(not same, tf.int32)).numpy()
-        if states.any():
-            others = [i for i, differs in enumerate(states) if differs]
-            raise ValueError(
-                f"model_fn built another graph on machine(s) {others} than on the chief. Variables "
-                "and exchanges must have the same names in the same order everywhere: let neither "
-                "depend on the task in TF_CONFIG."
-            )
+    def numbers(self, number: int, name: str) -> np.ndarray:
+        """See `Group`."""
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            own = tf.constant(number, tf.int64)
+            return functions.function(lambda: self._of_all(own, f"number {name}"))().numpy()
 
-    def states(self, state: Any, name: str = "before a step", *, timeout: float = 0) -> tf.Tensor:
-        """Tells all machines this one's `state`, and returns theirs; int32 of shape [count]."""
-        own = tf.cast(state, tf.int32) * tf.one_hot(self.index, self.count, dtype=tf.int32)
-        return self._sum(own, _number(f"states {name}", own), timeout=timeout)
+    def states(self, state: Any, place: str = BEFORE_A_STEP, *, timeout: float = 0) -> tf.Tensor:
+        """As `meet`, in a graph, and without serving: int32 of shape [count]."""
+        return self._of_all(tf.cast(state, tf.int32), f"states {place}", timeout=timeout)
 
-    def meet(self, state: State, name: str = "before a step") -> np.ndarray:
-        """The states of all machines, once each of them has come here with its own.
+    def _of_all(self, own: tf.Tensor, name: str, *, timeout: float = 0) -> tf.Tensor:
+        """The scalars `own` of all machines."""
+        vector = own * tf.one_hot(self.index, self.count, dtype=own.dtype)
+        return self._sum(vector, _number(name, vector), timeout=timeout)
+
+    def meet(self, state: State, place: str = BEFORE_A_STEP) -> np.ndarray:
+        """See `Group`."""
+        return self.served(self._meet_once(state, place), state, place)
+
+    def _meet_once(self, state: State, place: str, *, timeout: float = 0) -> np.ndarray:
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            return functions.function(lambda: self.states(state, place, timeout=timeout))().numpy()
+
+    def served(self, states: np.ndarray, state: State, place: str = BEFORE_A_STEP) -> np.ndarray:
+        """The states once the chief, which alone asks here, has what it asked for.
 
         Args:
-          state: why this machine makes no further step.
-          name: of the place to meet; by default, where a step would begin.
+          states: the states of the machines.
+          state: the state of this machine.
+          place: the place of the meeting.
         """
-        timeout = _LONGEST_FAREWELL if state == State.FAILED else 0
-        with eager.eager_mode(), tf.device("/cpu:0"):
-            return functions.function(lambda: self.states(state, name, timeout=timeout))().numpy()
+        while self.servers and states[CHIEF] == State.ASKING and State.FAILED not in states:
+            self.servers[-1]()
+            states = self._meet_once(state, place)
+        return states
+
+    def fail(self, place: str, *, owes_step: bool = False) -> None:
+        """See `Group`. The others' step is aborted by TensorFlow."""
+        # What made it fail is better worth telling than that nobody could be told.
+        with contextlib.suppress(tf.errors.OpError):
+            self._meet_once(State.FAILED, place, timeout=_LONGEST_FAREWELL)
 
 
 def of(strategy: tf.distribute.Strategy) -> Workers | None:
@@ -246,39 +239,6 @@ def lost(error: tf.errors.OpError, model_dir: str | None) -> MachineLostError:
         "without it. Look at its log, then start the script again on all machines: training goes "
         f"on from {saved or f'the last checkpoint in {model_dir}'}. TensorFlow says: {words}"
     )
-
-
-def check_states(states: np.ndarray) -> None:
-    """Raises MachineLostError where one of the machines failed."""
-    failed = [i for i, state in enumerate(states) if state == State.FAILED]
-    if failed:
-        raise MachineLostError(
-            f"This machine stopped because machine {failed[0]} of {len(states)} failed. Its own "
-            "log says why. Start the script again on all machines: training goes on from the last "
-            "checkpoint."
-        )
-
-
-def check_even_data(states: np.ndarray) -> None:
-    """Raises ValueError where some machines had data left when that of others ended."""
-    ended = [i for i, state in enumerate(states) if state == State.OUT_OF_DATA]
-    going_on = [i for i, state in enumerate(states) if state == State.READY]
-    if not ended or not going_on:
-        return
-    raise ValueError(
-        f"The data of machine(s) {ended} ended while machine(s) {going_on} had more. All steps "
-        "until then are in the checkpoint. Give every machine the same number of batches, or "
-        "repeat() the data and limit training by steps or max_steps."
-    )
-
-
-def check_nothing_fed(feeds: Sequence[tuple[tf.Tensor, np.ndarray]]) -> None:
-    """Raises NotImplementedError where a hook feeds a step that all machines make together."""
-    for tensor, _ in feeds:
-        raise NotImplementedError(
-            f"A hook feeds {tensor.name!r} in a step of several machines, which is not "
-            "supported. Put the value in a variable, and assign it in before_run."
-        )
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
-from tpu_estimator_compat.engine.runtime.workers import State
+from tpu_estimator_compat.engine.runtime.group import State
 from tpu_estimator_compat.engine.session.cadence import Cadence
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
 from tpu_estimator_compat.engine.session.runner import Runner

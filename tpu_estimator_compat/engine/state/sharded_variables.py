@@ -16,11 +16,11 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.runtime.workers import State, Workers
+from tpu_estimator_compat.engine.runtime.group import CHIEF
+from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.state.shards import Shard
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
 
-_CHIEF = 0
 _FILE = 1 << 27  # bytes of others that the chief holds before it writes them
 
 
@@ -31,7 +31,7 @@ class ShardedVariables:
       variables: of the captured graph, with TF's slice info; the same on all machines.
       store: holds this machine's rows.
       group: the machines.
-      ask: tells the other machines, wherever they are, that the chief is saving.
+      ask: has the other machines, wherever they are, call `send_own`.
     """
 
     def __init__(
@@ -103,23 +103,8 @@ class ShardedVariables:
         if held.bytes:
             yield held.write(os.path.join(folder, str(next(files))))
 
-    def settle(self, states: np.ndarray, state: State, *place: str) -> np.ndarray:
-        """On the others: sends rows as often as the chief asks for them.
-
-        Args:
-          states: the states of the machines.
-          state: the state of this machine.
-          *place: the place of the exchange; see `Workers.meet`.
-
-        Returns:
-          What they say when the chief has what it wants.
-        """
-        while states[_CHIEF] == State.SAVING and not (states == State.FAILED).any():
-            self._send_own()
-            states = self._group.meet(state, *place)
-        return states
-
-    def _send_own(self) -> None:
+    def send_own(self) -> None:
+        """On the others, where the chief asks: sends it their rows."""
         with eager.eager_mode(), tf.device("/cpu:0"):
             mask = tf.zeros([len(self.names)], tf.int32)
             mask = self._group.from_chief_now(mask, "sharded variables that are saved")
@@ -131,14 +116,14 @@ class ShardedVariables:
                         indices=_indices(piece, own[i]),
                         dtype=self._dtypes[i],
                     )
-                    self._group.send(rows, _exchange(piece), _CHIEF)
+                    self._group.send(rows, _exchange(piece), CHIEF)
 
     def check(self, path: str | None) -> None:
         """Raises ValueError where the restored checkpoint has no such variables to share."""
         if path is None:
             return
         shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
-        for shard in self._shards[_CHIEF]:
+        for shard in self._shards[CHIEF]:
             if tuple(shapes.get(shard.name, ())) != shard.shape:
                 raise ValueError(
                     f"The checkpoint {path} has no {shard.name!r} of shape {list(shard.shape)}, of "
@@ -181,7 +166,7 @@ class ShardedVariables:
     def _take(self, i: int) -> None:
         own = self._shards[self._group.index][i]
         for piece in self._pieces(self._group.index, i):
-            rows = self._group.receive(self._spec(piece, i), _exchange(piece), _CHIEF)
+            rows = self._group.receive(self._spec(piece, i), _exchange(piece), CHIEF)
             tf.raw_ops.ResourceScatterUpdate(
                 resource=self._live(i).handle, indices=_indices(piece, own), updates=rows
             )

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.runtime import eager, functions, placement
-from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.runtime.group import Group
 from tpu_estimator_compat.engine.state.resources import Resource
 from tpu_estimator_compat.tf_internals import resource_variable_ops, tensor_shape
 
@@ -240,7 +240,7 @@ class VariableStore:
         for variable in (self._variables[name] for name in names if name in self._variables):
             tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
 
-    def take_from_chief(self, group: Workers, names: Sequence[str]) -> None:
+    def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
         """Gives the variables `names` of all machines, and all their replicas, the chief's values.
 
         Args:

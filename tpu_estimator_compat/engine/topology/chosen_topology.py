@@ -17,11 +17,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.engine.jax import joining
-from tpu_estimator_compat.engine.jax.topology import has_tpu, jax_topology
 from tpu_estimator_compat.engine.runtime import workers
-from tpu_estimator_compat.engine.topology import cluster, local, tpu_system
+from tpu_estimator_compat.engine.topology import cluster, jax_devices, local, tpu_system
 from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.environment import AUTO, JAX
@@ -39,7 +36,7 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
       The configuration, with what joining has told.
     """
     if tpu_semantics and _may_be_for_jax(config):
-        return joining.join(config)
+        return jax_devices.join(config)
     if config.train_distribute is not None or not cluster.is_cluster(config):
         return config
     if config.num_ps_replicas or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
@@ -68,7 +65,7 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
       RuntimeError: a TPU or another worker cannot be reached.
     """
     if tpu_semantics and _is_for_jax(config, mode):
-        return jax_topology(config, mode)
+        return jax_devices.resolve(config, mode)
     if not tpu_semantics and config._runtime == JAX:
         logging.warning(
             'RunConfig(runtime="jax") has no effect on %s, which is not asked to run on TPU. Set '
@@ -101,7 +98,7 @@ def _may_be_for_jax(config: RunConfig) -> bool:
     if config.runtime != AUTO:
         return config.runtime == JAX
     given = config.train_distribute or config.eval_distribute
-    chips = tpu_system.attached_chips() and jax_installation.is_installed()
+    chips = tpu_system.attached_chips() and jax_devices.is_installed()
     return bool(chips) and not given and not tpu_system.is_seen(config, ModeKeys.TRAIN)
 
 
@@ -109,7 +106,7 @@ def _is_for_jax(config: RunConfig, mode: str) -> bool:
     if config.runtime != AUTO:
         return config.runtime == JAX
     given = config.train_distribute or config.eval_distribute
-    if given or tpu_system.is_seen(config, mode) or not has_tpu():
+    if given or tpu_system.is_seen(config, mode) or not jax_devices.has_tpu():
         return False
     logging.info(
         'runtime="auto" takes JAX for %s: TensorFlow %s sees no TPU, and JAX sees one.',

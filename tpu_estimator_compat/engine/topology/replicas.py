@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.runtime import workers
 from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.environment import TENSORFLOW
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Topology:
             # Of all hosts; with a device assignment, `num_hosts` counts those of first cores.
             return cls(strategy, tpu_semantics, strategy.extended._tpu_metadata.num_hosts)
         return cls(strategy, tpu_semantics)
+
+    @property
+    def runtime(self) -> str:
+        """The runtime of the replicas, as `RunConfig(runtime=...)` names it."""
+        return TENSORFLOW
 
     @property
     def on_tpu(self) -> bool:

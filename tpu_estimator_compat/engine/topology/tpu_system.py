@@ -18,8 +18,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine.jax import installation as jax_installation
 from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.topology import jax_devices
 from tpu_estimator_compat.engine.topology.computation_shapes import computation_shape
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -99,7 +99,7 @@ def _warn_of_unused_chips() -> None:
             "belong to one process at a time.",
             chips,
             tf.__version__,
-            jax_installation.line_for("tpu"),
+            jax_devices.line_for("tpu"),
         )
 
 

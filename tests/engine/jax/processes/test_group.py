@@ -7,9 +7,9 @@ import time
 import jax
 import pytest
 
-from tpu_estimator_compat.engine.jax import process_group
-from tpu_estimator_compat.engine.jax.process_group import JaxProcesses
-from tpu_estimator_compat.engine.runtime.workers import MachineLostError, State
+from tpu_estimator_compat.engine.jax.processes import group as process_group
+from tpu_estimator_compat.engine.jax.processes.group import Processes
+from tpu_estimator_compat.engine.runtime.group import MachineLostError, State
 
 
 class Store:
@@ -75,7 +75,7 @@ def together(*calls):
 
 
 def test_all_get_the_records_of_all_and_nothing_is_left_behind(store):
-    group = [JaxProcesses(3, index) for index in range(3)]
+    group = [Processes(3, index) for index in range(3)]
 
     def talk(process):
         time.sleep(0.05 * process.index)
@@ -87,7 +87,7 @@ def test_all_get_the_records_of_all_and_nothing_is_left_behind(store):
 
 
 def test_the_chief_tells_a_number(store):
-    group = [JaxProcesses(2, index) for index in range(2)]
+    group = [Processes(2, index) for index in range(2)]
     assert [process.is_chief for process in group] == [True, False]
     assert together(*(lambda p=p: p.tell(7 + p.index, "step") for p in group)) == [7, 7]
 
@@ -95,7 +95,7 @@ def test_the_chief_tells_a_number(store):
 def test_a_broken_connection_is_a_lost_process(store):
     store.error = "UNAVAILABLE: socket closed"
     with pytest.raises(MachineLostError, match=r"failed or cannot be reached.*socket closed"):
-        JaxProcesses(2, 0).exchange({})
+        Processes(2, 0).exchange({})
 
 
 def test_a_process_ends_where_others_would_wait_for_its_step(store, monkeypatch):
@@ -104,7 +104,7 @@ def test_a_process_ends_where_others_would_wait_for_its_step(store, monkeypatch)
 
     monkeypatch.setattr(process_group.os, "_exit", end)
     monkeypatch.setattr(process_group, "_LONGEST_WAIT", 0)
-    alone = JaxProcesses(2, 0)
+    alone = Processes(2, 0)
     alone.say({})
     with pytest.raises(SystemExit, match="1"):
         alone._end_unless_met(0)
@@ -120,13 +120,13 @@ def assert_watch_ends(start):
 
 
 def test_a_process_goes_on_where_others_have_come(store):
-    JaxProcesses(2, 1).say({})
-    assert_watch_ends(lambda: JaxProcesses(2, 0).fail({}, others_may_wait=True))
+    Processes(2, 1).say({})
+    assert_watch_ends(lambda: Processes(2, 0).fail(owes_step=True))
 
 
 def test_a_process_goes_on_where_the_connection_was_shut_down(store, monkeypatch):
     def fail():
-        JaxProcesses(2, 0).fail({}, others_may_wait=True)
+        Processes(2, 0).fail(owes_step=True)
         monkeypatch.setattr(process_group.distributed.global_state, "client", None)
 
     assert_watch_ends(fail)
@@ -134,7 +134,7 @@ def test_a_process_goes_on_where_the_connection_was_shut_down(store, monkeypatch
 
 def of_two(first, second):
     """What two processes find in calls of `together`."""
-    group = [JaxProcesses(2, index) for index in range(2)]
+    group = [Processes(2, index) for index in range(2)]
     return together(lambda: first(group[0]), lambda: second(group[1]))
 
 
@@ -172,19 +172,19 @@ def test_nothing_is_shared_with_a_process_that_trains_on(store):
 
 def test_nothing_is_shared_with_a_process_that_has_ended(store):
     process_group._say_that_it_ends(1)
-    assert not JaxProcesses(2, 0).together("eval")
+    assert not Processes(2, 0).together("eval")
 
 
 def test_a_process_that_does_not_come_is_not_waited_for_for_ever(store, monkeypatch, caplog):
     monkeypatch.setattr(process_group, "_LONGEST_WAIT", 0)
-    group = [JaxProcesses(2, index) for index in range(2)]
+    group = [Processes(2, index) for index in range(2)]
     assert not group[1].together("eval")
     assert "Of 2 processes 1 came to eval together within 0 s: each does it alone." in caplog.text
     assert not group[0].together("eval")  # it comes later, and is told so
 
 
 def test_values_are_put_together_wherever_the_others_are(store):
-    group = [JaxProcesses(3, index) for index in range(3)]
+    group = [Processes(3, index) for index in range(3)]
     served = []
 
     def serve(process):
@@ -208,8 +208,19 @@ def test_values_are_put_together_wherever_the_others_are(store):
 
 
 def test_values_are_not_waited_for_where_a_process_has_failed(store):
-    group = [JaxProcesses(2, index) for index in range(2)]
+    group = [Processes(2, index) for index in range(2)]
     group[0].servers.append(lambda names: pytest.fail("the others do not answer"))
     group[1].say({"state": State.FAILED})
     with pytest.raises(MachineLostError, match="machine 1 of 2 failed"):
         group[0].values_of(["a"])
+
+
+def test_a_failure_that_all_have_met_is_told_once(store):
+    """A second record would be taken for one of the next training."""
+    group = [Processes(2, index) for index in range(2)]
+    group[1].fail(owes_step=False)
+    with pytest.raises(MachineLostError, match="machine 1 of 2 failed"):
+        group[0].values_of(["a"])
+    group[0].fail(owes_step=False)
+    found = together(*(lambda p=p: p.exchange({"n": p.index}) for p in group))
+    assert found == [[{"n": 0}, {"n": 1}]] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -11,29 +12,31 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done, Tally
+from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done, LossSum
 from tpu_estimator_compat.engine.jax.elements import Elements, staged
-from tpu_estimator_compat.engine.jax.process_group import JaxProcesses, lost_if_broken
+from tpu_estimator_compat.engine.jax.processes.group import (
+    Processes,
+    Record,
+    lost_if_broken,
+)
 from tpu_estimator_compat.engine.jax.step import JaxStep, Wanted
 from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
+from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.loop.result import LoopResult
-from tpu_estimator_compat.engine.runtime import eager, workers
-from tpu_estimator_compat.engine.runtime.workers import State
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime.group import State, check_nothing_fed
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
-Record = dict[str, Any]
-"""What a process tells the others."""
 
-
-class JaxProcessesRunner:
+class ProcessesRunner(GroupRunner[Processes]):
     """A `Runner` on one of several processes of `jax.distributed`.
 
     Before each dispatch the processes tell each other how many steps they can make, and what they
     want of them. All run the same program: as many steps as every one of them can make; a single
     step that fetches what any of them wants, where some hook wants more than the plan fetches.
-    Each may have loop lengths of its own. Call `leave` or `fail` in the end.
+    Each may have loop lengths of its own.
 
     Processes that are fed the same (see `JaxTopology`) make sure that they are: where their
     elements differ, all take those of the first of them.
@@ -46,12 +49,7 @@ class JaxProcessesRunner:
       elements: their input, of this process.
       interrupted: asked within long runs whether to end them early.
       trains: whether steps train: where one of several processes stops then, all do.
-
-    Attributes:
-      states: the states of the processes when they stopped; None before that.
     """
-
-    notes_before = False
 
     def __init__(
         self,
@@ -64,27 +62,23 @@ class JaxProcessesRunner:
         interrupted: Callable[[], bool],
         trains: bool,
     ):
+        super().__init__(topology.workers)
         self.plan, self.store = plan, store
-        self.states: np.ndarray | None = None
         self._steps = steps
         self._input = elements
         self._interrupted = interrupted
         self._trains = trains
         self._replicas_per_element = topology.replicas_per_element
-        self._group: JaxProcesses = topology.workers
-        self._server = store.put_together
-        self._group.servers.append(self._server)
+        self._serve(store.put_together)
         store.ask = self._group.values_of
         self._readers: list[int] = topology.readers
         self._elements: list[Any] = []  # read, and not yet used
         self._largest = 1
-        self._has_agreed = False  # to a step that is not started yet
         self._together: dict[tuple[JaxStep, Wanted], JaxStep] = {}
 
-    @property
-    def ended(self) -> bool:
-        """Whether some process has stopped, and so all of them."""
-        return self.states is not None
+    def _connected(self) -> contextlib.AbstractContextManager[None]:
+        """See `GroupRunner`."""
+        return lost_if_broken()
 
     def start(self, restored: str | None = None) -> None:
         """Takes over the chief's values of all variables, and its random numbers.
@@ -104,24 +98,12 @@ class JaxProcessesRunner:
         names = sorted({*step.variables, *step.host_variables})
         wanted = step.wanted
         text = " ".join([*names, *wanted.fetches, *wanted.targets, *wanted.of_stage])
-        graph = zlib.crc32(text.encode())
-        self._meet({"state": State.READY, "graph": graph}, graph)
+        self._start(text)
         self._steps.key = self._group.tell(self._steps.key, "key of random numbers")
         counter = tf.compat.v1.train.get_global_step(self.plan.graph)
         if counter is not None and counter.op.name in self.store:
             names = sorted({*names, counter.op.name})
         self.store.take_from_chief(self._group, names)
-
-    def _meet(self, record: dict[str, Any], graph: int | None = None) -> None:
-        records = self._group.exchange(record)
-        workers.check_states(_states(records))
-        others = [i for i, r in enumerate(records) if graph is not None and r["graph"] != graph]
-        if others or any(r.get("differs") for r in records):
-            raise ValueError(
-                f"model_fn built another graph in process(es) {others} than in process "
-                f"{self._group.index}. Variables and exchanges must have the same names everywhere:"
-                " let neither depend on the task in TF_CONFIG."
-            )
 
     def begin_loop(self) -> None:
         """See `Runner`."""
@@ -130,21 +112,21 @@ class JaxProcessesRunner:
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         """See `Runner`."""
         own, step = self._steps, self._steps.main
-        tally = Tally(stop_on_nan=self.plan.stop_on_nan)
+        losses = LossSum(stop_on_nan=self.plan.stop_on_nan)
         finishing = Finishing(own)
-        with eager.eager_mode(), lost_if_broken():
-            while tally.steps < steps and not tally.stopped:
-                if tally.steps and self._interrupted():
+        with eager.eager_mode(), self._connected():
+            while losses.steps < steps and not losses.stopped:
+                if losses.steps and self._interrupted():
                     break
-                wanted = min(own.most_for(steps), steps - tally.steps)
+                wanted = min(own.most_for(steps), steps - losses.steps)
                 self._read_ahead(iterator, wanted)
                 done = self._agreed_dispatch(step, wanted)
                 finishing.add(done)
                 if done is None:
                     break
-                tally.add(done)
+                losses.add(done)
             finishing.end()
-            return tally.result(self.ended, None if self.ended else own.counter())
+            return losses.result(self.ended, None if self.ended else own.counter())
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
         """Reads until there are elements for so many steps, where there are."""
@@ -167,12 +149,10 @@ class JaxProcessesRunner:
         records = self._group.exchange(
             {"state": state, "steps": len(offered), "most": most, "wanted": wanted, "marks": marks}
         )
-        states = self._states_of_readers(records)
-        if states.any():
-            self.states = states
+        if not self._agree(self._states_of_readers(records)):
             self._check_together()
             return None
-        self._has_agreed = True
+        self._owes_step = True
         if any(record["wanted"] for record in records):
             step, steps = self._union(step, [record["wanted"] for record in records]), 1
         else:
@@ -185,7 +165,7 @@ class JaxProcessesRunner:
         chunk = self._chunk(taken, step)
         # All have seen the same numbers of steps: they take the same program.
         done = self._steps.dispatch(step, chunk, 1 if steps == 1 else self._largest)
-        self._has_agreed = False
+        self._owes_step = False
         return done
 
     @property
@@ -286,8 +266,8 @@ class JaxProcessesRunner:
         Raises:
           NotImplementedError: something is fed.
         """
-        workers.check_nothing_fed(feeds)
-        with eager.eager_mode(), lost_if_broken():
+        check_nothing_fed(feeds)
+        with eager.eager_mode(), self._connected():
             step = self._steps.other(fetches, targets)
             self._read_ahead(iterator, 1)
             done = self._agreed_dispatch(step, 1)
@@ -296,62 +276,10 @@ class JaxProcessesRunner:
             [fetched] = self._steps.fetches(done)
             return fetched
 
-    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
-        """No: the processes agree on every step."""
-        del fetches
-        return False
-
-    def collect(
-        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
-    ) -> list[list[np.ndarray]]:
-        """Not to be called: see `can_collect`."""
-        raise NotImplementedError
-
-    def finish_host_calls(self, using: str | None = None) -> None:
-        """Does nothing: host calls are made when `run` returns."""
-
-    def leave(self) -> None:
-        """Waits until all processes have made their last step and have written their files.
-
-        Raises:
-          MachineLostError: another process has failed.
-          ValueError: the data of some processes ended while others had more.
-        """
-        try:
-            self._leave()
-        finally:
-            self._serve_no_more()
-
-    def _leave(self) -> None:
-        if self.states is None:
-            self.states = _states(self._group.exchange({"state": State.LEAVING}))
-        elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
-            logging.info(
-                "Training stops here because machine %d of %d stopped.", left[0], self._group.count
-            )
-        workers.check_states(self.states)
-        self._meet({"state": State.READY})
-        workers.check_even_data(self.states)
-
-    def fail(self) -> None:
-        """Tells the other processes, which wait for this one, that it has failed."""
-        if self.states is None or not (self.states == State.FAILED).any():
-            self._group.fail({"state": State.FAILED}, others_may_wait=self._has_agreed)
-        self._serve_no_more()
-
-    def _serve_no_more(self) -> None:
-        """The other processes ask for values until all have left."""
-        if self._server in self._group.servers:
-            self._group.servers.remove(self._server)
-
     def close(self) -> None:
         """See `Runner`."""
         self.store.flush_summaries()
         self._steps.clear()
-
-
-def _states(records: Sequence[dict[str, Any]]) -> np.ndarray:
-    return np.asarray([record["state"] for record in records])
 
 
 def _in_parts(arrays: list[np.ndarray], count: int) -> list[list[np.ndarray]]:

@@ -10,8 +10,8 @@ import os
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))
 
 import numpy as np
 import tensorflow as tf2

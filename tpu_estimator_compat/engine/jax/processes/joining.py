@@ -9,8 +9,7 @@ from typing import Any
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.engine.runtime import profiler
+from tpu_estimator_compat.engine.jax import installation, profiler
 from tpu_estimator_compat.engine.topology import cluster, rendezvous, tpu_system
 
 _HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which JAX ends all other processes
@@ -33,7 +32,7 @@ def join(config: RunConfig) -> RunConfig:
       ValueError: the cluster has parameter servers.
       RuntimeError: JAX was used before, or not all processes have come in time.
     """
-    jax_installation.check()
+    installation.check()
     profiler.watch()
     import jax
 
@@ -44,9 +43,9 @@ def join(config: RunConfig) -> RunConfig:
         addresses, index = cluster.addresses(config)
         seconds = int(config.session_creation_timeout_secs or cluster.DEFAULT_WAIT)
         _join(tuple(addresses), index, seconds)
-    elif tpu_system.attached_chips() and not jax_installation.is_started():
+    elif tpu_system.attached_chips() and not installation.is_started():
         _join_pod()
-    if config.is_chief and not cluster.is_cluster(config) and jax_installation.joined_as():
+    if config.is_chief and not cluster.is_cluster(config) and installation.joined_as():
         config = copy.deepcopy(config)
         config._is_chief = False
     return config
@@ -57,7 +56,7 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
     import jax
 
     own = f"Process {index} of {len(addresses)} ({addresses[index]})"
-    if jax_installation.is_started():
+    if installation.is_started():
         raise RuntimeError(
             f"{own} cannot join the others of TF_CONFIG, because JAX is in use already. Make the "
             "estimator before anything else asks JAX for devices or arrays."

@@ -1,7 +1,8 @@
-"""The processes that run steps on JAX's devices together, and what they tell each other.
+"""The group of `runtime/group.py` between the processes of `jax.distributed`.
 
-They do so through the key-value store of JAX's coordinator, which is a part of the chief's process:
-no device is asked, so they can agree on a step while the one before it runs.
+They meet in the key-value store of JAX's coordinator, which is a part of the chief's process: no
+device is asked, so they can agree on a step while the one before it runs. Arrays travel from device
+to device.
 """
 
 from __future__ import annotations
@@ -24,8 +25,15 @@ import numpy as np
 from jax._src import distributed
 from jax.experimental import multihost_utils
 
-from tpu_estimator_compat.engine.runtime import workers
-from tpu_estimator_compat.engine.runtime.workers import MachineLostError, State
+from tpu_estimator_compat.engine.runtime.group import (
+    Group,
+    MachineLostError,
+    State,
+    check_none_failed,
+)
+
+Record = dict[str, Any]
+"""What a process tells the others when they meet: its state, and what they need to know besides."""
 
 _PATIENCE = 1000  # milliseconds between two looks for signals
 _LONGEST_WAIT = 60  # seconds
@@ -35,14 +43,11 @@ _BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "
 
 
 @dataclasses.dataclass
-class JaxProcesses:
+class Processes(Group):
     """The processes of `jax.distributed`.
 
-    Attributes:
-      count: the number of members.
-      index: the number of this process among them; 0 is the chief.
-      servers: functions of names of variables, which have all processes put together their values,
-        of which each has parts. The last one answers: that of the innermost steps.
+    Servers are functions of names of variables, which have all processes put together their values,
+    of which each has parts.
     """
 
     count: int
@@ -51,30 +56,64 @@ class JaxProcesses:
         default_factory=list
     )
     _turn: int = 0
+    _has_met_failed: bool = False  # in the last exchange
     _calls: tuple[int, int] = (0, 0)  # made in this turn, which is the first number
 
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process writes checkpoints and events."""
-        return self.index == 0
+    def meet(self, state: State, place: str = "") -> np.ndarray:
+        """See `Group`. The place is the number of the exchange."""
+        del place
+        return states_in(self.exchange({"state": state}))
+
+    def exchange(self, record: Mapping[str, Any]) -> list[Record]:
+        """As `meet`, with all that the processes tell each other; serves as it does.
+
+        Args:
+          record: a value for JSON.
+
+        Raises:
+          MachineLostError: a process is lost.
+        """
+        while True:
+            records = self._all_say(record)
+            asked = _asked_for(records)
+            if not asked or State.FAILED in states_in(records):
+                return records
+            self.servers[-1](asked)
+
+    def _all_say(self, record: Mapping[str, Any]) -> list[Record]:
+        turn = self._turn
+        with lost_if_broken():
+            self.say(record)
+            found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
+            if self.is_chief and turn:  # a process that comes here has read the values from before
+                _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
+        self._has_met_failed = State.FAILED in states_in(found)
+        return found
 
     def say(self, record: Mapping[str, Any]) -> None:
         """Leaves `record` for the others' next `exchange`, and does not wait for them."""
         _client().key_value_set(self._key(self._turn, self.index), json.dumps(record))
         self._turn += 1
 
-    def fail(self, record: Mapping[str, Any], *, others_may_wait: bool) -> None:
-        """As `say`, in a process that makes no further step.
+    def numbers(self, number: int, name: str) -> np.ndarray:
+        """See `Group`."""
+        records = self.exchange({"name": name, "number": number})
+        check_none_failed(states_in(records))
+        if any(record.get("name") != name for record in records):
+            raise AssertionError(f"The processes are at different places: {records}")
+        return np.asarray([record["number"] for record in records], np.int64)
 
-        Args:
-          record: the message to the other processes.
-          others_may_wait: whether others may be in a step that this process has agreed to and does
-            not make. They would wait for it as long as it lives: then it ends, unless they come to
-            the next exchange within a minute.
+    def fail(self, place: str = "", *, owes_step: bool) -> None:
+        """See `Group`. Others would wait for an owed step as long as this process lives.
+
+        Then it ends, unless they come to the next exchange within a minute.
         """
+        del place  # the next exchange, whichever it is
+        if self._has_met_failed:  # so have all others, who are at no exchange then
+            return
         turn = self._turn
-        self.say(record)
-        if others_may_wait:
+        self.say({"state": State.FAILED})
+        if owes_step:
             threading.Thread(target=self._end_unless_met, args=(turn,), daemon=True).start()
 
     def _end_unless_met(self, turn: int) -> None:
@@ -99,37 +138,10 @@ class JaxProcesses:
                     client.key_value_try_get(self._key(turn, index))
                     missing.discard(index)
 
-    def exchange(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The records of all processes, once each of them has come here with its own.
-
-        What a process asks for by `values_of` meanwhile, this one answers.
-
-        Args:
-          record: a value for JSON.
-
-        Raises:
-          MachineLostError: a process is lost.
-        """
-        while True:
-            records = self._all_say(record)
-            asked = _asked_for(records)
-            if not asked or any(r.get("state") == State.FAILED for r in records):
-                return records
-            self.servers[-1](asked)
-
-    def _all_say(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-        turn = self._turn
-        with lost_if_broken():
-            self.say(record)
-            found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
-            if self.is_chief and turn:  # a process that comes here has read the values from before
-                _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
-        return found
-
     def values_of(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Whole values of variables of which each process has parts.
 
-        The others answer in their next `exchange`, wherever that is.
+        The others serve in their next `exchange`, wherever that is.
 
         Args:
           names: of the variables.
@@ -137,8 +149,8 @@ class JaxProcesses:
         Raises:
           MachineLostError: another process has failed.
         """
-        records = self._all_say({"state": State.READY, "values of": list(names)})
-        workers.check_states(np.asarray([record.get("state", State.READY) for record in records]))
+        records = self._all_say({"state": State.ASKING, "values of": list(names)})
+        check_none_failed(states_in(records))
         return self.servers[-1](_asked_for(records))
 
     def gather(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
@@ -161,6 +173,18 @@ class JaxProcesses:
             rows = np.asarray(multihost_utils.process_allgather(padded)).reshape(self.count, -1)
         by_process = {int(row[:8].view(np.int64)[0]): row[8:].tobytes() for row in rows}
         return [_arrays_in(by_process[i], described[i]) for i in range(self.count)]
+
+    def from_chief(self, value: np.ndarray, name: str = "") -> np.ndarray:
+        """See `Group`. It has no need of a name."""
+        del name
+        sent = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+        pieces = [sent[i : i + _LARGEST_PIECE] for i in range(0, len(sent) or 1, _LARGEST_PIECE)]
+        with lost_if_broken():
+            found = [
+                np.asarray(multihost_utils.broadcast_one_to_all(piece, is_source=self.is_chief))
+                for piece in pieces
+            ]
+        return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
 
     def together(self, call: str) -> bool:
         """Whether all processes make a call of the estimator now, so that they can share it.
@@ -197,24 +221,6 @@ class JaxProcesses:
         """Whether a process is at the next exchange already, or at its end."""
         return bool(_listed(f"{_PREFIX}/{self._turn}") or _listed(f"{_PREFIX}/ended"))
 
-    def tell(self, number: int, name: str) -> int:
-        """The chief's `number`, on every process; all call it with the same `name`."""
-        records = self.exchange({"name": name, "number": int(number)})
-        if any(record.get("name") != name for record in records):
-            raise AssertionError(f"The processes are at different places: {records}")
-        return int(records[0]["number"])
-
-    def from_chief(self, value: np.ndarray) -> np.ndarray:
-        """The chief's `value`, of the same shape and dtype everywhere, on every process."""
-        sent = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
-        pieces = [sent[i : i + _LARGEST_PIECE] for i in range(0, len(sent) or 1, _LARGEST_PIECE)]
-        with lost_if_broken():
-            found = [
-                np.asarray(multihost_utils.broadcast_one_to_all(piece, is_source=self.is_chief))
-                for piece in pieces
-            ]
-        return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
-
     @staticmethod
     def _key(turn: int, index: int) -> str:
         return f"{_PREFIX}/{turn}/{index}"
@@ -225,11 +231,11 @@ _TOGETHER, _ALONE = "together", "alone"
 
 
 @functools.cache
-def processes() -> JaxProcesses | None:
+def processes() -> Processes | None:
     """The processes; None for one alone."""
     if jax.process_count() == 1:
         return None
-    group = JaxProcesses(jax.process_count(), jax.process_index())
+    group = Processes(jax.process_count(), jax.process_index())
     atexit.register(_say_that_it_ends, group.index)
     return group
 
@@ -237,6 +243,11 @@ def processes() -> JaxProcesses | None:
 def _say_that_it_ends(index: int) -> None:
     with contextlib.suppress(jax.errors.JaxRuntimeError, RuntimeError):
         _client().key_value_set(f"{_PREFIX}/ended/{index}", "")
+
+
+def states_in(records: Sequence[Record]) -> np.ndarray:
+    """The states that the processes have told; those that told none go on."""
+    return np.asarray([record.get("state", State.READY) for record in records])
 
 
 def _asked_for(records: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,0 +1,122 @@
+"""Has JAX's profiler record while TensorFlow's does, once a step runs on JAX's devices.
+
+Each profiler knows the work of its own runtime alone. Scripts, the callback of TensorBoard and
+`run --profile` use TensorFlow's. The record of JAX's goes into the same folder, as the record of
+one more host.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.jax import installation
+from tpu_estimator_compat.engine.runtime import profiler
+from tpu_estimator_compat.tf_internals import profiler_v2
+
+_interface: Any = profiler_v2._pywrap_profiler
+
+
+class _Session(_interface.ProfilerSession):
+    """A session of TensorFlow's profiler, perhaps beside one of JAX's."""
+
+    with_jax = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = ""
+        self._options: dict[str, Any] = {}
+        self._jax_record: tempfile.TemporaryDirectory[str] | None = None
+
+    def start(self, folder: str, options: dict[str, Any]) -> None:
+        """Starts the session, and JAX's if steps run there."""
+        super().start(folder, options)
+        self._folder, self._options = folder, options
+        if self.with_jax:
+            self.start_jax()
+
+    def start_jax(self) -> None:
+        """Starts JAX's session, unless it is started."""
+        if self._jax_record is not None:
+            return
+        import jax
+
+        if installation.profiler_would_crash():
+            self._warn(
+                "JAX has loaded libtpu on a machine without a TPU. Its profiler would end the "
+                "process. Set the environment variable JAX_PLATFORMS to cpu or cuda"
+            )
+            return
+        options = jax.profiler.ProfileOptions()
+        # TensorFlow's default: no event for a call of Python, of which there are very many.
+        options.python_tracer_level = self._options.get("python_tracer_level", 0)
+        options.host_tracer_level = self._options.get("host_tracer_level", 2)
+        record = tempfile.TemporaryDirectory()
+        try:
+            jax.profiler.start_trace(record.name, profiler_options=options)
+        except RuntimeError:
+            self._warn("jax.profiler records already, for somebody else")
+            return
+        self._jax_record = record
+
+    def _warn(self, reason: str) -> None:
+        logging.warning(
+            "The profile in %s will not show the work of JAX's devices. %s.", self._folder, reason
+        )
+
+    def stop(self) -> bytes:
+        """Stops both; the record of TensorFlow's, serialized."""
+        self._stop_jax()
+        found: bytes = super().stop()
+        return found
+
+    def export_to_tb(self) -> None:
+        """Stops both, and writes the records for TensorBoard."""
+        record = self._stop_jax()
+        super().export_to_tb()
+        if record is None:
+            return
+        runs = os.path.join(self._folder, "plugins", "profile")
+        newest = max(name.rstrip("/") for name in tf.io.gfile.listdir(runs))  # named by the time
+        with record as folder:
+            for path in pathlib.Path(folder).rglob("*.xplane.pb"):
+                name = path.name.replace(".xplane.pb", ".jax.xplane.pb")
+                tf.io.gfile.copy(str(path), os.path.join(runs, newest, name))
+
+    def _stop_jax(self) -> tempfile.TemporaryDirectory[str] | None:
+        record, self._jax_record = self._jax_record, None
+        if record is not None:
+            import jax
+
+            jax.profiler.stop_trace()
+        return record
+
+    def __del__(self) -> None:
+        self._stop_jax()  # TensorFlow drops a session whose record nobody wants
+
+
+def watch() -> None:
+    """From now on, sessions of TensorFlow's profiler can have one of JAX's beside them.
+
+    Called where an estimator is made whose steps may run on JAX's devices: all others leave
+    TensorFlow as it is.
+    """
+    _interface.ProfilerSession = _Session
+
+
+def record_too() -> None:
+    """Has profiles show the work of JAX's devices, one that is being recorded included."""
+    watch()
+    _Session.with_jax = True
+    if isinstance(profiler_v2._profiler, _Session):
+        profiler_v2._profiler.start_jax()
+    elif profiler.is_recording():
+        logging.warning(
+            "The profile that is being recorded will not show the work of JAX's devices, since it "
+            "was begun before the estimator was made."
+        )

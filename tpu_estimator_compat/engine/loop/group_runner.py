@@ -1,0 +1,142 @@
+"""Follows the table of `runtime/group.py`: what runners of all groups of machines do alike."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.runtime.group import (
+    AT_THE_END,
+    AT_THE_START,
+    BEFORE_A_STEP,
+    Group,
+    State,
+    check_even_data,
+    check_none_failed,
+)
+
+AGroup = TypeVar("AGroup", bound=Group)
+
+
+class GroupRunner(abc.ABC, Generic[AGroup]):
+    """The base of a `Runner` on one of several machines. Call `leave` or `fail` in the end.
+
+    Args:
+      group: the machines.
+
+    Attributes:
+      states: the states of the machines when they stopped; None before that.
+    """
+
+    notes_before = False
+
+    def __init__(self, group: AGroup):
+        self.states: np.ndarray | None = None
+        self._group = group
+        self._started = False
+        self._owes_step = False  # it has agreed to a step that it has not begun
+        self._server: Callable[..., Any] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether some machine has stopped, and so all of them."""
+        return self.states is not None
+
+    @abc.abstractmethod
+    def _connected(self) -> contextlib.AbstractContextManager[None]:
+        """Within, a broken connection to another machine becomes MachineLostError."""
+
+    @property
+    def _place(self) -> str:
+        if not self._started:
+            return AT_THE_START
+        return BEFORE_A_STEP if self.states is None else AT_THE_END
+
+    def _serve(self, server: Callable[..., Any]) -> None:
+        """Has `server` give other machines what they ask for, until this one has left."""
+        self._server = server
+        self._group.servers.append(server)
+
+    def _start(self, graph: str) -> None:
+        """Begins, where all machines have built the same graph."""
+        self._meet(State.READY)
+        self._started = True
+        self._group.check_same(graph)
+
+    def _meet(self, state: State) -> None:
+        states = self._group.meet(state, self._place)
+        if State.FAILED in states:
+            self.states = states  # all know it: nobody needs to be told by `fail`
+        check_none_failed(states)
+
+    def _agree(self, states: np.ndarray) -> bool:
+        """Whether all machines make the next step; notes the states where they do not."""
+        if states.any():
+            self.states = states
+        return not states.any()
+
+    def _ask(self) -> None:
+        """Has the other machines, wherever they wait for this one, serve it.
+
+        Raises:
+          MachineLostError: another machine has failed, and does not serve.
+        """
+        with self._connected():
+            if self.states is not None:
+                check_none_failed(self.states)
+            self._meet(State.ASKING)
+
+    def leave(self) -> None:
+        """Waits until all machines have made their last step and have written their files.
+
+        Raises:
+          MachineLostError: another machine has failed.
+          ValueError: the data of some machines ended while others had more.
+        """
+        try:
+            with self._connected():
+                self._leave()
+        finally:
+            self._serve_no_more()
+
+    def _leave(self) -> None:
+        if self.states is None:
+            self.states = self._group.meet(State.LEAVING, self._place)
+        elif (left := np.flatnonzero(self.states == State.LEAVING)).size:
+            logging.info(
+                "Training stops here because machine %d of %d stopped.", left[0], self._group.count
+            )
+        stopped = self.states
+        check_none_failed(stopped)
+        self._meet(State.READY)
+        check_even_data(stopped)
+
+    def fail(self) -> None:
+        """Tells the other machines, which wait for this one, that it has failed."""
+        if self.states is None or State.FAILED not in self.states:
+            self._group.fail(self._place, owes_step=self._owes_step)
+        self._serve_no_more()
+
+    def _serve_no_more(self) -> None:
+        if self._server in self._group.servers:
+            self._group.servers.remove(self._server)
+
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
+        """No: the machines agree on every step."""
+        del fetches
+        return False
+
+    def collect(
+        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
+    ) -> list[list[np.ndarray]]:
+        """Not to be called: see `can_collect`."""
+        raise NotImplementedError
+
+    def finish_host_calls(self, using: str | None = None) -> None:
+        """Does nothing: host calls are made when `run` returns."""
