@@ -194,7 +194,7 @@ def capture_mode(
       host_stage: builds the host stage, whose tensors model_fn is to be given; None for none.
 
     Returns:
-      The prepared run, nothing initialised yet.
+      The captured mode, nothing initialised yet.
     """
     if topology.compiles:
         check_no_strings(element.spec)

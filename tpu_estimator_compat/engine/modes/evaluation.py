@@ -127,23 +127,23 @@ class Evaluation:
 
     def _loop(self, scaffold: tf.compat.v1.train.Scaffold) -> tuple[str | None, dict[str, Any]]:
         """Runs the updates; the checkpoint that was restored, and the metrics' values."""
-        run, request = self._captured, self._request
-        final = _Results(run, self._results)
+        captured, request = self._captured, self._request
+        final = _Results(captured, self._results)
         loop, stop = None, []
         if request.steps is not None:
-            stop = [_StopAfter(request.steps, log_all=not run.topology.tpu_semantics)]
-            if run.topology.tpu_semantics:
+            stop = [_StopAfter(request.steps, log_all=not captured.topology.tpu_semantics)]
+            if captured.topology.tpu_semantics:
                 loop = IterationsPerLoopCounter(request.steps, "count")  # all steps in one loop
         request_hooks, keras_callbacks = split_hooks(
             request.hooks,
             self._model,
-            run.mode,
-            {"loss": run.spec.loss},
+            captured.mode,
+            {"loss": captured.spec.loss},
             results=lambda: final.values,
         )
-        hooks = [*request_hooks, *stop, *writer_hooks(run), *run.spec.hooks, final]
+        hooks = [*request_hooks, *stop, *writer_hooks(captured), *captured.spec.hooks, final]
         hooks += keras_callbacks
-        schedule = Schedule(hooks, loop, run.tuning, ref_variables=run.ref_variables)
+        schedule = Schedule(hooks, loop, captured.tuning, ref_variables=captured.ref_variables)
         creator = self._creator(scaffold, schedule.cadence)
         with monitored_session(creator, hooks) as monitored:
             for _ in schedule.runs(monitored, list(self._mode.plan.targets)):
@@ -174,8 +174,8 @@ def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
 class _Results(tf.compat.v1.train.SessionRunHook):
     """Reads the metrics when the last step is done."""
 
-    def __init__(self, run: CapturedMode, tensors: dict[str, tf.Tensor]):
-        self._run = run
+    def __init__(self, captured: CapturedMode, tensors: dict[str, tf.Tensor]):
+        self._captured = captured
         self._tensors = tensors
         self.values: dict[str, Any] = {}
 
@@ -184,8 +184,8 @@ class _Results(tf.compat.v1.train.SessionRunHook):
         del global_step
 
     def end(self, session) -> None:
-        if not self._run.topology.tpu_semantics:
-            sum_over_replicas(self._run)
+        if not self._captured.topology.tpu_semantics:
+            sum_over_replicas(self._captured)
         self.values = session.run(self._tensors)
 
 

@@ -11,13 +11,13 @@ from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 _SHOWN = 3
 
 
-def warn(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
+def warn(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
     """Warns where, without a checkpoint, trainable variables have their initialisers' values.
 
     `init_from_checkpoint` and a warm start replace initialisers by ones that read a file; an
     `init_fn` may read from anywhere.
     """
-    trainable = run.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    trainable = captured.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     drawn = [v.op.name for v in trainable if not _is_read(v)]
     if not drawn or scaffold.init_fn is not None:
         return
@@ -25,10 +25,10 @@ def warn(run: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
     logging.warning(
         "There is no checkpoint in model_dir %s: %d of %d trainable variables have the values of "
         "their initialisers, for mode %s (%s%s). Train first, or name a checkpoint_path.",
-        run.config.model_dir,
+        captured.config.model_dir,
         len(drawn),
         len(trainable),
-        run.mode,
+        captured.mode,
         ", ".join(drawn[:_SHOWN]),
         more,
     )

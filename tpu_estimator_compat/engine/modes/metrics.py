@@ -18,14 +18,14 @@ LOSS = "loss"
 Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 
 
-def metric_pairs(run: CapturedMode, host: HostPlaceholders) -> Pairs:
+def metric_pairs(captured: CapturedMode, host: HostPlaceholders) -> Pairs:
     """The metrics of a prepared EVAL mode, the mean loss included.
 
-    Call it inside `run.in_graph()`. Metrics of a TPUEstimatorSpec are built on tensors concatenated
-    over the replicas, those of an EstimatorSpec where model_fn built them.
+    Call it inside `captured.in_graph()`. Metrics of a TPUEstimatorSpec are built on tensors
+    concatenated over the replicas, those of an EstimatorSpec where model_fn built them.
 
     Args:
-      run: the captured mode.
+      captured: the captured mode.
       host: makes the placeholders of the host's share.
 
     Returns:
@@ -35,21 +35,21 @@ def metric_pairs(run: CapturedMode, host: HostPlaceholders) -> Pairs:
       ValueError: a metric is called `loss` or `global_step`.
       TypeError: metric_fn returned something other than a dict of metrics.
     """
-    found = _own_pairs(run, host)
+    found = _own_pairs(captured, host)
     for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
         if reserved in found:
             raise ValueError(
                 f"Metric with name {quoted} is not allowed, because Estimator already defines a "
                 "default metric with the same name."
             )
-    value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(run, host))
+    value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(captured, host))
     return {**found, LOSS: (value, update.op)}
 
 
-def _own_pairs(run: CapturedMode, host: HostPlaceholders) -> Pairs:
-    metrics: Any = run.spec.metrics
-    if run.spec.eval_metrics is not None:
-        metrics = host.call("eval_metrics", run.spec.eval_metrics)
+def _own_pairs(captured: CapturedMode, host: HostPlaceholders) -> Pairs:
+    metrics: Any = captured.spec.metrics
+    if captured.spec.eval_metrics is not None:
+        metrics = host.call("eval_metrics", captured.spec.eval_metrics)
     if not isinstance(metrics, dict):
         raise TypeError(f"metric_fn must return a dict of metrics, given: {metrics!r}")
     return {name: _pair(name, metric) for name, metric in metrics.items()}
@@ -67,24 +67,24 @@ def _pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
     return value, as_operation(update)
 
 
-def _loss_over_replicas(run: CapturedMode, host: HostPlaceholders) -> tf.Tensor:
-    if run.topology.tpu_semantics or run.topology.num_replicas > 1:
-        return host.over_replicas(tf.reshape(run.spec.loss, [1]))
-    return run.spec.loss
+def _loss_over_replicas(captured: CapturedMode, host: HostPlaceholders) -> tf.Tensor:
+    if captured.topology.tpu_semantics or captured.topology.num_replicas > 1:
+        return host.over_replicas(tf.reshape(captured.spec.loss, [1]))
+    return captured.spec.loss
 
 
-def sum_over_replicas(run: CapturedMode) -> None:
+def sum_over_replicas(captured: CapturedMode) -> None:
     """Adds up the metric variables of several replicas in the first, as the original's did.
 
     Only metrics that model_fn itself built have one variable per replica; those of a metric_fn see
     all replicas at once.
     """
-    local = run.graph.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES)
+    local = captured.graph.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES)
     with eager.eager_mode():
-        for name in (v.op.name for v in local if v.op.name in run.store):
-            first, *others = components(run.store[name])
+        for name in (v.op.name for v in local if v.op.name in captured.store):
+            first, *others = components(captured.store[name])
             for other in others:
                 first.assign_add(other.read_value())
                 other.assign(tf.zeros_like(other))
-            if group := run.topology.workers:
+            if group := captured.topology.workers:
                 first.assign(group.sum_over_workers(first.read_value(), f"metric {name}"))

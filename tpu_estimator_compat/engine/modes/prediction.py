@@ -70,28 +70,28 @@ def predict(
       ValueError: no prediction has one of the wanted keys, lengths differ within a batch, or
         shapes between batches of a TPU.
     """
-    run, source = captured, request.source
-    with run.in_graph():
+    source = request.source
+    with captured.in_graph():
         mode = make_ready(
-            run,
+            captured,
             lambda m: prediction_plan(m, _wanted(m.spec.predictions, request.predict_keys)),
             None if source.path else request.warm_start,
         )
         model.modes.drive(mode)
         if not source.path:
-            first_values.warn(run, mode.scaffold)
+            first_values.warn(captured, mode.scaffold)
         creator = SessionCreator(lambda: mode.step_session(deployed), mode.scaffold, source)
-        writers = writer_hooks(run) if summary_ops_v2.summary_writer_initializer_op() else []
+        writers = writer_hooks(captured) if summary_ops_v2.summary_writer_initializer_op() else []
     fetches = mode.outputs
     request_hooks, keras_callbacks = split_hooks(
-        request.hooks, model, run.mode, {"outputs": fetches["predictions"]}
+        request.hooks, model, captured.mode, {"outputs": fetches["predictions"]}
     )
-    hooks = [*request_hooks, *run.spec.hooks, *keras_callbacks]
+    hooks = [*request_hooks, *captured.spec.hooks, *keras_callbacks]
     if hooks or fetches["host_call"] or writers:
         hooks = [*writers, *hooks]
-        values = _one_by_one(run, creator, hooks, fetches)
+        values = _one_by_one(captured, creator, hooks, fetches)
     else:
-        values = _many_at_once(run, creator, fetches)
+        values = _many_at_once(captured, creator, fetches)
     with contextlib.closing(values):
         for batch in map(_without_padding, _of_one_shape(values)):
             if request.yield_single_examples:
@@ -101,17 +101,17 @@ def predict(
 
 
 def _one_by_one(
-    run: CapturedMode,
+    captured: CapturedMode,
     creator: SessionCreator[StepSession] | _Ready,
     hooks: Sequence[Hook],
     fetches: dict[str, Any],
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, hooks called for each."""
-    with run.in_graph():
+    with captured.in_graph():
         monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
     try:
         while True:
-            with run.in_graph():
+            with captured.in_graph():
                 if monitored.should_stop():
                     break
                 try:
@@ -120,11 +120,11 @@ def _one_by_one(
                     break
             yield values
     except BaseException as error:  # the caller has had enough, or a hook or a step failed
-        with run.in_graph():
+        with captured.in_graph():
             monitored.__exit__(type(error), error, error.__traceback__)  # calls no hook's `end`
         _end(creator, failed=not isinstance(error, GeneratorExit))
         raise
-    with run.in_graph():
+    with captured.in_graph():
         monitored.close()
     _end(creator)
 
@@ -147,29 +147,29 @@ def _run(monitored: tf.compat.v1.train.MonitoredSession, fetches: dict[str, Any]
 
 
 def _many_at_once(
-    run: CapturedMode, creator: SessionCreator[StepSession], fetches: dict[str, Any]
+    captured: CapturedMode, creator: SessionCreator[StepSession], fetches: dict[str, Any]
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element, several elements to a call if that is quick."""
     wanted = {k: v for k, v in fetches.items() if k != "host_call"}
     flat = tf.nest.flatten(wanted)
-    with run.in_graph():
+    with captured.in_graph():
         session = creator.create_session()
     if not session.can_collect(flat):
-        with contextlib.closing(_one_by_one(run, _Ready(session), [], fetches)) as values:
+        with contextlib.closing(_one_by_one(captured, _Ready(session), [], fetches)) as values:
             yield from values
         return
     packed = fetches_lib.copier(wanted, flat)  # `tf.nest` takes as long as a small batch
     with contextlib.closing(session):  # writes what its summary writers hold
-        tuner = PredictionTuner(run.tuning)
+        tuner = PredictionTuner(captured.tuning)
         while True:
             asked = tuner.batches if session.input.deployed.reads_ahead else 1
-            started = run.tuning.clock()
+            started = captured.tuning.clock()
             try:
                 steps = session.collect(flat, asked)
             except tf.errors.OutOfRangeError:  # a signal ended the wait for Python's next element
                 return
             # Before the caller has them: the time that is taken is the model's alone.
-            tuner.record(run.tuning.clock() - started)
+            tuner.record(captured.tuning.clock() - started)
             yield from map(packed, steps)
             if len(steps) < asked:
                 return

@@ -168,12 +168,12 @@ def _resumable(captured: CapturedMode, deployed: DeployedInput) -> DeployedInput
 
 
 @contextlib.contextmanager
-def _all_written(run: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
+def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
     """Finishes the checkpoint that is being written when training fails."""
     try:
         yield
     except BaseException as error:
-        folder, text = str(run.config.model_dir), str(error)
+        folder, text = str(captured.config.model_dir), str(error)
         told = text.startswith("Could not ") or "Training cannot write" in text
         if isinstance(error, tf.errors.OpError) and folder in text and not told:
             error.add_note(
@@ -196,50 +196,53 @@ def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology)
     return max_steps <= step
 
 
-def writer_hooks(run: CapturedMode) -> list[Hook]:
+def writer_hooks(captured: CapturedMode) -> list[Hook]:
     """The hooks that open the summary writers of a graph for TPU, in every mode.
 
     The original's hook that fed the TPU did so, whether they were a host call's or model_fn's own.
     An Estimator left them to the user, but for those of a spec made for TPU.
     """
-    for_tpu = run.topology.tpu_semantics or run.spec.for_tpu
-    return [SummaryWritersHook()] if for_tpu and run.writes_files else []
+    for_tpu = captured.topology.tpu_semantics or captured.spec.for_tpu
+    return [SummaryWritersHook()] if for_tpu and captured.writes_files else []
 
 
 def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hook]:
     """Everyone who listens, in the original's order: the chief's own first."""
-    run, scaffold = mode.captured, mode.scaffold
-    spec = run.spec
-    chief_hooks = _chief_hooks(run, request, scaffold) if run.writes_files else []
+    captured, scaffold = mode.captured, mode.scaffold
+    spec = captured.spec
+    chief_hooks = _chief_hooks(captured, request, scaffold) if captured.writes_files else []
     stop = []
     if request.steps is not None or request.max_steps is not None:
         stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
     request_hooks, keras_callbacks = split_hooks(
-        request.hooks, model, run.mode, {"loss": spec.loss}
+        request.hooks, model, captured.mode, {"loss": spec.loss}
     )
-    speed = _speed_hooks(run, request)
+    speed = _speed_hooks(captured, request)
+    bar = []
+    if captured.writes_files:
+        bar = progress_bar(spec.loss, request.steps, request.max_steps)
     by_estimator = request.batch_size is None  # which told its speed before everyone else
     on_tpu = not by_estimator and request.loop is not None  # else the spec's hooks came before
     return [
         *chief_hooks,
         *(speed if by_estimator else []),
-        *_summary_hooks(run, scaffold),
+        *_summary_hooks(captured, scaffold),
         *request_hooks,
         *stop,
         LossNanHook(spec.loss),
-        *_log_hooks(run, request),
+        *_log_hooks(captured, request),
         *(speed if on_tpu else []),
-        *writer_hooks(run),
+        *writer_hooks(captured),
         *spec.hooks,
         *([] if by_estimator or on_tpu else speed),
         *keras_callbacks,
-        *(progress_bar(spec.loss, request.steps, request.max_steps) if run.writes_files else []),
+        *bar,
     ]
 
 
-def _chief_hooks(run: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
+def _chief_hooks(captured: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
     """The checkpoint writers, and the spec's hooks that only the chief has."""
-    spec, config = run.spec, run.config
+    spec, config = captured.spec, captured.config
     user_hooks = [*request.hooks, *spec.hooks, *spec.chief_hooks]
     savers = [h for h in user_hooks if traits.of(h).saves_checkpoints]
     own_saver = []
@@ -275,20 +278,20 @@ def _add_listeners(savers, listeners) -> None:
             savers[0]._listeners.append(listener)
 
 
-def _summary_hooks(run: CapturedMode, scaffold) -> list[Hook]:
-    if not run.config.save_summary_steps or not run.writes_files:
+def _summary_hooks(captured: CapturedMode, scaffold) -> list[Hook]:
+    if not captured.config.save_summary_steps or not captured.writes_files:
         return []
     return [
         tf.compat.v1.train.SummarySaverHook(
             scaffold=scaffold,
-            save_steps=run.config.save_summary_steps,
-            output_dir=run.config.model_dir,
+            save_steps=captured.config.save_summary_steps,
+            output_dir=captured.config.model_dir,
         )
     ]
 
 
-def _log_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
-    every, loop = run.config.log_step_count_steps, request.loop
+def _log_hooks(captured: CapturedMode, request: TrainRequest) -> list[Hook]:
+    every, loop = captured.config.log_step_count_steps, request.loop
     off_tpu = request.batch_size is not None and loop is None
     if every is None or off_tpu:  # a TPUEstimator told its loss only on TPU
         return []
@@ -297,18 +300,21 @@ def _log_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
         in_calls = {"every_n_secs": loop.value}
     elif loop is not None:
         in_calls = {"every_n_iter": math.ceil(every / loop.value)}  # one call per loop
-    tensors = {"loss": run.spec.loss, "step": tf.compat.v1.train.get_global_step(run.graph)}
+    tensors = {
+        "loss": captured.spec.loss,
+        "step": tf.compat.v1.train.get_global_step(captured.graph),
+    }
     return [tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls)]
 
 
-def _speed_hooks(run: CapturedMode, request: TrainRequest) -> list[Hook]:
-    every, loop = run.config.log_step_count_steps, request.loop
+def _speed_hooks(captured: CapturedMode, request: TrainRequest) -> list[Hook]:
+    every, loop = captured.config.log_step_count_steps, request.loop
     if every is None:
         return []
     in_steps: dict[str, Any] = {"every_n_steps": every}
     if loop is not None and loop.unit == "seconds":
         in_steps = {"every_n_steps": None, "every_n_secs": loop.value}
     # An Estimator recorded its speed even where it wrote no summaries.
-    recorded = run.config.save_summary_steps or request.batch_size is None
-    output_dir = run.config.model_dir if recorded and run.writes_files else None
+    recorded = captured.config.save_summary_steps or request.batch_size is None
+    output_dir = captured.config.model_dir if recorded and captured.writes_files else None
     return [ExamplesPerSecondHook(request.batch_size, output_dir=output_dir, **in_steps)]

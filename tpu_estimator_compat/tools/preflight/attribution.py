@@ -29,7 +29,7 @@ class Attribution:
 
     def __init__(self, step: PlannedStep):
         self._step = step
-        self._sources = sources.Sources(step.run.graph)
+        self._sources = sources.Sources(step.captured.graph)
         self._inputs = step.feed_names
 
     def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:

@@ -51,15 +51,15 @@ class PlannedStep(ReplicaStep):
     """The step of one replica of a captured mode.
 
     Attributes:
-      run: the captured mode.
+      captured: the captured mode.
       share: the part of it that the JAX runtime compiles.
     """
 
-    run: CapturedMode
+    captured: CapturedMode
     share: DeviceShare
 
 
-def plan_step(run: CapturedMode, needs_jax: bool) -> PlannedStep:
+def plan_step(captured: CapturedMode, needs_jax: bool) -> PlannedStep:
     """The replicas' share of a captured mode, of the JAX runtime if need be.
 
     TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's computes there
@@ -68,18 +68,18 @@ def plan_step(run: CapturedMode, needs_jax: bool) -> PlannedStep:
     Raises:
       RuntimeError: a scalar is wanted of all replicas.
     """
-    with run.in_graph():
-        plan = _plan(run)
-    replicas = run.topology.num_replicas
+    with captured.in_graph():
+        plan = _plan(captured)
+    replicas = captured.topology.num_replicas
     share = DeviceShare(plan, replicas)
-    on_jax = run.config.runtime == JAX or needs_jax
+    on_jax = captured.config.runtime == JAX or needs_jax
     step = share.step if on_jax else replica_step(plan, replicas)
-    return PlannedStep(plan, step.program, run, share)
+    return PlannedStep(plan, step.program, captured, share)
 
 
-def _plan(run: CapturedMode) -> StepPlan:
-    if run.mode == ModeKeys.TRAIN:
-        return training_plan(run)
-    if run.mode == ModeKeys.EVAL:
-        return evaluation_plan(run)[0]
-    return prediction_plan(run, run.spec.predictions)[0]
+def _plan(captured: CapturedMode) -> StepPlan:
+    if captured.mode == ModeKeys.TRAIN:
+        return training_plan(captured)
+    if captured.mode == ModeKeys.EVAL:
+        return evaluation_plan(captured)[0]
+    return prediction_plan(captured, captured.spec.predictions)[0]

@@ -91,7 +91,7 @@ class Programs:
             try:
                 program.dispatch = self._dispatch(step)
             except LoweringError as error:
-                program.findings += refusals(error, step.run.graph)
+                program.findings += refusals(error, step.captured.graph)
             watch.lap("lower")
         return program
 

@@ -62,7 +62,7 @@ def input_bytes(step: PlannedStep) -> int:
 
 def host_stage(step: PlannedStep) -> str:
     """A remark on variables that only the host has; empty without any."""
-    stage = step.run.host_stage
+    stage = step.captured.host_stage
     variables = [] if stage is None else stage.variables
     if not variables:
         return ""
@@ -77,7 +77,7 @@ def host_stage(step: PlannedStep) -> str:
 
 def collectives(step: PlannedStep) -> Collectives:
     """The exchanges between replicas in a step; none for one replica. Loops count once."""
-    if step.run.topology.num_replicas == 1:
+    if step.captured.topology.num_replicas == 1:
         return Collectives(0, 0)
     found = [op for op in sources.with_functions(step.ops) if op.type in OP_TYPES]
     sums = [op for op in found if op.type in SUMS]

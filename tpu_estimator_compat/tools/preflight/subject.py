@@ -96,12 +96,12 @@ def capture(
     dynamic = _dynamic_input(element_spec)
     element_spec = _with_batch_size(element_spec, batch_size)
     with _told(Kind.MODEL_FN, "model_fn failed"):
-        run = subject.capture(topology, element_spec, share)
-        found = _scalars(run)
+        captured = subject.capture(topology, element_spec, share)
+        found = _scalars(captured)
         # Scalars are refused below, and what else is wrong is to be found too.
         if any(f.kind is Kind.MODEL_FN for f in found):
-            run = dataclasses.replace(run, same_on_all_replicas=True)
-        step = plan_step(run, topology.needs_jax)
+            captured = dataclasses.replace(captured, same_on_all_replicas=True)
+        step = plan_step(captured, topology.needs_jax)
     # The host takes ids of any number, and looks them up.
     fed = set(step.feed_names)
     dynamic_input = [finding for name, finding in dynamic.items() if name in fed]
@@ -120,14 +120,14 @@ def _told(kind: Kind, what: str) -> Iterator[None]:
         raise NoStepError(finding) from error
 
 
-def _scalars(run: CapturedMode) -> list[Finding]:
+def _scalars(captured: CapturedMode) -> list[Finding]:
     """Scalars that the host wants of all replicas: they cannot be concatenated."""
-    spec = run.spec
-    wanted = {"predictions": spec.predictions if run.mode == ModeKeys.PREDICT else None}
+    spec = captured.spec
+    wanted = {"predictions": spec.predictions if captured.mode == ModeKeys.PREDICT else None}
     host = {"host_call": spec.host_call}
-    host |= {"eval_metrics": spec.eval_metrics} if run.mode == ModeKeys.EVAL else {}
+    host |= {"eval_metrics": spec.eval_metrics} if captured.mode == ModeKeys.EVAL else {}
     wanted |= {name: given[1] for name, given in host.items() if given}
-    if run.same_on_all_replicas:
+    if captured.same_on_all_replicas:
         return []
     return [
         Finding(
