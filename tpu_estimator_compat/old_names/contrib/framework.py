@@ -100,31 +100,6 @@ def get_placeholders(graph: tf.Graph) -> list[tf.Tensor]:
     return [op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder"]
 
 
-def assert_scalar_int(tensor: Any, name: str | None = None) -> tf.Tensor:
-    """The tensor, if it is a scalar of integers.
-
-    Raises:
-      ValueError: it is not.
-    """
-    with tf.name_scope(name, "assert_scalar_int", [tensor]) as scope:
-        tensor = tf.convert_to_tensor(tensor)
-        if not tensor.dtype.base_dtype.is_integer:
-            raise ValueError(f"Expected integer type for {scope}, received type: {tensor.dtype}.")
-        return assert_scalar(tensor, name=scope)
-
-
-def reduce_sum_n(tensors: Sequence[tf.Tensor], name: str | None = None) -> tf.Tensor:
-    """The sum over all elements of all tensors, a scalar.
-
-    Raises:
-      ValueError: no tensors.
-    """
-    if not tensors:
-        raise ValueError("No tensors provided.")
-    with tf.name_scope(name, "reduce_sum_n", list(tensors)):
-        return tf.add_n([tf.reduce_sum(tensor) for tensor in tensors])
-
-
 def with_shape(expected_shape: Any, tensor: tf.Tensor) -> tf.Tensor:
     """A tensor with a shape that is checked: now if it is known, else when it runs.
 
@@ -235,7 +210,6 @@ __all__ = [
     "assert_or_get_global_step",
     "assert_same_float_dtype",
     "assert_scalar",
-    "assert_scalar_int",
     "assign_from_checkpoint",
     "assign_from_checkpoint_fn",
     "assign_from_values",
@@ -280,7 +254,6 @@ __all__ = [
     "nest",
     "prepend_name_scope",
     "py_func",
-    "reduce_sum_n",
     "remove_squeezable_dimensions",
     "smart_case",
     "smart_cond",

@@ -1,4 +1,4 @@
-"""Served names: `tf.contrib.learn.io` and of what takes arrays out of data frames."""
+"""Served names: `tf.contrib.learn.io`."""
 
 from support.proofs.contrib.learn import io as proofs
 from support.proofs.proving import each_proof_of

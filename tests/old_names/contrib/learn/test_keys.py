@@ -1,4 +1,4 @@
-"""Served names: keys of predictions, problems and metrics."""
+"""Served names: `tf.contrib.learn.ModeKeys`."""
 
 from support.proofs.contrib.learn import keys as proofs
 from support.proofs.proving import each_proof_of

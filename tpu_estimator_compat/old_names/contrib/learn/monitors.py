@@ -10,13 +10,6 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.estimator import NanLossDuringTrainingError
 from tpu_estimator_compat.old_names.contrib.learn.monitor_base import BaseMonitor, EveryN
-from tpu_estimator_compat.old_names.contrib.learn.tensor_monitors import (
-    CaptureVariable,
-    LoggingTrainable,
-    NanLoss,
-    PrintTensor,
-    SummarySaver,
-)
 from tpu_estimator_compat.old_names.contrib.learn.validation_monitor import ValidationMonitor
 
 Hook = Any  # a tf.train.SessionRunHook
@@ -153,15 +146,10 @@ def replace_monitors_with_hooks(
 
 __all__ = [
     "BaseMonitor",
-    "CaptureVariable",
     "EveryN",
-    "LoggingTrainable",
-    "NanLoss",
     "NanLossDuringTrainingError",
-    "PrintTensor",
     "RunHookAdapterForMonitors",
     "StopAtStep",
-    "SummarySaver",
     "ValidationMonitor",
     "replace_monitors_with_hooks",
 ]

@@ -39,21 +39,15 @@ from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import (
     LSTMBlockCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.gated_cells import (
-    CFNCell,
-    IntersectionRNNCell,
-    MinimalRNNCell,
     SRUCell,
     UGRNNCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.independent_cells import (
     IndRNNCell,
-    IndyGRUCell,
     IndyLSTMCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.lstm_cells import (
     CoupledInputForgetGateLSTMCell,
-    LayerNormLSTMCell,
-    WeightNormLSTMCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.lstm_variants import GLSTMCell, PhasedLSTMCell
 from tpu_estimator_compat.old_names.contrib.rnn.nas_cell import NASCell
@@ -300,7 +294,6 @@ __all__ = [
     "AttentionCellWrapper",
     "BasicLSTMCell",
     "BasicRNNCell",
-    "CFNCell",
     "Conv1DLSTMCell",
     "Conv2DLSTMCell",
     "Conv3DLSTMCell",
@@ -315,17 +308,13 @@ __all__ = [
     "GRUCell",
     "HighwayWrapper",
     "IndRNNCell",
-    "IndyGRUCell",
     "IndyLSTMCell",
     "InputProjectionWrapper",
-    "IntersectionRNNCell",
     "LSTMBlockCell",
     "LSTMCell",
     "LSTMStateTuple",
     "LayerNormBasicLSTMCell",
-    "LayerNormLSTMCell",
     "LayerRNNCell",
-    "MinimalRNNCell",
     "MultiRNNCell",
     "NASCell",
     "OutputProjectionWrapper",
@@ -334,7 +323,6 @@ __all__ = [
     "ResidualWrapper",
     "SRUCell",
     "UGRNNCell",
-    "WeightNormLSTMCell",
     "best_effort_input_batch_size",
     "stack_bidirectional_dynamic_rnn",
     "stack_bidirectional_rnn",

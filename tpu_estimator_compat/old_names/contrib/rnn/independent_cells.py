@@ -114,50 +114,6 @@ class IndRNNCell(_IndependentCell):
         return state, state
 
 
-class IndyGRUCell(_IndependentCell):
-    """A GRU cell (https://arxiv.org/abs/1406.1078) with vectors for its state.
-
-    Args:
-      num_units: depth of the state.
-      activation: of new values; None for tanh.
-      reuse: whether variables are those that are there.
-      kernel_initializer: of the inputs' kernels; None for the scope's.
-      bias_initializer: of biases; None for ones in gates and zeros in new values.
-      name: of the layer.
-      dtype: of the variables.
-    """
-
-    def build(self, input_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
-        depth, units = known_depth(input_shape), self._num_units
-        names = ("gates/kernel_w", "gates/kernel_u", "gates/bias")
-        self._gates = self._weights(names, [depth, 2 * units], 1.0)
-        # The matrix had this name without a letter.
-        names = ("candidate/kernel", "candidate/kernel_u", "candidate/bias")
-        self._candidate = self._weights(names, [depth, units], 0.0)
-        self.built = True
-
-    def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: [batch, num_units].
-
-        Returns:
-          The new state, twice.
-        """
-        gates = tf.sigmoid(_sum(inputs, tf.tile(state, [1, 2]), self._gates))
-        reset, keep = tf.split(gates, 2, axis=1)
-        new = self._activation(_sum(inputs, reset * state, self._candidate))
-        state = keep * state + (1 - keep) * new
-        return state, state
-
-
 class IndyLSTMCell(_IndependentCell):
     """An LSTM cell with vectors for its state (https://arxiv.org/abs/1903.08023).
 
@@ -222,4 +178,4 @@ class IndyLSTMCell(_IndependentCell):
         return hidden, LSTMStateTuple(cell, hidden)
 
 
-__all__ = ["IndRNNCell", "IndyGRUCell", "IndyLSTMCell"]
+__all__ = ["IndRNNCell", "IndyLSTMCell"]

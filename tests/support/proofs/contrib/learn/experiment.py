@@ -28,3 +28,14 @@ def runs_an_experiment(module, tmp_path):
         return module.Experiment(trained(output_dir), list, list, train_steps=1)
 
     assert module.run(experiment_fn, str(tmp_path), schedule="train").model_dir == str(tmp_path)
+
+
+@proves(LEARN, *below(f"{LEARN}.python.learn", ". estimators"))
+def has_what_goes_with_an_estimator(module):
+    names = "Experiment ExportStrategy RunConfig learn_runner make_export_strategy monitors"
+    assert set(names.split()) <= set(module.__all__)
+
+
+@proves(f"{LEARN}.NanLossDuringTrainingError")
+def has_the_error(error):
+    assert "NaN loss during training" in str(error())
