@@ -1,19 +1,12 @@
 """Proofs of the keys of predictions and metrics."""
 
-from support.proofs import proves
+from support.proofs import answers
 
-ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
+CANNED = "tensorflow_estimator.python.estimator.canned"
 
-
-def deep(names):
-    return [f"{root}.{name}" for root in ROOTS for name in names.split()]
-
-
-@proves(*deep("canned.prediction_keys"))
-def has_prediction_keys(module):
-    assert module.PredictionKeys.PROBABILITIES == "probabilities"
-
-
-@proves(*deep("canned.metric_keys"))
-def has_metric_keys(module):
-    assert module.MetricKeys.LOSS_MEAN == "average_loss"
+answers(
+    {
+        f"{CANNED}.prediction_keys": (lambda m: m.PredictionKeys.PROBABILITIES, "probabilities"),
+        f"{CANNED}.metric_keys": (lambda module: module.MetricKeys.LOSS_MEAN, "average_loss"),
+    },
+)

@@ -9,7 +9,7 @@ from support.proofs.canned.models import config, deep
 POINTS = np.array([[0.0, 0.0], [10.0, 10.0], [0.0, 1.0], [10.0, 11.0]], np.float32)
 
 
-@proves("tf.estimator.experimental.KMeans", *deep("kmeans"))
+@proves("tf.estimator.experimental.KMeans", deep("kmeans"))
 def finds_clusters(found, tmp_path):
     model = getattr(found, "KMeansClustering", found)(
         2, initial_clusters=POINTS[:2], use_mini_batch=False, config=config(tmp_path)

@@ -5,12 +5,11 @@ import tensorflow as tf2
 from tpu_estimator_compat.old_names.canned.wheel.canned import linear
 
 from support.proofs import proves
-from support.proofs.canned.models import COLUMN, config, deep, trained
+from support.proofs.canned.models import COLUMN, config, trained
 from tpu_estimator_compat.old_names.canned.contrib_heads import regression_head
 
 FEATURES = {"x": np.array([1.0, 2.0], np.float32), "id": np.array(["a", "b"])}
 LABELS = np.array([[1.0], [3.0]], np.float32)
-CONTRIB = "tf.contrib.estimator"
 
 
 def data_with_ids():
@@ -18,21 +17,13 @@ def data_with_ids():
 
 
 @proves("tf.estimator.LinearClassifier", "tf.estimator.LinearRegressor")
-@proves(*deep("linear:LinearRegressor"))
 def trains_a_linear_model(model, tmp_path):
     trained(model([COLUMN], config=config(tmp_path), optimizer="Adagrad"))
 
 
-@proves("tf.estimator.LinearEstimator", f"{CONTRIB}.LinearEstimator")
+@proves("tf.estimator.LinearEstimator")
 def trains_a_linear_model_below_a_head(model, tmp_path):
     trained(model(regression_head(), [COLUMN], config=config(tmp_path)))
-
-
-@proves(*deep("linear:LinearRegressorV2"))
-def trains_a_linear_model_of_2(model, tmp_path):
-    of_2 = model([COLUMN], config=config(tmp_path))
-    trained(of_2)
-    assert "training/Ftrl/learning_rate" in of_2.get_variable_names()
 
 
 @proves("tf.estimator.experimental.LinearSDCA")

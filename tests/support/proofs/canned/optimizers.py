@@ -6,7 +6,7 @@ from support.proofs import proves
 from support.proofs.canned.models import deep
 
 
-@proves(*deep("optimizers"))
+@proves(deep("optimizers"))
 def has_optimizers(module):
     adagrad = module.get_optimizer_instance("Adagrad", learning_rate=0.5)
     assert isinstance(adagrad, tf.train.AdagradOptimizer)

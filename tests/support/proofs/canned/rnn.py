@@ -22,7 +22,7 @@ def learns(model):
     assert model.evaluate(input_fn, steps=1)["loss"] < before
 
 
-@proves("tf.estimator.experimental.RNNClassifier", *deep("rnn"))
+@proves("tf.estimator.experimental.RNNClassifier", deep("rnn"))
 def trains_a_recurrent_classifier(found, tmp_path):
     model = getattr(found, "RNNClassifier", found)
     learns(model([COLUMN], units=[3], cell_type="lstm", config=config(tmp_path)))

@@ -9,8 +9,7 @@ from support.proofs import below, evaluate, graph, proves
 FRAMEWORK = "tf.contrib.framework"
 
 
-@proves(*below(FRAMEWORK, ". python.framework python.ops python.framework.checkpoint_utils"))
-@proves(*below(FRAMEWORK, "python.ops.checkpoint_ops"))
+@proves("tf.contrib.framework")
 def restores(framework, tmp_path):
     with graph(), tf.Session() as session:
         framework.model_variable("v", initializer=tf.constant(2.0))

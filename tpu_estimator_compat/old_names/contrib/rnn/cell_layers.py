@@ -1,4 +1,4 @@
-"""Layers inside of cells: linear maps and layer normalization, with variables by `get_variable`."""
+"""Parts of cells: sizes of states, and layers with variables by `get_variable`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,39 @@ import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple
 
 from tpu_estimator_compat.old_names.contrib import slim
+
+
+class OneTensorState:
+    """Sizes of a cell whose state is its output, `num_units` deep."""
+
+    _num_units: int
+
+    @property
+    def state_size(self) -> Any:
+        """`num_units`."""
+        return self._num_units
+
+    @property
+    def output_size(self) -> int:
+        """`num_units`."""
+        return self._num_units
+
+
+class LSTMState:
+    """Sizes of a cell whose state is an `LSTMStateTuple`, and whose output may be projected."""
+
+    _num_units: int
+    _num_proj: int | None = None
+
+    @property
+    def state_size(self) -> Any:
+        """An `LSTMStateTuple` of `num_units` and the output's depth."""
+        return LSTMStateTuple(self._num_units, self.output_size)
+
+    @property
+    def output_size(self) -> int:
+        """`num_proj`, or `num_units`."""
+        return self._num_proj or self._num_units
 
 
 def known_depth(shape: Any) -> int:
@@ -75,9 +108,4 @@ def normalized(
     return slim.layers.layer_norm(tensor, reuse=True, scope=scope)
 
 
-def lstm_state_size(num_units: int, num_proj: int | None) -> LSTMStateTuple:
-    """The state of an LSTM cell whose output may be projected."""
-    return LSTMStateTuple(num_units, num_proj or num_units)
-
-
-__all__ = ["known_depth", "linear", "lstm_state_size", "normalized"]
+__all__ = ["LSTMState", "OneTensorState", "known_depth", "linear", "normalized"]

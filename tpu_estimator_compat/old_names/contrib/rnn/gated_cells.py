@@ -8,41 +8,14 @@ import tensorflow.compat.v1 as tf
 import tf_keras
 from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell, RNNCell
 
-from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import known_depth, linear
+from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
+    OneTensorState,
+    known_depth,
+    linear,
+)
 
 
-class _GateCell(RNNCell):
-    """A cell whose state is one tensor, as deep as its output.
-
-    Args:
-      num_units: depth of the state.
-      initializer: of kernels; None for the scope's.
-      forget_bias: is added to gates that keep.
-      reuse: whether variables are those that are there.
-    """
-
-    def __init__(self, num_units: int, initializer: Any, forget_bias: float, reuse: bool | None):
-        super().__init__(_reuse=reuse)
-        self._num_units = num_units
-        self._initializer = initializer
-        self._forget_bias = forget_bias
-
-    @property
-    def state_size(self) -> int:
-        """`num_units`."""
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        """`num_units`."""
-        return self._num_units
-
-    def _kept(self, gate: tf.Tensor, old: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
-        keep = tf.sigmoid(gate + self._forget_bias)
-        return keep * old + (1.0 - keep) * new
-
-
-class UGRNNCell(_GateCell):
+class UGRNNCell(OneTensorState, RNNCell):
     """A cell with one gate, for update (https://arxiv.org/abs/1611.09913).
 
     Args:
@@ -61,31 +34,24 @@ class UGRNNCell(_GateCell):
         activation: Any = tf.tanh,
         reuse: bool | None = None,
     ):
-        super().__init__(num_units, initializer, forget_bias, reuse)
+        super().__init__(_reuse=reuse)
+        self._num_units = num_units
+        self._initializer = initializer
+        self._forget_bias = forget_bias
         self._activation = activation
 
     def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: [batch, num_units].
-
-        Returns:
-          The new state, twice.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
+        """The new state, as output and state, for inputs [batch, depth]."""
         known_depth(inputs.shape)
         with tf.variable_scope(tf.get_variable_scope(), initializer=self._initializer):
             gates = linear([tf.concat([inputs, state], 1)], 2 * self._num_units)
         gate, new = tf.split(gates, 2, axis=1)
-        state = self._kept(gate, state, self._activation(new))
+        keep = tf.sigmoid(gate + self._forget_bias)
+        state = keep * state + (1.0 - keep) * self._activation(new)
         return state, state
 
 
-class SRUCell(LayerRNNCell):
+class SRUCell(OneTensorState, LayerRNNCell):
     """A simple recurrent unit (https://arxiv.org/abs/1709.02755): its gates see inputs alone.
 
     Args:
@@ -109,37 +75,15 @@ class SRUCell(LayerRNNCell):
         self._num_units = num_units
         self._activation = activation or tf.tanh
 
-    @property
-    def state_size(self) -> int:
-        """`num_units`."""
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        """`num_units`."""
-        return self._num_units
-
     def build(self, input_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
+        """Makes the variables; the depth of the input must be known."""
         self._kernel = self.add_weight("kernel", [known_depth(input_shape), 4 * self._num_units])
         zeros = tf.zeros_initializer()
         self._bias = self.add_weight("bias", [2 * self._num_units], initializer=zeros)
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: [batch, num_units].
-
-        Returns:
-          The output [batch, num_units], and the new state.
-        """
+        """The output and the new state for inputs [batch, depth] and a state."""
         new, forget, reset, skipped = tf.split(tf.matmul(inputs, self._kernel), 4, axis=1)
         gates = tf.nn.bias_add(tf.concat([forget, reset], 1), self._bias)
         forget, reset = tf.split(tf.sigmoid(gates), 2, axis=1)

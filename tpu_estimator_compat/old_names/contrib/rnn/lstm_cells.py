@@ -10,13 +10,13 @@ import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple, RNNCell
 
 from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
+    LSTMState,
     known_depth,
-    lstm_state_size,
     normalized,
 )
 
 
-class CoupledInputForgetGateLSTMCell(RNNCell):
+class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
     """An LSTM cell that writes what it forgets (https://arxiv.org/abs/1503.04069).
 
     Args:
@@ -68,27 +68,11 @@ class CoupledInputForgetGateLSTMCell(RNNCell):
     @property
     def state_size(self) -> Any:
         """Sizes of the cell's state and of the output, or their sum."""
-        sizes = lstm_state_size(self._num_units, self._num_proj)
+        sizes = super().state_size
         return sizes if self._state_is_tuple else sum(sizes)
 
-    @property
-    def output_size(self) -> int:
-        """`num_proj`, or `num_units`."""
-        return self._num_proj or self._num_units
-
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: of `state_size`.
-
-        Returns:
-          The output, and the new state.
-
-        Raises:
-          ValueError: the depth of the input is not known, or there are more shards than rows.
-        """
+        """The output and the new state for inputs [batch, depth] and a state."""
         depth, units = known_depth(inputs.shape), self._num_units
         if not self._state_is_tuple:
             state = tf.split(state, [units, self.output_size], axis=1)

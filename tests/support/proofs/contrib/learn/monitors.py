@@ -7,10 +7,8 @@ from support.proofs import proves
 from support.proofs.names.estimator import input_fn, model_fn
 from tpu_estimator_compat import estimator as estimators
 
-LEARN = "tf.contrib.learn"
 
-
-@proves(f"{LEARN}.monitors", f"{LEARN}.python.learn.monitors")
+@proves("tf.contrib.learn.monitors")
 def monitors(module, tmp_path):
     seen = []
 

@@ -44,10 +44,7 @@ def known_zeros():
     return tf.zeros([5, 3, 2])
 
 
-@proves(
-    *below("tf.contrib.rnn", ". python.ops.core_rnn_cell python.ops.rnn_cell python.ops.core_rnn")
-)
-@proves("tf.contrib.rnn.python.ops.rnn")
+@proves("tf.contrib.rnn")
 def has_networks(rnn):
     def build():
         def cells():
