@@ -204,7 +204,7 @@ class _Monotonic(_Base):
         return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
-        score = super()._score(query)  # of the class beside this one
+        score = super()._score(query)  # type: ignore[safe-super]  # of the class beside this one
         initializer = tf.constant_initializer(self._bias)
         return score + tf.get_variable(
             "attention_score_bias", dtype=query.dtype, shape=(), initializer=initializer
@@ -230,8 +230,7 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
         dtype: tf.DType | None = None,
         name: str = "LuongMonotonicAttention",
     ) -> None:
-        noise = {"sigmoid_noise": sigmoid_noise, "seed": sigmoid_noise_seed}
-        probabilities = functools.partial(monotonic_probability_fn, mode=mode, **noise)
+        probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
         given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
         _Base.__init__(self, *given, dtype, name)
         self._scale, self._bias = scale, score_bias_init
@@ -256,8 +255,7 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
         dtype: tf.DType | None = None,
         name: str = "BahdanauMonotonicAttention",
     ) -> None:
-        noise = {"sigmoid_noise": sigmoid_noise, "seed": sigmoid_noise_seed}
-        probabilities = functools.partial(monotonic_probability_fn, mode=mode, **noise)
+        probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
         given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
         _Base.__init__(self, *given, dtype, name)
         self._normalize, self._bias = normalize, score_bias_init
@@ -284,6 +282,12 @@ def _layer(name: str, units: int, dtype: tf.DType | None) -> Any:
 def _without_state(function: Callable[[tf.Tensor], tf.Tensor] | None) -> _Scores:
     function = function or tf.nn.softmax
     return lambda score, _: function(score)
+
+
+def _monotonic(sigmoid_noise: float, mode: str, seed: int | None) -> _Scores:
+    return functools.partial(
+        monotonic_probability_fn, sigmoid_noise=sigmoid_noise, mode=mode, seed=seed
+    )
 
 
 def _luong_score(query: tf.Tensor, keys: tf.Tensor, scale: Any) -> tf.Tensor:
