@@ -77,24 +77,6 @@ def get_name_scope() -> str:
     return tf.get_default_graph().get_name_scope()
 
 
-def get_graph_from_inputs(op_input_list: Sequence[Any], graph: tf.Graph | None = None) -> tf.Graph:
-    """The graph of tensors and operations; the default graph if there are none.
-
-    Args:
-      op_input_list: tensors and operations.
-      graph: the graph that they must be of; None for whichever it is.
-
-    Raises:
-      ValueError: they are of several graphs, or of another one than `graph`.
-    """
-    graphs = [each.graph for each in op_input_list if hasattr(each, "graph")]
-    expected = graph or (graphs[0] if graphs else tf.get_default_graph())
-    for each, found in zip(op_input_list, graphs, strict=False):
-        if found is not expected:
-            raise ValueError(f"{each} must be from the same graph as the others, {expected}.")
-    return expected
-
-
 def get_placeholders(graph: tf.Graph) -> list[tf.Tensor]:
     """The placeholders of a graph, in the order in which they were made."""
     return [op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder"]
@@ -226,7 +208,6 @@ __all__ = [
     "deprecated_args",
     "filter_variables",
     "get_global_step",
-    "get_graph_from_inputs",
     "get_local_variables",
     "get_model_variables",
     "get_name_scope",

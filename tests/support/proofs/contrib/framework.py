@@ -38,7 +38,6 @@ def checks(module):
         assert build([2]).shape == [2]
         with pytest.raises(ValueError, match="Invalid shape"):
             module.with_shape([3], tf.constant([1.0]))
-        assert module.get_graph_from_inputs([tf.constant(1)]) is tf.get_default_graph()
     with pytest.raises(tf.errors.InvalidArgumentError):
         evaluate(lambda: build([3]))
     assert evaluate(lambda: module.with_same_shape(tf.ones([1]), tf.zeros([1]))) == [0]
