@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 InputFn = Callable[[], Any]
-_QUEUED = "tpu_estimator_compat/queued_input"  # a collection
 
 
 def numpy_input_fn(
@@ -117,19 +116,7 @@ def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> A
         iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
         initializers = tf.compat.v1.GraphKeys.TABLE_INITIALIZERS
         tf.compat.v1.add_to_collection(initializers, iterator.initializer)
-        note_queued(tf.compat.v1.get_default_graph())
         return iterator.get_next()
-
-
-def note_queued(graph: tf.Graph) -> None:
-    """Notes that there is input in a graph that came off a queue in TensorFlow 1."""
-    graph.add_to_collection(_QUEUED, "input")
-
-
-def are_queued(graph: tf.Graph) -> bool:
-    """Whether input in a graph came off a queue in TensorFlow 1: it ends by itself."""
-    runners = graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS)
-    return bool(runners or graph.get_collection(_QUEUED))
 
 
 def _check_shuffle(shuffle: Any) -> None:

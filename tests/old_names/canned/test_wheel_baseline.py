@@ -1,13 +1,9 @@
 """Baselines: served names, and what they learn."""
 
 import pytest
-from support.proofs.canned import baseline as proofs
-from support.proofs.proving import each_proof_of
 from tpu_estimator_compat.old_names.canned.wheel.canned import baseline
 
 from .small_data import X, input_fn
-
-test_served_names = each_proof_of(proofs)
 
 
 @pytest.mark.parametrize("model", [baseline.BaselineRegressor, baseline.BaselineRegressorV2])

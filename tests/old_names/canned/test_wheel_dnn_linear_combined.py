@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-from support.proofs.canned import dnn_linear_combined as proofs
-from support.proofs.proving import each_proof_of
 from tpu_estimator_compat.old_names.canned.wheel.canned import dnn_linear_combined
 
 from .small_data import COLUMN, WORD, input_fn
-
-test_served_names = each_proof_of(proofs)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-from support.proofs.canned import linear as proofs
-from support.proofs.proving import each_proof_of
 from tpu_estimator_compat.old_names.canned.wheel.canned import linear
 
 from .small_data import COLUMN, WORD, input_fn
-
-test_served_names = each_proof_of(proofs)
 
 OF_1_AND_2 = pytest.mark.parametrize(
     ("model", "slot"),

@@ -1,13 +1,9 @@
 """Served names: the functions that make logits."""
 
 import pytest
-from support.proofs.canned import logit_fns as proofs
-from support.proofs.proving import each_proof_of
 from tpu_estimator_compat.old_names.canned.wheel.canned import dnn
 
 from .small_data import COLUMN
-
-test_served_names = each_proof_of(proofs)
 
 
 def test_units_that_are_no_integer_are_refused():

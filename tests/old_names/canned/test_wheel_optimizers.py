@@ -1,11 +1,7 @@
 """Optimizers of canned models: served names, and refusals."""
 
 import pytest
-from support.proofs.canned import optimizers as proofs
-from support.proofs.proving import each_proof_of
 from tpu_estimator_compat.old_names.canned.wheel.canned import optimizers
-
-test_served_names = each_proof_of(proofs)
 
 
 def test_what_is_refused():

@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 import tf_keras
-from support.proofs.contrib import cudnn_rnn as proofs
-from support.proofs.proving import each_proof_of
 from support.sessions import session as session_of
 from tf_keras.src.layers.rnn.legacy_cells import BasicRNNCell, MultiRNNCell
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.old_names.contrib import cudnn_rnn, rnn
-
-test_served_names = each_proof_of(proofs)
 
 TIME, BATCH, DEPTH, UNITS, LAYERS = 5, 3, 4, 6, 2
 INPUTS = np.random.RandomState(0).randn(TIME, BATCH, DEPTH).astype(np.float32)

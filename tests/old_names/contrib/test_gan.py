@@ -7,10 +7,6 @@ import pathlib
 
 import pytest
 from support import python_path
-from support.proofs.contrib import gan as proofs
-from support.proofs.proving import each_proof_of
-
-test_served_names = each_proof_of(proofs)
 
 ROOT = pathlib.Path(__file__).parents[3]
 PACKAGE = {

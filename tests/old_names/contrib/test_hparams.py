@@ -1,12 +1,8 @@
 """`tf.contrib.training.HParams` refuses in the words of the original."""
 
 import pytest
-from support.proofs.contrib import hparams as proofs
-from support.proofs.proving import each_proof_of
 
 import tpu_estimator_compat.v1 as tf
-
-test_served_names = each_proof_of(proofs)
 
 HParams = tf.contrib.training.HParams
 

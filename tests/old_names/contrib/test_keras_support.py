@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from support.proofs.contrib import keras_support as proofs
-from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat.old_names.contrib import keras_support
-
-test_served_names = each_proof_of(proofs)
 
 X = np.random.RandomState(0).randn(64, 4).astype(np.float32)
 Y = X.sum(axis=1, keepdims=True)

@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib import sequence_features as proofs
-from support.proofs.proving import each_proof_of
 from support.sessions import session as session_of
 
 from tpu_estimator_compat.old_names.contrib.rnn import BasicRNNCell
 from tpu_estimator_compat.old_names.contrib.sequence_features import sequence_input_layer
-
-test_served_names = each_proof_of(proofs)
 
 columns = tf.feature_column
 WORDS = columns.sequence_categorical_column_with_identity("words", 3)

@@ -1,14 +1,10 @@
 """`tf.contrib.slim`: served names, and a net of slim in an Estimator."""
 
 import numpy as np
-from support.proofs.contrib import slim as proofs
-from support.proofs.proving import each_proof_of
 
 import tpu_estimator_compat.v1 as tf
 
 from .small_net import BATCH, input_fn
-
-test_served_names = each_proof_of(proofs)
 
 
 def test_a_batch_norm_of_slim_trains_and_evaluates(tmp_path):

@@ -1,14 +1,10 @@
 """`tf.contrib.summary`: served names, and summaries in a host_call."""
 
 import pytest
-from support.proofs.contrib import summary as proofs
-from support.proofs.proving import each_proof_of
 
 import tpu_estimator_compat.v1 as tf
 
 from .small_net import STEPS, input_fn, make
-
-test_served_names = each_proof_of(proofs)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib import towers as proofs
-from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat import estimator as estimators
 from tpu_estimator_compat.old_names.contrib.towers import TowerOptimizer, replicate_model_fn
-
-test_served_names = each_proof_of(proofs)
 
 X = np.random.RandomState(0).randn(8, 3).astype(np.float32)
 Y = X.sum(1, keepdims=True)

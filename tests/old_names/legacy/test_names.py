@@ -1,72 +1,43 @@
 """The table against what it claims: every served name is called, every refused one refuses.
 
-Names that `tpu_estimator_compat.old_names.contrib` and `canned` serve are proved in the test files
-of their modules.
+The proofs are in `tests/support/proofs`; `-k crf` runs those of names with `crf`.
 """
 
-import pathlib
+import inspect
 
 import pytest
-from support.proofs import proved_rows
-from support.proofs.names import (
-    contrib_others,
-    contrib_tpu,
-    estimator,
-    internals,
-    keras_python,
-    layers,
-    tensorflow_python,
-    tpu_estimator,
-)
-from support.proofs.proving import each_proof_of, found
+from support.proofs import PROOFS, proved_rows
+from support.proofs.served import ROWS, SERVED, found, is_as_it_says, without_proof
 from support.tables import failures
 
-from tpu_estimator_compat.old_names.legacy import overlay, table
-from tpu_estimator_compat.old_names.legacy.table import Status
+from tpu_estimator_compat.old_names.legacy import overlay
 
-ROWS = table.load().rows
+proved_rows()  # imports all proofs
 
-SERVED = {name for name, row in ROWS.items() if row.status is not Status.REFUSED}
 
-test_served_names = each_proof_of(
-    contrib_others,
-    contrib_tpu,
-    estimator,
-    internals,
-    keras_python,
-    layers,
-    tensorflow_python,
-    tpu_estimator,
+def said(part):
+    return part if isinstance(part, str) else part.__name__
+
+
+@pytest.mark.parametrize(
+    ("proof", "row"), [(proof, row) for proof, rows in PROOFS.items() for row in rows], ids=said
 )
+def test_served_names(proof, row, tmp_path):
+    wants_folder = "tmp_path" in inspect.signature(proof).parameters
+    proof(found(row), *[tmp_path] * wants_folder)
+
+
+def test_every_served_row_is_what_it_says_it_is():
+    assert failures(is_as_it_says, SERVED) == []
 
 
 def test_every_served_row_has_a_proof_and_every_proof_a_row():
-    assert proved_rows() == SERVED
-
-
-def test_every_module_of_proofs_is_tested():
-    """By a test file of its name (with or without the module's before it), or by this one."""
-    tests = pathlib.Path(__file__).parents[1]
-    proofs = tests.parent / "support/proofs"
-    for path in proofs.rglob("*.py"):
-        name = path.relative_to(proofs).with_suffix("")
-        if "@proves" not in path.read_text():
-            continue
-        if name.parts[0] == "names":
-            assert name.name in globals(), name
-            continue
-        own = (tests / name / f"test_{name.name}.py",) * (tests / name).is_dir()
-        places = [*(tests / name.parent).glob(f"test*_{name.name}.py"), *own]
-        texts = [place.read_text() for place in places if place.exists()]
-        assert any(
-            f"import {name.name} as proofs\n" in text
-            and "\ntest_served_names = each_proof_of(proofs)\n" in text
-            for text in texts
-        ), name
+    assert without_proof() == []
+    assert proved_rows() <= set(SERVED)
 
 
 def test_refused_names_say_what_to_do():
-    assert failures(refuses, sorted(set(ROWS) - SERVED)) == []
+    assert failures(refuses, sorted(set(ROWS) - set(SERVED))) == []
 
 
 def refuses(name):

@@ -3,7 +3,7 @@
 import pathlib
 
 import pytest
-from support.proofs.proving import found
+from support.proofs.served import found
 
 from tpu_estimator_compat.old_names.legacy import overlay, table
 

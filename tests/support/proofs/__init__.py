@@ -2,7 +2,7 @@
 
 A proof is registered for the rows that it is run for. Its module stands where the module of the
 package does that serves the rows; `names` has those that other rooms or TensorFlow itself serve.
-The test file of the same name runs them: `test_served_names = each_proof_of(module)`.
+`tests/old_names/legacy/test_names.py` runs them.
 """
 
 import contextlib
@@ -17,7 +17,9 @@ import tensorflow.compat.v1 as tf
 from support.sessions import session as session_of
 
 # An assertion of a proof says what it compared.
-pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in ("canned", "contrib", "names")))
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{part}" for part in ("canned", "contrib", "names", "served"))
+)
 
 Proof = Callable[..., None]
 PROOFS: dict[Proof, list[str]] = {}
@@ -34,8 +36,23 @@ def proves(*rows: str) -> Callable[[Proof], Proof]:
     return register
 
 
+def answers(questions: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
+    """Registers a proof for each row: what is asked of the thing has this answer.
+
+    Args:
+      questions: for each row, a function that gets the thing, and what it returns.
+    """
+    for row, (ask, answer) in questions.items():
+
+        def is_answered(thing: Any, ask=ask, answer=answer) -> None:
+            found = ask(thing)
+            assert found == answer, found
+
+        proves(row)(is_answered)
+
+
 def proved_rows() -> set[str]:
-    """Every row that has a proof, whatever has been imported before."""
+    """Every row that a proof is registered for, whatever has been imported before."""
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         importlib.import_module(module.name)
     return {row.partition(":")[0] for rows in PROOFS.values() for row in rows}

@@ -77,52 +77,9 @@ def get_name_scope() -> str:
     return tf.get_default_graph().get_name_scope()
 
 
-def get_graph_from_inputs(op_input_list: Sequence[Any], graph: tf.Graph | None = None) -> tf.Graph:
-    """The graph of tensors and operations; the default graph if there are none.
-
-    Args:
-      op_input_list: tensors and operations.
-      graph: the graph that they must be of; None for whichever it is.
-
-    Raises:
-      ValueError: they are of several graphs, or of another one than `graph`.
-    """
-    graphs = [each.graph for each in op_input_list if hasattr(each, "graph")]
-    expected = graph or (graphs[0] if graphs else tf.get_default_graph())
-    for each, found in zip(op_input_list, graphs, strict=False):
-        if found is not expected:
-            raise ValueError(f"{each} must be from the same graph as the others, {expected}.")
-    return expected
-
-
 def get_placeholders(graph: tf.Graph) -> list[tf.Tensor]:
     """The placeholders of a graph, in the order in which they were made."""
     return [op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder"]
-
-
-def assert_scalar_int(tensor: Any, name: str | None = None) -> tf.Tensor:
-    """The tensor, if it is a scalar of integers.
-
-    Raises:
-      ValueError: it is not.
-    """
-    with tf.name_scope(name, "assert_scalar_int", [tensor]) as scope:
-        tensor = tf.convert_to_tensor(tensor)
-        if not tensor.dtype.base_dtype.is_integer:
-            raise ValueError(f"Expected integer type for {scope}, received type: {tensor.dtype}.")
-        return assert_scalar(tensor, name=scope)
-
-
-def reduce_sum_n(tensors: Sequence[tf.Tensor], name: str | None = None) -> tf.Tensor:
-    """The sum over all elements of all tensors, a scalar.
-
-    Raises:
-      ValueError: no tensors.
-    """
-    if not tensors:
-        raise ValueError("No tensors provided.")
-    with tf.name_scope(name, "reduce_sum_n", list(tensors)):
-        return tf.add_n([tf.reduce_sum(tensor) for tensor in tensors])
 
 
 def with_shape(expected_shape: Any, tensor: tf.Tensor) -> tf.Tensor:
@@ -235,7 +192,6 @@ __all__ = [
     "assert_or_get_global_step",
     "assert_same_float_dtype",
     "assert_scalar",
-    "assert_scalar_int",
     "assign_from_checkpoint",
     "assign_from_checkpoint_fn",
     "assign_from_values",
@@ -252,7 +208,6 @@ __all__ = [
     "deprecated_args",
     "filter_variables",
     "get_global_step",
-    "get_graph_from_inputs",
     "get_local_variables",
     "get_model_variables",
     "get_name_scope",
@@ -280,7 +235,6 @@ __all__ = [
     "nest",
     "prepend_name_scope",
     "py_func",
-    "reduce_sum_n",
     "remove_squeezable_dimensions",
     "smart_case",
     "smart_cond",

@@ -1,4 +1,4 @@
-"""`tf.contrib.image`: projective transforms of images, and matches of what is in them."""
+"""`tf.contrib.image`: projective transforms of images."""
 
 from __future__ import annotations
 
@@ -154,59 +154,6 @@ def compose_transforms(*transforms: Any) -> tf.Tensor:
     return matrices_to_flat_transforms(composed)
 
 
-def bipartite_match(
-    distance_mat: Any, num_valid_rows: Any, top_k: Any = -1, name: str | None = "bipartite_match"
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pairs rows with columns greedily: the closest pair first, then the closest of what is left.
-
-    Args:
-      distance_mat: distances, [rows, columns].
-      num_valid_rows: the number of first rows that take part, a scalar or of shape [1]; all,
-        if it is negative.
-      top_k: the number of pairs to make at most; as many as there can be, if it is not positive.
-      name: of the operation.
-
-    Returns:
-      The column of each row and the row of each column, as int32; -1 where there is none. Of equal
-      distances the first one counts; in TensorFlow 1 it was any of them.
-
-    Raises:
-      ValueError: distances are of another rank.
-      tf.errors.InvalidArgumentError: there are fewer rows than are to take part.
-    """
-    with tf.name_scope(name, "bipartite_match"):
-        distances = tf.convert_to_tensor(distance_mat, tf.float32)
-        distances.shape.assert_has_rank(2)
-        rows, columns = tf.unstack(tf.shape(distances))
-        valid = tf.cast(tf.reshape(num_valid_rows, []), tf.int32)
-        too_few = "There should be at least num_valid_rows rows in distance_mat."
-        enough = tf.debugging.assert_less_equal(valid, rows, message=too_few)
-        with tf.control_dependencies([enough]):
-            valid = tf.where_v2(valid < 0, rows, valid)
-        most = tf.minimum(valid, columns)
-        pairs = tf.where_v2(top_k > 0, tf.minimum(top_k, most), most)
-        # Ranks, not distances: equal ones have an order, and any of them may be infinite.
-        order = tf.argsort(tf.reshape(distances, [-1]), stable=True)
-        ranks = tf.reshape(tf.argsort(order), [rows, columns])
-        free = tf.where_v2((tf.range(rows) < valid)[:, tf.newaxis], ranks, tf.int32.max)
-        start = (0, free, tf.fill([rows], -1), tf.fill([columns], -1))
-        found = tf.while_loop(lambda made, *_: made < pairs, _pair_closest, start)
-        of_rows = tf.ensure_shape(found[2], distances.shape[:1])
-        return of_rows, tf.ensure_shape(found[3], distances.shape[1:])
-
-
-def _pair_closest(
-    made: tf.Tensor, free: tf.Tensor, of_rows: tf.Tensor, of_columns: tf.Tensor
-) -> tuple[tf.Tensor, ...]:
-    rows, columns = tf.unstack(tf.shape(free))
-    closest = tf.argmin(tf.reshape(free, [-1]), output_type=tf.int32)
-    row, column = closest // columns, closest % columns
-    is_row, is_column = tf.equal(tf.range(rows), row), tf.equal(tf.range(columns), column)
-    free = tf.where_v2(is_row[:, tf.newaxis] | is_column, tf.int32.max, free)
-    of_rows = tf.where_v2(is_row, column, of_rows)
-    return made + 1, free, of_rows, tf.where_v2(is_column, row, of_columns)
-
-
 def _batch(images: tf.Tensor) -> tf.Tensor:
     rank = images.shape.rank
     if rank == 2:
@@ -225,7 +172,6 @@ def _like(batch: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
 
 __all__ = [
     "angles_to_projective_transforms",
-    "bipartite_match",
     "compose_transforms",
     "flat_transforms_to_matrices",
     "matrices_to_flat_transforms",

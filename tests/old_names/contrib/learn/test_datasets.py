@@ -6,12 +6,8 @@ import struct
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib.learn import datasets as proofs
-from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat.old_names.contrib.learn import datasets
-
-test_served_names = each_proof_of(proofs)
 
 FILES = {"train": 20, "t10k": 4}
 

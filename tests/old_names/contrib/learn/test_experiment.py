@@ -4,8 +4,6 @@ import os
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib.learn import experiment as proofs
-from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat import estimator as estimators
 from tpu_estimator_compat.old_names.contrib.learn import learn_runner
@@ -14,8 +12,6 @@ from tpu_estimator_compat.old_names.contrib.learn.export_strategy import (
     ExportStrategy,
     make_export_strategy,
 )
-
-test_served_names = each_proof_of(proofs)
 
 
 def model_fn(features, labels, mode):

@@ -2,16 +2,12 @@
 
 import numpy as np
 import pytest
-from support.proofs.contrib.learn import text_preprocessing as proofs
-from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat.old_names.contrib.learn.text_preprocessing import (
     ByteProcessor,
     CategoricalVocabulary,
     VocabularyProcessor,
 )
-
-test_served_names = each_proof_of(proofs)
 
 DOCUMENTS = ["b a", "b c", "b c d"]
 

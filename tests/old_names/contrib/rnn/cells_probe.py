@@ -72,14 +72,9 @@ def cases():
         "nas": (lambda rnn: rnn.NASCell(4), FLAT),
         "nas all": (lambda rnn: rnn.NASCell(4, num_proj=3, use_bias=True, name="n"), FLAT),
         "ugrnn": (lambda rnn: rnn.UGRNNCell(4, forget_bias=0.5), FLAT),
-        "intersection": (lambda rnn: rnn.IntersectionRNNCell(DEPTH), FLAT),
-        "intersection projected": (lambda rnn: rnn.IntersectionRNNCell(3, num_in_proj=3), FLAT),
         "indrnn": (lambda rnn: rnn.IndRNNCell(4), FLAT),
-        "indy gru": (lambda rnn: rnn.IndyGRUCell(4), FLAT),
         "indy lstm": (lambda rnn: rnn.IndyLSTMCell(4, forget_bias=0.5), FLAT),
         "sru": (lambda rnn: rnn.SRUCell(4), FLAT),
-        "minimal": (lambda rnn: rnn.MinimalRNNCell(4), FLAT),
-        "cfn": (lambda rnn: rnn.CFNCell(4, activation="relu"), FLAT),
         "phased": (lambda rnn: rnn.PhasedLSTMCell(4), (TIMES, FLAT)),
         "phased peepholes": (
             lambda rnn: rnn.PhasedLSTMCell(
@@ -105,10 +100,7 @@ def cases():
         ),
     }
     norm = {"layer_norm": True, "norm_gain": 0.9, "norm_shift": 0.1}
-    made.update(lstm_variants("LayerNormLSTMCell", cell_clip=0.4, **norm))
-    made.update(lstm_variants("WeightNormLSTMCell", cell_clip=0.4))
     made.update(lstm_variants("CoupledInputForgetGateLSTMCell", **norm))
-    made["weights as they are"] = (lambda rnn: rnn.WeightNormLSTMCell(4, norm=False), FLAT)
     return made
 
 

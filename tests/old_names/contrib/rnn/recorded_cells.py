@@ -23,14 +23,11 @@ MODULES = {
     ],
     "conv_cells": ["conv", "conv skip", "conv1", "conv2", "conv3"],
     "fused_rnn": ["gru block", "gru block 2"],
-    "gated_cells": [
-        *("cfn", "intersection", "intersection projected", "minimal", "sru", "ugrnn"),
-    ],
-    "independent_cells": ["indrnn", "indy gru", "indy lstm"],
+    "gated_cells": ["sru", "ugrnn"],
+    "independent_cells": ["indrnn", "indy lstm"],
     "lstm_cells": [
         *("CoupledInputForgetGateLSTMCell everything", "CoupledInputForgetGateLSTMCell plain"),
-        *("LayerNormLSTMCell everything", "LayerNormLSTMCell plain", "coupled one tensor"),
-        *("WeightNormLSTMCell everything", "WeightNormLSTMCell plain", "weights as they are"),
+        "coupled one tensor",
     ],
     "nas_cell": ["nas", "nas all"],
     "lstm_variants": ["groups", "groups projected", "phased", "phased peepholes"],

@@ -3,16 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib.rnn import fused_rnn as proofs
-from support.proofs.proving import each_proof_of
 from support.sessions import session as session_of
 from tf_keras.src.layers.rnn.legacy_cells import GRUCell, LSTMCell
 
 from tpu_estimator_compat.old_names.contrib.rnn import fused_rnn
 
 from .recorded_cells import compared
-
-test_served_names = each_proof_of(proofs)
 
 test_cells_are_those_of_the_original = compared("fused_rnn")
 

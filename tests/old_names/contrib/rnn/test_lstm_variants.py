@@ -2,14 +2,10 @@
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib.rnn import lstm_variants as proofs
-from support.proofs.proving import each_proof_of
 
 from tpu_estimator_compat.old_names.contrib import rnn
 
 from .recorded_cells import compared
-
-test_served_names = each_proof_of(proofs)
 
 test_cells_are_those_of_the_original = compared("lstm_variants")
 

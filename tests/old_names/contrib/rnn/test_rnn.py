@@ -2,13 +2,8 @@
 
 import pathlib
 
-from support.proofs.contrib.rnn import rnn as proofs
-from support.proofs.proving import each_proof_of
-
 from . import cells_probe
 from .recorded_cells import MODULES, ORIGINAL
-
-test_served_names = each_proof_of(proofs)
 
 
 def test_all_that_was_recorded_is_compared():

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from support.proofs.contrib import seq2seq as proofs
-from support.proofs.proving import each_proof_of
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import layers
@@ -19,8 +17,6 @@ from .small_decoder import (
     TIME,
     UNITS,
 )
-
-test_served_names = each_proof_of(proofs)
 
 
 def model_fn(features: Any, labels: Any, mode: Any, params: Any) -> Any:

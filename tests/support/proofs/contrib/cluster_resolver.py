@@ -4,14 +4,12 @@ import pytest
 import tensorflow as tf2
 
 import tpu_estimator_compat as tpu
-from support.proofs import below, proves
+from support.proofs import proves
 from support.proofs.names.tpu_estimator import input_fn, model_fn
 from tpu_estimator_compat.engine import topology
 
-RESOLVERS = "tf.contrib.cluster_resolver"
 
-
-@proves(f"{RESOLVERS}.TPUClusterResolver", "tf.distribute.cluster_resolver.TPUClusterResolver")
+@proves("tf.contrib.cluster_resolver.TPUClusterResolver")
 def resolves(resolver_class, tmp_path):
     for resolver in (resolver_class(""), resolver_class(), resolver_class(tpu=[""])):
         assert isinstance(resolver, topology.LocalResolver)
@@ -32,8 +30,7 @@ def resolves(resolver_class, tmp_path):
     assert real.master() == "grpc://10.0.0.1:8470"
 
 
-@proves(RESOLVERS)
-@proves(*below(f"{RESOLVERS}.python.training", ". cluster_resolver tpu_cluster_resolver"))
+@proves("tf.contrib.cluster_resolver")
 def has_resolvers(module):
     spec = tf2.train.ClusterSpec({"worker": ["a:1"]})
     assert module.SimpleClusterResolver(spec).cluster_spec() == spec

@@ -5,12 +5,10 @@ import itertools
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from support.proofs import below, evaluate, graph, proves
-
-CONTRIB = "tf.contrib"
+from support.proofs import evaluate, graph, proves
 
 
-@proves(*below(f"{CONTRIB}.crf", ". python.ops.crf"))
+@proves("tf.contrib.crf")
 def has_random_fields(crf):
     random = np.random.RandomState(0)
     unary = random.randn(2, 4, 3).astype(np.float32)

@@ -2,12 +2,10 @@
 
 import tensorflow.compat.v1 as tf
 
-from support.proofs import below, evaluate, proves
-
-CUDNN = "tf.contrib.cudnn_rnn"
+from support.proofs import evaluate, proves
 
 
-@proves(CUDNN, *below(f"{CUDNN}.python", "layers.cudnn_rnn ops.cudnn_rnn_ops"))
+@proves("tf.contrib.cudnn_rnn")
 def has_layers_and_cells(module):
     def layer():
         return module.CudnnGRU(2, 3)(tf.ones([4, 2, 5]))[0]

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from support.proofs import below, evaluate, graph, proves
-
-CONTRIB = "tf.contrib"
+from support.proofs import evaluate, graph, proves
 
 
-@proves(*below(f"{CONTRIB}.image", ". python.ops.image_ops"))
+@proves("tf.contrib.image")
 def moves_pixels(image):
     pixels = np.arange(9.0, dtype=np.float32).reshape(3, 3)
     turned = evaluate(lambda: image.rotate(tf.constant(pixels), np.pi / 2))
@@ -25,19 +23,3 @@ def moves_pixels(image):
     np.testing.assert_allclose(evaluate(build), [[1, 0, 0, 0, 1, 0, 0, 0]], atol=1e-6)
     with graph(), pytest.raises(TypeError, match="rank between 2 and 4"):
         image.rotate(tf.zeros([3]), 1.0)
-
-
-@proves(*below(f"{CONTRIB}.image", ". python.ops.image_ops"))
-def pairs_the_closest(image):
-    distances = np.array([[0.9, 0.2, 0.3], [0.1, 0.4, 0.8]], np.float32)
-
-    def pairs(*arguments, **options):
-        found = evaluate(lambda: image.bipartite_match(distances, *arguments, **options))
-        return [part.tolist() for part in found]
-
-    assert pairs(-1) == [[1, 0], [1, 0, -1]]
-    assert pairs([1]) == [[1, -1], [-1, 0, -1]]  # the second row takes no part
-    assert pairs(2, top_k=1) == [[-1, 0], [1, -1, -1]]
-    with graph():
-        of_rows, of_columns = image.bipartite_match(tf.placeholder(tf.float32, [None, 3]), -1)
-    assert (of_rows.shape.as_list(), of_columns.shape.as_list()) == ([None], [3])

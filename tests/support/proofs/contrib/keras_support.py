@@ -18,9 +18,3 @@ def makes_a_model(keras_to_tpu_model):
 @proves(*below(TPU, "TPUDistributionStrategy"))
 def is_made_of_a_resolver(strategy):
     assert strategy(None, using_single_core=True)
-
-
-@proves(f"{TPU}.python.tpu.keras_support")
-def has_both(module):
-    makes_a_model(module.keras_to_tpu_model)
-    is_made_of_a_resolver(module.TPUDistributionStrategy)

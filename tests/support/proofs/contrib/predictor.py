@@ -46,11 +46,6 @@ def predicts(from_saved_model, tmp_path):
     assert list(named.fetch_tensors) == ["w"]
 
 
-@proves(f"{CONTRIB}.predictor.predictor_factories")
-def has_factories(module, tmp_path):
-    predicts(module.from_saved_model, tmp_path)
-
-
 @proves(f"{CONTRIB}.predictor.from_estimator")
 def predicts_from_estimators(from_estimator, tmp_path):
     predictor = from_estimator(trained(tmp_path), receiver)

@@ -3,16 +3,11 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from support.proofs import below, graph, proves
+from support.proofs import graph, proves
 from tpu_estimator_compat.old_names.contrib import rnn
 
-DECODERS = (
-    ". python.ops.attention_wrapper python.ops.basic_decoder python.ops.beam_search_decoder "
-    "python.ops.beam_search_ops python.ops.decoder python.ops.helper python.ops.loss"
-)
 
-
-@proves(*below("tf.contrib.seq2seq", DECODERS))
+@proves("tf.contrib.seq2seq")
 def decodes_with_attention(seq2seq):
     memory = np.eye(3, dtype=np.float32)[None]
 

@@ -3,12 +3,12 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from support.proofs import below, evaluate, graph, proves, variables_of
+from support.proofs import evaluate, graph, proves, variables_of
 
 SLIM = "tf.contrib.slim"
 
 
-@proves(SLIM, f"{SLIM}.python.slim")
+@proves("tf.contrib.slim")
 def has_slim(slim):
     def build():
         with (
@@ -23,7 +23,7 @@ def has_slim(slim):
     assert "Repeat/convolution2d_2/BatchNorm/gamma" in names
 
 
-@proves(*below(SLIM, "nets python.slim.nets"))
+@proves("tf.contrib.slim.nets")
 def has_nets(nets):
     from tpu_estimator_compat.old_names.contrib import slim
 
@@ -35,7 +35,7 @@ def has_nets(nets):
         assert tf.global_variables()[0].op.name == "resnet_v1_50/conv1/weights"
 
 
-@proves(*below(SLIM, "learning python.slim.learning"))
+@proves("tf.contrib.slim.learning")
 def learns(learning):
     with graph():
         tf.train.create_global_step()
@@ -91,7 +91,7 @@ def decodes(data, tmp_path):
     assert evaluate(lambda: decoder.decode(example.SerializeToString(), ["x"])) == [7]
 
 
-@proves(*below("tf.contrib.losses", ". python.losses python.losses.loss_ops"))
+@proves("tf.contrib.losses")
 def loses(losses):
     # Predictions come first, as they did not in tf.losses.
     loss = evaluate(lambda: losses.mean_squared_error(tf.constant([3.0]), tf.constant([1.0])))
@@ -101,10 +101,7 @@ def loses(losses):
     np.testing.assert_allclose(loss, np.log(2), rtol=1e-6)
 
 
-@proves(
-    *below("tf.contrib.losses", "metric_learning python.metric_learning"),
-    "tf.contrib.losses.python.metric_learning.metric_loss_ops",
-)
+@proves("tf.contrib.losses.metric_learning")
 def learns_metrics(module):
     def build():
         embeddings = tf.constant([[0.0, 0.0], [3.0, 4.0]])

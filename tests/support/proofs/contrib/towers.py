@@ -27,12 +27,6 @@ def replicates(replicate, tmp_path):
     estimators.Estimator(model_fn, str(tmp_path)).train(input_fn, steps=1)
 
 
-@proves("tf.contrib.estimator.python.estimator.replicate_model_fn")
-def has_towers(module, tmp_path):
-    replicates(module.replicate_model_fn, tmp_path)
-    assert issubclass(module.TowerOptimizer, tf.train.Optimizer)
-
-
 @proves("tf.contrib.estimator.TowerOptimizer")
 def wraps(optimizer, tmp_path):
     made = tower_model_fn(lambda: optimizer(tf.train.GradientDescentOptimizer(0.1)))

@@ -4,7 +4,7 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
-from support.proofs import below, proves
+from support.proofs import answers, below, proves
 from tpu_estimator_compat import embedding
 
 TPU = "tf.contrib.tpu"
@@ -34,46 +34,12 @@ def trains(estimator_class, folder, hooks=()):
     return estimator
 
 
-@proves(*below(TPU, "TPUConfig"))
-def configures(config):
-    assert config(iterations_per_loop=7).iterations_per_loop == 7
-
-
-@proves(*below(TPU, "RunConfig"))
-def configures_runs(config):
-    assert config(tpu_config=tpu.TPUConfig(3)).tpu_config.iterations_per_loop == 3
-
-
-@proves(*below(TPU, "InputPipelineConfig"))
-def has_modes(config):
-    assert tpu.TPUConfig(per_host_input_for_training=config.PER_HOST_V2)
-
-
 @proves(*below(TPU, "TPUEstimator"))
 def has_the_estimator(estimator, tmp_path):
     trains(estimator, tmp_path)
 
 
-@proves(*below(TPU, "TPUEstimatorSpec"))
-def has_specs(spec):
-    assert spec(tpu.ModeKeys.PREDICT, predictions={"x": tf.constant(1)}).mode == "infer"
-
-
-@proves(*below(DEEP, "tpu_config tpu_estimator"), "tf.python.tpu.tpu_config")
-@proves("tf.python.tpu.tpu_estimator", "tf.estimator.tpu")
-@proves("tensorflow_estimator.python.estimator.tpu", "tf.python.estimator.tpu")
-@proves(*below("tensorflow_estimator.python.estimator.tpu", "tpu_config tpu_estimator"))
-@proves(*below("tf.python.estimator.tpu", "tpu_config tpu_estimator"))
-def has_all_of_the_estimator(module):
-    config = module.RunConfig(tpu_config=module.TPUConfig(iterations_per_loop=5))
-    estimator = module.TPUEstimator(model_fn, config=config, use_tpu=False, train_batch_size=2)
-    assert estimator.config.tpu_config.iterations_per_loop == 5
-    assert module.TPUEstimatorSpec("infer", predictions={"x": tf.constant(1)}).mode == "infer"
-
-
-@proves(f"{DEEP}.tpu_context", "tf.python.tpu.tpu_context")
-@proves("tensorflow_estimator.python.estimator.tpu.tpu_context")
-@proves("tf.python.estimator.tpu.tpu_context")
+@proves(f"{DEEP}.tpu_context")
 def has_contexts(tpu_context, tmp_path):
     seen = []
 
@@ -111,8 +77,7 @@ def exports(export, tmp_path):
     assert tf.saved_model.contains_saved_model(path.decode())
 
 
-@proves(f"{TPU}.AsyncCheckpointSaverHook", f"{DEEP}.async_checkpoint.AsyncCheckpointSaverHook")
-@proves("tf.python.tpu.async_checkpoint.AsyncCheckpointSaverHook")
+@proves(f"{TPU}.AsyncCheckpointSaverHook")
 def saves(hook, tmp_path):
     other = tmp_path / "other"
 
@@ -141,17 +106,7 @@ def evaluates_in_memory(hook, tmp_path):
     assert list(tmp_path.glob("eval/*tfevents*"))
 
 
-EMBEDDING_PLACES = [
-    "tensorflow_estimator.python.estimator.tpu",
-    "tf.python.estimator.tpu",
-    "tf.python.tpu",
-]
-
-
-@proves(
-    "tf.estimator.tpu.experimental.EmbeddingConfigSpec",
-    *(f"{place}.tpu_estimator.EmbeddingConfigSpec" for place in EMBEDDING_PLACES),
-)
+@proves("tf.estimator.tpu.experimental.EmbeddingConfigSpec")
 def describes_tables(spec_class):
     ids = tf.feature_column.categorical_column_with_identity("ids", 4)
     column = tf.tpu.experimental.embedding_column(ids, 3)
@@ -160,35 +115,38 @@ def describes_tables(spec_class):
     assert spec.partition_strategy == "div"
 
 
-@proves("tf.estimator.tpu.experimental")
-def has_the_spec_of_tables(module):
-    describes_tables(module.EmbeddingConfigSpec)
-
-
-@proves(
-    *below(
-        "tf.tpu.experimental",
-        "AdagradParameters AdamParameters FtrlParameters StochasticGradientDescentParameters",
-    ),
-    *(
-        f"{place}.tpu_estimator.{name}Parameters"
-        for place in EMBEDDING_PLACES
-        for name in ("Adagrad", "Adam", "StochasticGradientDescent")
-    ),
-)
-def has_a_learning_rate(parameters):
-    assert parameters(0.1, clip_weight_max=2.0).learning_rate == 0.1
-    assert parameters(0.1, clip_weight_max=2.0).clip_weight_max == 2.0
-
-
-@proves(*(f"{place}._tpu_estimator_embedding" for place in EMBEDDING_PLACES))
-def has_spec_and_optimizers(module):
-    describes_tables(module.EmbeddingConfigSpec)
-    has_a_learning_rate(module.FtrlParameters)
-
-
-@proves("tf.python.tpu.tpu_embedding", f"{DEEP}.tpu_embedding")
-def has_tables_features_and_optimizers(module):
+def tables_of(module):
     table = module.TableConfig(8, 2, optimization_parameters=module.RMSPropParameters(1, 0, 0, 1))
-    assert table.combiner == "mean"
-    assert module.FeatureConfig("table").max_sequence_length == 0
+    return table.combiner, module.FeatureConfig("table").max_sequence_length
+
+
+def limited(parameters):
+    made = parameters(0.1, clip_weight_max=2.0)
+    return made.learning_rate, made.clip_weight_max
+
+
+TABLES = "tf.tpu.experimental"
+
+answers(
+    {
+        f"{TPU}.TPUConfig": (lambda config: config(7).iterations_per_loop, 7),
+        f"{TPU}.RunConfig": (
+            lambda config: config(tpu_config=tpu.TPUConfig(3)).tpu_config.iterations_per_loop,
+            3,
+        ),
+        f"{TPU}.InputPipelineConfig": (lambda config: int(config.PER_HOST_V2), 3),
+        f"{TPU}.TPUEstimatorSpec": (
+            lambda spec: spec("infer", predictions={"x": tf.constant(1)}).mode,
+            "infer",
+        ),
+        "tf.estimator.tpu.experimental": (
+            lambda module: module.EmbeddingConfigSpec is embedding.EmbeddingConfigSpec,
+            True,
+        ),
+        f"{DEEP}.tpu_embedding": (tables_of, ("mean", 0)),
+        f"{TABLES}.AdagradParameters": (limited, (0.1, 2.0)),
+        f"{TABLES}.AdamParameters": (limited, (0.1, 2.0)),
+        f"{TABLES}.FtrlParameters": (limited, (0.1, 2.0)),
+        f"{TABLES}.StochasticGradientDescentParameters": (limited, (0.1, 2.0)),
+    },
+)

@@ -13,7 +13,6 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.estimator.tpu import TPUEstimator
-from tpu_estimator_compat.old_names.contrib.learn.estimator import BaseEstimator
 from tpu_estimator_compat.old_names.contrib.learn.export_strategy import ExportStrategy
 from tpu_estimator_compat.old_names.contrib.learn.monitors import (
     ValidationMonitor,
@@ -23,8 +22,6 @@ from tpu_estimator_compat.old_names.contrib.learn.monitors import (
 _ONE_PASS = "one_pass"  # the name of evaluations that are not continuous
 _STEPS_PER_ITERATION = 1000
 _SECONDS_BETWEEN_WARNINGS = 600
-
-AnyEstimator = Estimator | BaseEstimator
 
 
 class _EvaluationListener(tf.train.CheckpointSaverListener):
@@ -50,10 +47,10 @@ class Experiment:
     """An estimator with what it is trained and evaluated on.
 
     Args:
-      estimator: a `tf.estimator.Estimator`, or one of `tf.contrib.learn`.
+      estimator: a `tf.estimator.Estimator`.
       train_input_fn: input of the training.
       eval_input_fn: input of evaluations.
-      eval_metrics: names to `MetricSpec`s, for an estimator of `tf.contrib.learn`.
+      eval_metrics: None; it was for another kind of estimator.
       train_steps: `global_step` at which training ends; None for the end of the data.
       eval_steps: steps of an evaluation; None for all of the data.
       train_monitors: monitors and hooks of the training.
@@ -76,7 +73,7 @@ class Experiment:
 
     def __init__(
         self,
-        estimator: AnyEstimator,
+        estimator: Estimator,
         train_input_fn: Callable[..., Any],
         eval_input_fn: Callable[..., Any],
         eval_metrics: dict[str, Any] | None = None,
@@ -95,9 +92,8 @@ class Experiment:
         saving_listeners: Any = None,
         check_interval_secs: float = 5,
     ):
-        _check(estimator, eval_metrics, train_steps_per_iteration, saving_listeners)
+        _check(estimator, eval_metrics, train_steps_per_iteration)
         self.estimator = estimator
-        self._eval_metrics = eval_metrics
         self.train_steps = train_steps
         self.eval_steps = eval_steps
         self._train_input_fn, self._eval_input_fn = train_input_fn, eval_input_fn
@@ -116,9 +112,8 @@ class Experiment:
         self.reset_export_strategies(export_strategies)
 
     @property
-    def eval_metrics(self) -> dict[str, Any] | None:
-        """Metrics of an estimator of `tf.contrib.learn`, besides those of `model_fn`."""
-        return self._eval_metrics
+    def eval_metrics(self) -> None:
+        """None: all metrics are those of `model_fn`."""
 
     def extend_train_hooks(self, additional_hooks: Iterable[Any]) -> None:
         """Adds hooks or monitors of the training."""
@@ -141,7 +136,7 @@ class Experiment:
         old, self._export_strategies = self._export_strategies, strategies
         return old
 
-    def train(self, delay_secs: float | None = None) -> AnyEstimator:
+    def train(self, delay_secs: float | None = None) -> Estimator:
         """Trains up to `train_steps`.
 
         Args:
@@ -184,7 +179,7 @@ class Experiment:
     def _train_and_evaluate(self, frequency: int | None) -> tuple[dict[str, Any], list[Any]]:
         config = self.estimator.config
         saves = config.save_checkpoints_secs or config.save_checkpoints_steps
-        if self._checkpoint_and_export and saves and isinstance(self.estimator, Estimator):
+        if self._checkpoint_and_export and saves:
             listener = _EvaluationListener(self._evaluate_and_export, self.estimator.model_dir)
             self._train(self._train_monitors, [listener], max_steps=self.train_steps)
             return listener.results
@@ -195,7 +190,6 @@ class Experiment:
                     input_fn=self._eval_input_fn,
                     eval_steps=self.eval_steps,
                     every_n_steps=frequency,
-                    metrics=self._eval_metrics,
                     hooks=self._eval_hooks,
                     check_interval_secs=self._check_interval_secs,
                 )
@@ -283,10 +277,8 @@ class Experiment:
             "their steps are not synchronous. Take several workers in TF_CONFIG."
         )
 
-    def _train(self, monitors: Iterable[Any], listeners: Any = None, **steps: Any) -> AnyEstimator:
+    def _train(self, monitors: Iterable[Any], listeners: Any = None, **steps: Any) -> Estimator:
         hooks = replace_monitors_with_hooks(list(monitors), self.estimator)
-        if isinstance(self.estimator, BaseEstimator):
-            return self.estimator.fit(input_fn=self._train_input_fn, monitors=hooks, **steps)
         listeners = [*(self._saving_listeners or []), *(listeners or [])] or None
         return self.estimator.train(
             self._train_input_fn, hooks=hooks, saving_listeners=listeners, **steps
@@ -295,16 +287,9 @@ class Experiment:
     def _evaluate(
         self, name: str | None, checkpoint_path: str | None = None, steps: int | None = None
     ) -> dict[str, Any]:
-        options: dict[str, Any] = {
-            "input_fn": self._eval_input_fn,
-            "steps": steps or self.eval_steps,
-            "hooks": self._eval_hooks,
-            "checkpoint_path": checkpoint_path,
-            "name": name,
-        }
-        if isinstance(self.estimator, BaseEstimator):
-            return self.estimator.evaluate(metrics=self._eval_metrics, **options)
-        return self.estimator.evaluate(**options)
+        return self.estimator.evaluate(
+            self._eval_input_fn, steps or self.eval_steps, self._eval_hooks, checkpoint_path, name
+        )
 
     def _evaluate_and_export(self, path: str | None) -> tuple[dict[str, Any], list[Any]]:
         results = self._evaluate(None, path)
@@ -322,15 +307,10 @@ class Experiment:
         return bool(step and self.train_steps and step >= self.train_steps)
 
 
-def _check(
-    estimator: Any, eval_metrics: Any, train_steps_per_iteration: Any, saving_listeners: Any
-) -> None:
-    if not isinstance(estimator, AnyEstimator):
-        raise ValueError(
-            f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}. One of "
-            "`tf.contrib.learn` will do, too."
-        )
-    if eval_metrics is not None and isinstance(estimator, Estimator):
+def _check(estimator: Any, eval_metrics: Any, train_steps_per_iteration: Any) -> None:
+    if not isinstance(estimator, Estimator):
+        raise ValueError(f"`estimator` must be a `tf.estimator.Estimator`, got {estimator!r}.")
+    if eval_metrics is not None:
         raise ValueError(
             "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use "
             "`eval_metric_ops` in `tf.estimator.EstimatorSpec` instead."
@@ -342,8 +322,6 @@ def _check(
             "`Experiment` class cannot work with `tf.contrib.tpu.TPUEstimator`. Please call "
             "`TPUEstimator` train/evaluate directly."
         )
-    if saving_listeners and isinstance(estimator, BaseEstimator):
-        raise ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`.")
 
 
 def _predicate(function: Callable[..., Any] | None) -> Callable[[Any, str | None], Any]:

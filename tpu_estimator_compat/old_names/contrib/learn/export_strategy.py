@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.estimator.exporters import delete_old
 
 
@@ -58,15 +57,14 @@ def make_export_strategy(
 
     Args:
       serving_input_fn: as `export_savedmodel` takes it.
-      default_output_alternative_key: as an estimator of `tf.contrib.learn` takes it.
+      default_output_alternative_key: None; it was for another kind of estimator.
       assets_extra: as `export_savedmodel` takes it.
       as_text: as `export_savedmodel` takes it.
       exports_to_keep: the number of newest exports to keep; None, or 0, for all.
       strip_default_attrs: as `export_savedmodel` takes it.
 
     Returns:
-      The strategy. Exporting a `tf.estimator.Estimator` raises ValueError where
-      `default_output_alternative_key` is given.
+      The strategy. Exporting raises ValueError where `default_output_alternative_key` is given.
     """
 
     def export_fn(
@@ -76,7 +74,7 @@ def make_export_strategy(
         strip_default_attrs: bool | None = False,
     ) -> Any:
         default = default_output_alternative_key
-        if default is not None and isinstance(estimator, Estimator):
+        if default is not None:
             raise ValueError(
                 "default_output_alternative_key is not supported in core Estimator. Given: "
                 f"{default}"
@@ -84,7 +82,6 @@ def make_export_strategy(
         path = estimator.export_savedmodel(
             export_dir_base,
             serving_input_fn,
-            **({} if default is None else {"default_output_alternative_key": default}),
             assets_extra=assets_extra,
             as_text=as_text,
             checkpoint_path=checkpoint_path,

@@ -5,19 +5,8 @@ from __future__ import annotations
 import functools
 
 from tpu_estimator_compat.estimator import inputs
-from tpu_estimator_compat.old_names.contrib.learn.arrays import (
-    extract_pandas_data,
-    extract_pandas_labels,
-    extract_pandas_matrix,
-)
 
 numpy_input_fn = functools.partial(inputs.numpy_input_fn, shuffle=True)
 pandas_input_fn = functools.partial(inputs.pandas_input_fn, shuffle=True)
 
-__all__ = [
-    "extract_pandas_data",
-    "extract_pandas_labels",
-    "extract_pandas_matrix",
-    "numpy_input_fn",
-    "pandas_input_fn",
-]
+__all__ = ["numpy_input_fn", "pandas_input_fn"]

@@ -10,7 +10,6 @@ class BaseMonitor:
 
     def __init__(self) -> None:
         self._begun = False
-        self._current_epoch: int | None = None
         self._current_step: int | None = None
         self._max_steps: int | None = None
         self._estimator: Any = None
@@ -52,28 +51,6 @@ class BaseMonitor:
             raise ValueError("end called without begin.")
         self._max_steps = None
         self._begun = False
-
-    def epoch_begin(self, epoch: int) -> None:
-        """Called by nobody here; for code that counts epochs.
-
-        Raises:
-          ValueError: an epoch has begun already, or has a negative number.
-        """
-        if self._current_epoch is not None:
-            raise ValueError("epoch_begin called twice without epoch_end.")
-        if epoch < 0:
-            raise ValueError(f"Invalid epoch {epoch}.")
-        self._current_epoch = epoch
-
-    def epoch_end(self, epoch: int) -> None:
-        """The counterpart of `epoch_begin`.
-
-        Raises:
-          ValueError: another epoch has begun.
-        """
-        if self._current_epoch != epoch:
-            raise ValueError(f"epoch_end expected {self._current_epoch} but got {epoch}.")
-        self._current_epoch = None
 
     def step_begin(self, step: int) -> list[Any]:
         """Called before a step.

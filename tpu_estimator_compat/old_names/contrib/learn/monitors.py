@@ -10,54 +10,9 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.estimator import NanLossDuringTrainingError
 from tpu_estimator_compat.old_names.contrib.learn.monitor_base import BaseMonitor, EveryN
-from tpu_estimator_compat.old_names.contrib.learn.tensor_monitors import (
-    CaptureVariable,
-    LoggingTrainable,
-    NanLoss,
-    PrintTensor,
-    SummarySaver,
-)
 from tpu_estimator_compat.old_names.contrib.learn.validation_monitor import ValidationMonitor
 
 Hook = Any  # a tf.train.SessionRunHook
-
-
-class StopAtStep(BaseMonitor):
-    """Stops training; one of the two arguments must be given.
-
-    Args:
-      num_steps: after so many steps.
-      last_step: at this global step.
-
-    Raises:
-      ValueError: none or both are given.
-    """
-
-    def __init__(self, num_steps: int | None = None, last_step: int | None = None):
-        super().__init__()
-        if num_steps is None and last_step is None:
-            raise ValueError("One of num_steps or last_step must be specified.")
-        if num_steps is not None and last_step is not None:
-            raise ValueError("Only one of num_steps or last_step can be specified.")
-        self._num_steps = num_steps
-        self._last_step = last_step
-
-    @property
-    def run_on_all_workers(self) -> bool:
-        """Yes."""
-        return True
-
-    def step_begin(self, step: int) -> list[Any]:
-        """Fixes the last step when the first one begins."""
-        super().step_begin(step)
-        if self._last_step is None:
-            self._last_step = step + (self._num_steps or 0) - 1
-        return []
-
-    def step_end(self, step: int, output: dict[Any, Any]) -> bool:
-        """Whether the last step is done."""
-        super().step_end(step, output)
-        return self._last_step is not None and step >= self._last_step
 
 
 class RunHookAdapterForMonitors(tf.train.SessionRunHook):
@@ -153,15 +108,9 @@ def replace_monitors_with_hooks(
 
 __all__ = [
     "BaseMonitor",
-    "CaptureVariable",
     "EveryN",
-    "LoggingTrainable",
-    "NanLoss",
     "NanLossDuringTrainingError",
-    "PrintTensor",
     "RunHookAdapterForMonitors",
-    "StopAtStep",
-    "SummarySaver",
     "ValidationMonitor",
     "replace_monitors_with_hooks",
 ]

@@ -10,7 +10,6 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.old_names.contrib.learn.monitor_base import EveryN
 
 Hook = Any  # a tf.train.SessionRunHook
@@ -20,14 +19,13 @@ class ValidationMonitor(EveryN):
     """Evaluates checkpoints while an estimator is trained, and may stop it early.
 
     Args:
-      x: features, for an estimator of `tf.contrib.learn`; None for others, as are `y`,
-        `batch_size` and `metrics`.
-      y: labels.
-      input_fn: of the evaluation, in place of `x`.
-      batch_size: of `x` and `y`.
+      x: None, as are `y`, `batch_size` and `metrics`: they were for another kind of estimator.
+      y: None.
+      input_fn: of the evaluation.
+      batch_size: None.
       eval_steps: steps of an evaluation; None for all of the data.
       every_n_steps: the number of steps between two looks for a new checkpoint.
-      metrics: names to `MetricSpec`s.
+      metrics: None.
       hooks: of the evaluation.
       early_stopping_rounds: stops when so many steps brought nothing better; None for never.
       early_stopping_metric: the name of the metric that must get better.
@@ -58,7 +56,7 @@ class ValidationMonitor(EveryN):
         super().__init__(every_n_steps=every_n_steps, first_n_steps=-1)
         if x is None and input_fn is None:
             raise ValueError("Either x or input_fn should be provided.")
-        self.x, self.y, self.batch_size, self.metrics = x, y, batch_size, metrics
+        self._of_learn = (x, y, batch_size, metrics)
         self.input_fn = input_fn
         self.eval_steps = eval_steps
         self.hooks = hooks
@@ -101,24 +99,13 @@ class ValidationMonitor(EveryN):
         return True
 
     def _evaluate(self) -> dict[str, Any]:
-        of_learn = {
-            "x": self.x,
-            "y": self.y,
-            "batch_size": self.batch_size,
-            "metrics": self.metrics,
-        }
-        given = {name: value for name, value in of_learn.items() if value is not None}
-        if given and isinstance(self._estimator, Estimator):
+        if any(value is not None for value in self._of_learn):
             raise ValueError(
                 "tf.estimator.Estimator does not support following arguments: x, y, batch_size, "
                 "metrics. Should set as `None` in ValidationMonitor"
             )
         return self._estimator.evaluate(
-            input_fn=self.input_fn,
-            steps=self.eval_steps,
-            hooks=self.hooks,
-            name=self.name,
-            **given,
+            input_fn=self.input_fn, steps=self.eval_steps, hooks=self.hooks, name=self.name
         )
 
     def _is_enough(self, step: int, results: dict[str, Any]) -> bool:

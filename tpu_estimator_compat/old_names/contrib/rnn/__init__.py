@@ -19,7 +19,7 @@ from tf_keras.api._v1.keras.__internal__.legacy.rnn_cell import (
 )
 from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell
 
-from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import normalized
+from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState, normalized
 from tpu_estimator_compat.old_names.contrib.rnn.cell_wrappers import (
     AttentionCellWrapper,
     EmbeddingWrapper,
@@ -39,21 +39,15 @@ from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import (
     LSTMBlockCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.gated_cells import (
-    CFNCell,
-    IntersectionRNNCell,
-    MinimalRNNCell,
     SRUCell,
     UGRNNCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.independent_cells import (
     IndRNNCell,
-    IndyGRUCell,
     IndyLSTMCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.lstm_cells import (
     CoupledInputForgetGateLSTMCell,
-    LayerNormLSTMCell,
-    WeightNormLSTMCell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.lstm_variants import GLSTMCell, PhasedLSTMCell
 from tpu_estimator_compat.old_names.contrib.rnn.nas_cell import NASCell
@@ -208,7 +202,7 @@ def stack_bidirectional_dynamic_rnn(
     return layer, tuple(forward for forward, _ in states), tuple(back for _, back in states)
 
 
-class LayerNormBasicLSTMCell(RNNCell):
+class LayerNormBasicLSTMCell(LSTMState, RNNCell):
     """An LSTM cell with layer normalization (https://arxiv.org/abs/1607.06450).
 
     Its dropout is that of https://arxiv.org/abs/1603.05118, on the new values of the state.
@@ -250,26 +244,8 @@ class LayerNormBasicLSTMCell(RNNCell):
         self._norm_gain = norm_gain
         self._norm_shift = norm_shift
 
-    @property
-    def state_size(self) -> Any:
-        """An `LSTMStateTuple` of two `num_units`."""
-        return LSTMStateTuple(self._num_units, self._num_units)
-
-    @property
-    def output_size(self) -> int:
-        """`num_units`."""
-        return self._num_units
-
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: an `LSTMStateTuple` of two tensors [batch, num_units].
-
-        Returns:
-          The output [batch, num_units], and the new state.
-        """
+        """The output and the new state for inputs [batch, depth] and a state."""
         c, h = state
         i, j, f, o = tf.split(self._gates(tf.concat([inputs, h], 1)), 4, axis=1)
         if self._layer_norm:
@@ -300,7 +276,6 @@ __all__ = [
     "AttentionCellWrapper",
     "BasicLSTMCell",
     "BasicRNNCell",
-    "CFNCell",
     "Conv1DLSTMCell",
     "Conv2DLSTMCell",
     "Conv3DLSTMCell",
@@ -315,17 +290,13 @@ __all__ = [
     "GRUCell",
     "HighwayWrapper",
     "IndRNNCell",
-    "IndyGRUCell",
     "IndyLSTMCell",
     "InputProjectionWrapper",
-    "IntersectionRNNCell",
     "LSTMBlockCell",
     "LSTMCell",
     "LSTMStateTuple",
     "LayerNormBasicLSTMCell",
-    "LayerNormLSTMCell",
     "LayerRNNCell",
-    "MinimalRNNCell",
     "MultiRNNCell",
     "NASCell",
     "OutputProjectionWrapper",
@@ -334,7 +305,6 @@ __all__ = [
     "ResidualWrapper",
     "SRUCell",
     "UGRNNCell",
-    "WeightNormLSTMCell",
     "best_effort_input_batch_size",
     "stack_bidirectional_dynamic_rnn",
     "stack_bidirectional_rnn",

@@ -1,4 +1,4 @@
-"""Layers inside of cells: linear maps and layer normalization, with variables by `get_variable`."""
+"""Parts of cells: sizes of states, and layers with variables by `get_variable`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,39 @@ import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple
 
 from tpu_estimator_compat.old_names.contrib import slim
+
+
+class OneTensorState:
+    """Sizes of a cell whose state is its output, `num_units` deep."""
+
+    _num_units: int
+
+    @property
+    def state_size(self) -> Any:
+        """`num_units`."""
+        return self._num_units
+
+    @property
+    def output_size(self) -> int:
+        """`num_units`."""
+        return self._num_units
+
+
+class LSTMState:
+    """Sizes of a cell whose state is an `LSTMStateTuple`, and whose output may be projected."""
+
+    _num_units: int
+    _num_proj: int | None = None
+
+    @property
+    def state_size(self) -> Any:
+        """An `LSTMStateTuple` of `num_units` and the output's depth."""
+        return LSTMStateTuple(self._num_units, self.output_size)
+
+    @property
+    def output_size(self) -> int:
+        """`num_proj`, or `num_units`."""
+        return self._num_proj or self._num_units
 
 
 def known_depth(shape: Any) -> int:
@@ -39,35 +72,18 @@ def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Te
     shapes = [tensor.shape for tensor in inputs]
     if any(shape.rank != 2 for shape in shapes):
         raise ValueError(f"linear is expecting 2D arguments: {shapes}")
-    depths = shapes_depths(shapes)
-    dtype = inputs[0].dtype
-    kernel = tf.get_variable("kernel", [sum(depths), width], dtype)
-    outputs = tf.matmul(beside(inputs), kernel)
-    return tf.nn.bias_add(outputs, bias_of(width, dtype)) if with_bias else outputs
-
-
-def shapes_depths(shapes: list[tf.TensorShape]) -> list[int]:
-    """The last dimensions of shapes [batch, depth].
-
-    Raises:
-      ValueError: one is not known.
-    """
     depths = [shape.as_list()[1] for shape in shapes]
     if None in depths:
         raise ValueError(f"linear expects shape[1] to be provided for shapes {shapes}")
-    return depths
-
-
-def beside(inputs: list[tf.Tensor]) -> tf.Tensor:
-    """Tensors [batch, depth] side by side."""
-    return inputs[0] if len(inputs) == 1 else tf.concat(inputs, 1)
-
-
-def bias_of(width: int, dtype: tf.DType) -> tf.Tensor:
-    """The scope's variable `bias`, zeros at first, never partitioned."""
+    dtype = inputs[0].dtype
+    kernel = tf.get_variable("kernel", [sum(depths), width], dtype)
+    outputs = tf.matmul(inputs[0] if len(inputs) == 1 else tf.concat(inputs, 1), kernel)
+    if not with_bias:
+        return outputs
     with tf.variable_scope(tf.get_variable_scope()) as scope:
         scope.set_partitioner(None)
-        return tf.get_variable("bias", [width], dtype, initializer=tf.zeros_initializer())
+        bias = tf.get_variable("bias", [width], dtype, initializer=tf.zeros_initializer())
+    return tf.nn.bias_add(outputs, bias)
 
 
 def normalized(
@@ -92,23 +108,4 @@ def normalized(
     return slim.layers.layer_norm(tensor, reuse=True, scope=scope)
 
 
-def lstm_state_size(num_units: int, num_proj: int | None) -> LSTMStateTuple:
-    """The state of an LSTM cell whose output may be projected."""
-    return LSTMStateTuple(num_units, num_proj or num_units)
-
-
-def clipped(tensor: tf.Tensor, limit: float | None) -> tf.Tensor:
-    """A tensor with absolute values of at most `limit`; None for any."""
-    return tensor if limit is None else tf.clip_by_value(tensor, -limit, limit)
-
-
-__all__ = [
-    "beside",
-    "bias_of",
-    "clipped",
-    "known_depth",
-    "linear",
-    "lstm_state_size",
-    "normalized",
-    "shapes_depths",
-]
+__all__ = ["LSTMState", "OneTensorState", "known_depth", "linear", "normalized"]

@@ -281,15 +281,7 @@ class AttentionCellWrapper(RNNCell):
         return self._depth
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: of `state_size`.
-
-        Returns:
-          The output [batch, attn_size], and the new state.
-        """
+        """The output and the new state for inputs [batch, depth] and a state."""
         if not self._state_is_tuple:
             sizes = [self._cell.state_size, self._depth, self._depth * self._length]
             state = tf.split(state, sizes, axis=1)

@@ -78,11 +78,7 @@ class GRUBlockCell(GRUBlockCellV2):
     """`GRUBlockCellV2` with the older names of variables: `w_ru`, `b_ru`, `w_c` and `b_c`."""
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
+        """Makes the variables; the depth of the input must be known."""
         depth, units = tf.TensorShape(input_shape).as_list()[-1], self.state_size
         if depth is None:
             raise ValueError("Expecting input_size to be set.")

@@ -8,10 +8,14 @@ import tensorflow.compat.v1 as tf
 import tf_keras
 from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell, LSTMStateTuple
 
-from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import known_depth
+from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
+    LSTMState,
+    OneTensorState,
+    known_depth,
+)
 
 
-class _IndependentCell(LayerRNNCell):
+class _IndependentCell(OneTensorState, LayerRNNCell):
     """A cell with a matrix for its input and a vector for its state.
 
     Args:
@@ -40,16 +44,6 @@ class _IndependentCell(LayerRNNCell):
         self._activation = activation or tf.tanh
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
-
-    @property
-    def state_size(self) -> Any:
-        """`num_units`."""
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        """`num_units`."""
-        return self._num_units
 
     def _weights(self, names: tuple[str, str, str], shape: list[int], bias: float) -> list[Any]:
         """The matrix, the vector and the bias of some gates, by their names."""
@@ -91,74 +85,18 @@ class IndRNNCell(_IndependentCell):
         super().__init__(num_units, activation, reuse, name=name, dtype=dtype)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
+        """Makes the variables; the depth of the input must be known."""
         shape = [known_depth(input_shape), self._num_units]
         self._unit = self._weights(("kernel_w", "kernel_u", "bias"), shape, 0.0)
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: [batch, num_units].
-
-        Returns:
-          The new state, twice.
-        """
+        """The new state, as output and state, for inputs [batch, depth]."""
         state = self._activation(_sum(inputs, state, self._unit))
         return state, state
 
 
-class IndyGRUCell(_IndependentCell):
-    """A GRU cell (https://arxiv.org/abs/1406.1078) with vectors for its state.
-
-    Args:
-      num_units: depth of the state.
-      activation: of new values; None for tanh.
-      reuse: whether variables are those that are there.
-      kernel_initializer: of the inputs' kernels; None for the scope's.
-      bias_initializer: of biases; None for ones in gates and zeros in new values.
-      name: of the layer.
-      dtype: of the variables.
-    """
-
-    def build(self, input_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
-        depth, units = known_depth(input_shape), self._num_units
-        names = ("gates/kernel_w", "gates/kernel_u", "gates/bias")
-        self._gates = self._weights(names, [depth, 2 * units], 1.0)
-        # The matrix had this name without a letter.
-        names = ("candidate/kernel", "candidate/kernel_u", "candidate/bias")
-        self._candidate = self._weights(names, [depth, units], 0.0)
-        self.built = True
-
-    def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: [batch, num_units].
-
-        Returns:
-          The new state, twice.
-        """
-        gates = tf.sigmoid(_sum(inputs, tf.tile(state, [1, 2]), self._gates))
-        reset, keep = tf.split(gates, 2, axis=1)
-        new = self._activation(_sum(inputs, reset * state, self._candidate))
-        state = keep * state + (1 - keep) * new
-        return state, state
-
-
-class IndyLSTMCell(_IndependentCell):
+class IndyLSTMCell(LSTMState, _IndependentCell):
     """An LSTM cell with vectors for its state (https://arxiv.org/abs/1903.08023).
 
     Args:
@@ -188,31 +126,14 @@ class IndyLSTMCell(_IndependentCell):
         )
         self._forget_bias = forget_bias
 
-    @property
-    def state_size(self) -> LSTMStateTuple:
-        """An `LSTMStateTuple` of two `num_units`."""
-        return LSTMStateTuple(self._num_units, self._num_units)
-
     def build(self, input_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
+        """Makes the variables; the depth of the input must be known."""
         shape = [known_depth(input_shape), 4 * self._num_units]
         self._gates = self._weights(("kernel_w", "kernel_u", "bias"), shape, 0.0)
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: an `LSTMStateTuple` of two tensors [batch, num_units].
-
-        Returns:
-          The output [batch, num_units], and the new state.
-        """
+        """The output and the new state for inputs [batch, depth] and a state."""
         cell, hidden = state
         gates = _sum(inputs, tf.tile(hidden, [1, 4]), self._gates)
         write, new, keep, show = tf.split(gates, 4, axis=1)
@@ -222,4 +143,4 @@ class IndyLSTMCell(_IndependentCell):
         return hidden, LSTMStateTuple(cell, hidden)
 
 
-__all__ = ["IndRNNCell", "IndyGRUCell", "IndyLSTMCell"]
+__all__ = ["IndRNNCell", "IndyLSTMCell"]

@@ -7,10 +7,10 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple, RNNCell
 
-from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import linear, lstm_state_size
+from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState, linear
 
 
-class GLSTMCell(RNNCell):
+class GLSTMCell(LSTMState, RNNCell):
     """LSTM cells side by side, each with its part of input and state.
 
     https://arxiv.org/abs/1703.10722.
@@ -49,29 +49,8 @@ class GLSTMCell(RNNCell):
         self._activation = activation
         self._initializer = initializer
 
-    @property
-    def state_size(self) -> Any:
-        """An `LSTMStateTuple` of `num_units` and the output's depth."""
-        return lstm_state_size(self._num_units, self._num_proj)
-
-    @property
-    def output_size(self) -> int:
-        """`num_proj`, or `num_units`."""
-        return self._num_proj or self._num_units
-
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: an `LSTMStateTuple` of two tensors [batch, units].
-
-        Returns:
-          The output, and the new state.
-
-        Raises:
-          ValueError: the depth of the input is not known, or cannot be shared out.
-        """
+        """The output and the new state for inputs [batch, depth] and a state."""
         depth = inputs.shape.as_list()[1]
         if depth is None:
             raise ValueError("input size must be statically known")
@@ -112,7 +91,7 @@ class GLSTMCell(RNNCell):
         ]
 
 
-class PhasedLSTMCell(RNNCell):
+class PhasedLSTMCell(LSTMState, RNNCell):
     """An LSTM cell that is open in a part of a period (https://arxiv.org/abs/1610.09513).
 
     Args:
@@ -145,16 +124,6 @@ class PhasedLSTMCell(RNNCell):
         self._ratio_on = ratio_on
         self._trainable_ratio_on = trainable_ratio_on
         self._periods = (period_init_min, period_init_max)
-
-    @property
-    def state_size(self) -> LSTMStateTuple:
-        """An `LSTMStateTuple` of two `num_units`."""
-        return LSTMStateTuple(self._num_units, self._num_units)
-
-    @property
-    def output_size(self) -> int:
-        """`num_units`."""
-        return self._num_units
 
     def call(self, inputs: Any, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
         """One step.

@@ -7,10 +7,10 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell, LSTMStateTuple
 
-from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import known_depth, lstm_state_size
+from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState, known_depth
 
 
-class NASCell(LayerRNNCell):
+class NASCell(LSTMState, LayerRNNCell):
     """The cell that neural architecture search found (https://arxiv.org/abs/1611.01578).
 
     Args:
@@ -34,22 +34,8 @@ class NASCell(LayerRNNCell):
         self._num_proj = num_proj
         self._use_bias = use_bias
 
-    @property
-    def state_size(self) -> Any:
-        """An `LSTMStateTuple` of `num_units` and the output's depth."""
-        return lstm_state_size(self._num_units, self._num_proj)
-
-    @property
-    def output_size(self) -> int:
-        """`num_proj`, or `num_units`."""
-        return self._num_proj or self._num_units
-
     def build(self, input_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
+        """Makes the variables; the depth of the input must be known."""
         depth, width = known_depth(input_shape), 8 * self._num_units
         self.recurrent_kernel = self.add_weight("recurrent_kernel", [self.output_size, width])
         self.kernel = self.add_weight("kernel", [depth, width])
@@ -61,15 +47,7 @@ class NASCell(LayerRNNCell):
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """One step.
-
-        Args:
-          inputs: [batch, depth].
-          state: an `LSTMStateTuple` of two tensors [batch, units].
-
-        Returns:
-          The output, and the new state.
-        """
+        """The output and the new state for inputs [batch, depth] and a state."""
         cell, hidden = state
         recurrent = tf.matmul(hidden, self.recurrent_kernel)
         if self._use_bias:

@@ -36,30 +36,32 @@ class _Base(AttentionMechanism):
     _SCOPE: str
     """Of the variables of a score."""
 
+    _HAS_QUERY_LAYER = False
+
     def __init__(
         self,
-        query_layer: Any,
+        num_units: int,
         memory: Any,
+        memory_sequence_length: Any,
         probability_fn: _Scores,
-        memory_sequence_length: Any = None,
-        memory_layer: Any = None,
-        check_inner_dims_defined: bool = True,
-        score_mask_value: Any = None,
+        score_mask_value: Any,
+        dtype: tf.DType | None,
+        name: str,
         custom_key_value_fn: Callable[..., Any] | None = None,
-        name: str | None = None,
     ) -> None:
-        self._query_layer = query_layer
-        self._memory_layer = memory_layer
-        self.dtype = memory_layer.dtype
-        if not callable(probability_fn):
-            raise TypeError(f"probability_fn must be callable, saw type: {type(probability_fn)}")
+        self._num_units, self._name = num_units, name
+        self._query_layer = (
+            _layer("query_layer", num_units, dtype) if self._HAS_QUERY_LAYER else None
+        )
+        self._memory_layer = _layer("memory_layer", num_units, dtype)
+        self.dtype = self._memory_layer.dtype
         masked = -np.inf if score_mask_value is None else score_mask_value
         self._probabilities = lambda score, state: probability_fn(
             _mask_scores(score, memory_sequence_length, masked), state
         )
         with tf.name_scope(name, "BaseAttentionMechanismInit", tf.nest.flatten(memory)):
-            self._values = _masked_memory(memory, memory_sequence_length, check_inner_dims_defined)
-            self._keys = self.memory_layer(self._values) if memory_layer else self._values
+            self._values = _masked_memory(memory, memory_sequence_length)
+            self._keys = self._memory_layer(self._values)
             if custom_key_value_fn is not None:
                 self._keys, self._values = custom_key_value_fn(self._keys, self._values)
             self._batch_size = _dimension(self._keys, 0)
@@ -137,19 +139,10 @@ class LuongAttention(_Base):
         custom_key_value_fn: Callable[..., Any] | None = None,
         name: str = "LuongAttention",
     ) -> None:
-        super().__init__(
-            query_layer=None,
-            memory=memory,
-            probability_fn=_without_state(probability_fn),
-            memory_sequence_length=memory_sequence_length,
-            memory_layer=_layer("memory_layer", num_units, dtype),
-            score_mask_value=score_mask_value,
-            custom_key_value_fn=custom_key_value_fn,
-            name=name,
-        )
-        self._num_units = num_units
+        probabilities = _without_state(probability_fn)
+        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
+        super().__init__(*given, dtype, name, custom_key_value_fn)
         self._scale = scale
-        self._name = name
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         scale = None
@@ -168,6 +161,7 @@ class BahdanauAttention(_Base):
     """
 
     _SCOPE = "bahdanau_attention"
+    _HAS_QUERY_LAYER = True
 
     def __init__(
         self,
@@ -181,19 +175,10 @@ class BahdanauAttention(_Base):
         custom_key_value_fn: Callable[..., Any] | None = None,
         name: str = "BahdanauAttention",
     ) -> None:
-        super().__init__(
-            query_layer=_layer("query_layer", num_units, dtype),
-            memory=memory,
-            probability_fn=_without_state(probability_fn),
-            memory_sequence_length=memory_sequence_length,
-            memory_layer=_layer("memory_layer", num_units, dtype),
-            score_mask_value=score_mask_value,
-            custom_key_value_fn=custom_key_value_fn,
-            name=name,
-        )
-        self._num_units = num_units
+        probabilities = _without_state(probability_fn)
+        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
+        super().__init__(*given, dtype, name, custom_key_value_fn)
         self._normalize = normalize
-        self._name = name
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         processed = self.query_layer(query)
@@ -212,9 +197,18 @@ class BahdanauAttention(_Base):
 class _Monotonic(_Base):
     """Weights that never go back in time (https://arxiv.org/abs/1704.00784)."""
 
+    _bias: float
+
     def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
         """All of the weight is on the first time."""
         return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
+
+    def _score(self, query: tf.Tensor) -> tf.Tensor:
+        score = super()._score(query)  # type: ignore[safe-super]  # of the class beside this one
+        initializer = tf.constant_initializer(self._bias)
+        return score + tf.get_variable(
+            "attention_score_bias", dtype=query.dtype, shape=(), initializer=initializer
+        )
 
 
 class LuongMonotonicAttention(_Monotonic, LuongAttention):
@@ -236,28 +230,10 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
         dtype: tf.DType | None = None,
         name: str = "LuongMonotonicAttention",
     ) -> None:
-        _Base.__init__(
-            self,
-            query_layer=None,
-            memory=memory,
-            probability_fn=functools.partial(
-                monotonic_probability_fn,
-                sigmoid_noise=sigmoid_noise,
-                mode=mode,
-                seed=sigmoid_noise_seed,
-            ),
-            memory_sequence_length=memory_sequence_length,
-            memory_layer=_layer("memory_layer", num_units, dtype),
-            score_mask_value=score_mask_value,
-            name=name,
-        )
-        self._num_units = num_units
-        self._scale = scale
-        self._bias = score_bias_init
-        self._name = name
-
-    def _score(self, query: tf.Tensor) -> tf.Tensor:
-        return super()._score(query) + _score_bias(self._bias, query.dtype)
+        probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
+        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
+        _Base.__init__(self, *given, dtype, name)
+        self._scale, self._bias = scale, score_bias_init
 
 
 class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
@@ -279,28 +255,10 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
         dtype: tf.DType | None = None,
         name: str = "BahdanauMonotonicAttention",
     ) -> None:
-        _Base.__init__(
-            self,
-            query_layer=_layer("query_layer", num_units, dtype),
-            memory=memory,
-            probability_fn=functools.partial(
-                monotonic_probability_fn,
-                sigmoid_noise=sigmoid_noise,
-                mode=mode,
-                seed=sigmoid_noise_seed,
-            ),
-            memory_sequence_length=memory_sequence_length,
-            memory_layer=_layer("memory_layer", num_units, dtype),
-            score_mask_value=score_mask_value,
-            name=name,
-        )
-        self._num_units = num_units
-        self._normalize = normalize
-        self._bias = score_bias_init
-        self._name = name
-
-    def _score(self, query: tf.Tensor) -> tf.Tensor:
-        return super()._score(query) + _score_bias(self._bias, query.dtype)
+        probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
+        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
+        _Base.__init__(self, *given, dtype, name)
+        self._normalize, self._bias = normalize, score_bias_init
 
 
 def hardmax(logits: tf.Tensor, name: str | None = None) -> tf.Tensor:
@@ -326,9 +284,9 @@ def _without_state(function: Callable[[tf.Tensor], tf.Tensor] | None) -> _Scores
     return lambda score, _: function(score)
 
 
-def _score_bias(initial: float, dtype: tf.DType) -> tf.Tensor:
-    return tf.get_variable(
-        "attention_score_bias", dtype=dtype, shape=(), initializer=tf.constant_initializer(initial)
+def _monotonic(sigmoid_noise: float, mode: str, seed: int | None) -> _Scores:
+    return functools.partial(
+        monotonic_probability_fn, sigmoid_noise=sigmoid_noise, mode=mode, seed=seed
     )
 
 
@@ -345,15 +303,14 @@ def _luong_score(query: tf.Tensor, keys: tf.Tensor, scale: Any) -> tf.Tensor:
     return score if scale is None else scale * score
 
 
-def _masked_memory(memory: Any, lengths: Any, check_inner_dims_defined: bool) -> Any:
+def _masked_memory(memory: Any, lengths: Any) -> Any:
     memory = tf.nest.map_structure(lambda m: tf.convert_to_tensor(m, name="memory"), memory)
-    if check_inner_dims_defined:
-        for m in tf.nest.flatten(memory):
-            if not m.shape[2:].is_fully_defined():
-                raise ValueError(
-                    f"Expected memory {m.name} to have fully defined inner dims, but saw shape: "
-                    f"{m.shape}"
-                )
+    for m in tf.nest.flatten(memory):
+        if not m.shape[2:].is_fully_defined():
+            raise ValueError(
+                f"Expected memory {m.name} to have fully defined inner dims, but saw shape: "
+                f"{m.shape}"
+            )
     if lengths is None:
         return memory
     lengths = tf.convert_to_tensor(lengths, name="memory_sequence_length")

@@ -47,7 +47,22 @@ class Helper(abc.ABC):
         """Which sequences are finished, the next inputs, and the next state."""
 
 
-class CustomHelper(Helper):
+class _SamplingHelper(Helper):
+    """A helper whose samples are ids, unless it sets another shape and type."""
+
+    _shape = tf.TensorShape([])
+    _dtype = tf.int32
+
+    @property
+    def sample_ids_shape(self) -> tf.TensorShape:
+        return self._shape
+
+    @property
+    def sample_ids_dtype(self) -> tf.DType:
+        return self._dtype
+
+
+class CustomHelper(_SamplingHelper):
     """A helper made of functions."""
 
     def __init__(
@@ -71,14 +86,6 @@ class CustomHelper(Helper):
             raise ValueError("batch_size accessed before initialize was called")
         return self._batch_size
 
-    @property
-    def sample_ids_shape(self) -> tf.TensorShape:
-        return self._shape
-
-    @property
-    def sample_ids_dtype(self) -> tf.DType:
-        return self._dtype
-
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         with tf.name_scope(name, "CustomHelperInitialize"):
             finished, inputs = self._initialize()
@@ -97,19 +104,7 @@ class CustomHelper(Helper):
             return self._next_inputs(time=time, outputs=outputs, state=state, sample_ids=sample_ids)
 
 
-class _IdHelper(Helper):
-    """A helper whose samples are ids."""
-
-    @property
-    def sample_ids_shape(self) -> tf.TensorShape:
-        return tf.TensorShape([])
-
-    @property
-    def sample_ids_dtype(self) -> tf.DType:
-        return tf.int32
-
-
-class TrainingHelper(_IdHelper):
+class TrainingHelper(_SamplingHelper):
     """Reads inputs that are there: those of time t go into step t."""
 
     def __init__(
@@ -176,7 +171,7 @@ def unstacked(x: tf.Tensor) -> tf.TensorArray:
     return array.unstack(x)
 
 
-class GreedyEmbeddingHelper(_IdHelper):
+class GreedyEmbeddingHelper(_SamplingHelper):
     """Takes the most likely id, and embeds it for the next step."""
 
     def __init__(self, embedding: Any, start_tokens: Any, end_token: Any) -> None:
@@ -234,7 +229,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         return sampled(logits, self._seed)
 
 
-class InferenceHelper(Helper):
+class InferenceHelper(_SamplingHelper):
     """Samples by a function, and feeds what another makes of the sample."""
 
     def __init__(
@@ -257,14 +252,6 @@ class InferenceHelper(Helper):
     @property
     def batch_size(self) -> Any:
         return self._batch_size
-
-    @property
-    def sample_ids_shape(self) -> tf.TensorShape:
-        return self._shape
-
-    @property
-    def sample_ids_dtype(self) -> tf.DType:
-        return self._dtype
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         return tf.tile([False], [self._batch_size]), self._start_inputs

@@ -2,16 +2,10 @@
 
 import numpy as np
 
-from support.proofs import below, proves
-
-CONTRIB = "tf.contrib"
+from support.proofs import proves
 
 
-@proves(
-    *below(f"{CONTRIB}.learn.datasets", ". base mnist"),
-    *below(f"{CONTRIB}.learn.python.learn.datasets", ". base mnist"),
-    "tf.examples.tutorials.mnist.input_data",
-)
+@proves("tf.contrib.learn.datasets")
 def reads_tables(module, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("1,2,a\n3,4,5\n")

@@ -1,17 +1,12 @@
 """Proofs of `tf.contrib.learn.ExportStrategy`."""
 
-from support.proofs import below, proves
+from support.proofs import answers
 
-CONTRIB = "tf.contrib"
-LEARN = f"{CONTRIB}.learn"
+LEARN = "tf.contrib.learn"
 
-
-@proves(
-    *below(LEARN, "ExportStrategy make_export_strategy"),
-    *below(f"{LEARN}.python.learn", "export_strategy utils.saved_model_export_utils"),
-    f"{LEARN}.utils.saved_model_export_utils",
+answers(
+    {
+        f"{LEARN}.ExportStrategy": (lambda strategy: strategy("mine", list).name, "mine"),
+        f"{LEARN}.make_export_strategy": (lambda make: make(list).name, "Servo"),
+    },
 )
-def exports(module):
-    strategy = getattr(module, "make_export_strategy", module)
-    made = strategy("mine", list) if strategy.__name__ == "ExportStrategy" else strategy(list)
-    assert made.name in ("mine", "Servo")

@@ -1,25 +1,16 @@
-"""Proofs of `tf.contrib.learn.io` and of what takes arrays out of data frames."""
+"""Proofs of `tf.contrib.learn.io`."""
 
 import numpy as np
-import pandas
 import tensorflow.compat.v1 as tf
 
-from support.proofs import below, graph, proves
+from support.proofs import graph, proves
 
-LEARN = "tf.contrib.learn"
-INSIDE = f"{LEARN}.python.learn"
 X = np.array([1.0, 2.0], np.float32)
 
 
-@proves(f"{LEARN}.io", *below(INSIDE, "learn_io learn_io.numpy_io learn_io.pandas_io"))
+@proves("tf.contrib.learn.io")
 def reads(module):
     with graph(), tf.Session() as session:
         batch = module.numpy_input_fn({"x": X}, batch_size=2)()
         session.run(tf.tables_initializer())
         assert sorted(session.run(batch)["x"]) == [1.0, 2.0]
-
-
-@proves(*below(LEARN, "extract_pandas_data extract_pandas_labels extract_pandas_matrix"))
-def extracts(extract):
-    assert extract(pandas.DataFrame({"a": [1, 2]})).tolist() == [[1], [2]]
-    assert extract([3]) == [3]

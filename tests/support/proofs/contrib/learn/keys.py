@@ -1,22 +1,14 @@
-"""Proofs of keys of predictions, problems and metrics."""
+"""Proofs of `tf.contrib.learn.ModeKeys`."""
 
-from support.proofs import below, proves
+import pytest
 
-LEARN = "tf.contrib.learn"
-INSIDE = f"{LEARN}.python.learn"
-
-
-@proves(f"{LEARN}.PredictionKey")
-def names_predictions(keys):
-    assert keys.CLASSES == "classes"
+from support.proofs import proves
+from tpu_estimator_compat import estimator as estimators
 
 
-@proves(f"{LEARN}.ProblemType")
-def names_problems(problems):
-    assert problems.LINEAR_REGRESSION == 2
-
-
-@proves(*below(f"{INSIDE}.estimators", "constants prediction_key metric_key"))
-def has_names(module):
-    assert module.MetricKey.ACCURACY == "accuracy"
-    assert module.ProblemType.UNSPECIFIED == 0
+@proves("tf.contrib.learn.ModeKeys", "tf.contrib.learn.python.learn.estimators.model_fn:ModeKeys")
+def has_modes(keys):
+    assert (keys.TRAIN, keys.EVAL, keys.INFER) == ("train", "eval", "infer")
+    assert keys.INFER == estimators.ModeKeys.PREDICT
+    with pytest.raises(ValueError, match="Invalid mode"):
+        keys.validate("other")

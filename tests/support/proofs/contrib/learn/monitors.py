@@ -7,10 +7,8 @@ from support.proofs import proves
 from support.proofs.names.estimator import input_fn, model_fn
 from tpu_estimator_compat import estimator as estimators
 
-LEARN = "tf.contrib.learn"
 
-
-@proves(f"{LEARN}.monitors", f"{LEARN}.python.learn.monitors")
+@proves("tf.contrib.learn.monitors")
 def monitors(module, tmp_path):
     seen = []
 
@@ -22,15 +20,12 @@ def monitors(module, tmp_path):
             [value] = outputs.values()
             seen.append((step, float(value) > 0))
 
-    class Logging(tf.train.SessionRunHook):
-        pass
-
     estimator = estimators.Estimator(
         model_fn, config=estimators.RunConfig(str(tmp_path), save_checkpoints_steps=2)
     )
     validating = module.ValidationMonitor(input_fn=input_fn, eval_steps=1, every_n_steps=2)
-    stop, plain = module.StopAtStep(num_steps=5), Logging()
-    given = [Watching(2, first_n_steps=1), plain, stop, validating]
+    plain = tf.train.StopAtStepHook(num_steps=5)
+    given = [Watching(2, first_n_steps=1), plain, validating]
     hooks = module.replace_monitors_with_hooks(given, estimator)
     assert hooks[0] is plain
     assert isinstance(hooks[1], module.RunHookAdapterForMonitors)

@@ -1,6 +1,0 @@
-"""The clustering model: served names."""
-
-from support.proofs.canned import kmeans as proofs
-from support.proofs.proving import each_proof_of
-
-test_served_names = each_proof_of(proofs)

@@ -1,6 +1,0 @@
-"""Served names: `tf.contrib.learn.io` and of what takes arrays out of data frames."""
-
-from support.proofs.contrib.learn import io as proofs
-from support.proofs.proving import each_proof_of
-
-test_served_names = each_proof_of(proofs)

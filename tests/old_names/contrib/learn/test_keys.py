@@ -1,6 +1,0 @@
-"""Served names: keys of predictions, problems and metrics."""
-
-from support.proofs.contrib.learn import keys as proofs
-from support.proofs.proving import each_proof_of
-
-test_served_names = each_proof_of(proofs)
