@@ -156,7 +156,7 @@ SCENARIOS = HERE / "conformance/scenarios"
 PRIVATE = [
     HERE / "estimator/subclass_probe.py",
     SCENARIOS / "heads.py",
-    SCENARIOS / "old_names/canned.py",
+    SCENARIOS / "canned.py",
 ]
 
 
