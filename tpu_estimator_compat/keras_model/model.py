@@ -207,8 +207,17 @@ class ModelFnModel(SavedVariables):
         self._remaining.made(len(batches))
         return predictions
 
+    def _check_is_free(self, mode: str) -> None:
+        """Refuses to make steps between those of a session, which would not know of them."""
+        if self.modes.in_session == mode:
+            raise RuntimeError(
+                f"The {mode} steps of this model are made by the running call of the estimator "
+                "whose hooks have the callback. Use estimator.keras_model() to make others."
+            )
+
     def _looping_function(self, mode: str) -> Callable[[Any], dict[str, Any]]:
         def function(iterator: Any) -> dict[str, Any]:
+            self._check_is_free(mode)
             iterator = elements.as_iterator(iterator)
             if mode not in self.modes:
                 spec = elements.replica_spec(iterator, self._per_batch)
@@ -291,14 +300,10 @@ class ModelFnModel(SavedVariables):
         Raises:
           ValueError: there is no data.
           TypeError: a callback is none.
-          RuntimeError: a session of an estimator makes the steps of this model.
+          RuntimeError: a running call of an estimator makes the training steps of this model.
           tf.errors.OpError: a checkpoint could not be written to model_dir.
         """
-        if self.modes.in_session:
-            raise RuntimeError(
-                "fit() of the model of a running Estimator.train, evaluate or predict: its steps "
-                "are made by that call. Call fit of estimator.keras_model() instead."
-            )
+        self._check_is_free(ModeKeys.TRAIN)
         _check_data("fit", args, kwargs)
         if self._alone and self._model_dir:
             check_writable(self._model_dir)  # where fit is to leave a checkpoint
@@ -330,6 +335,7 @@ class ModelFnModel(SavedVariables):
                 if isinstance(callback, RemainingSteps):
                     callback.in_fit(kwargs.get("steps"))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
+        self._check_is_free(ModeKeys.EVAL)
         _check_data("evaluate", args, kwargs)
         self.modes.follow_checkpoint()
         with self._counted() as counter:

@@ -171,11 +171,21 @@ def test_evaluations_and_predictions_have_it(tmp_path):
     assert seen == [3, 3]  # hidden, output, global_step
 
 
-def test_its_fit_is_refused_while_the_session_trains(tmp_path):
+@pytest.mark.parametrize("method", ["fit", "train_on_batch"])
+def test_no_steps_are_made_between_those_of_a_training(tmp_path, method):
     x, y = examples(16)
-    fits = Calls(lambda model, batch: model.fit(x, y))
-    with pytest.raises(RuntimeError, match=r"fit\(\) of the model of a running Estimator\.train"):
-        trained(tmp_path, None, [fits])
+    trains = Calls(lambda model, batch: getattr(model, method)(x, y))
+    with pytest.raises(RuntimeError, match="train steps of this model are made by the running"):
+        trained(tmp_path, None, [trains])
+
+
+@pytest.mark.parametrize("method", ["evaluate", "test_on_batch"])
+def test_no_steps_are_made_between_those_of_an_evaluation(tmp_path, method):
+    """Their metrics would begin anew."""
+    x, y = examples(16)
+    evaluates = Calls(lambda model, batch: getattr(model, method)(x, y), "on_test_batch_end")
+    with pytest.raises(RuntimeError, match="eval steps of this model are made by the running"):
+        make_estimator(tmp_path).evaluate(finite_input_fn(16), hooks=[evaluates])
 
 
 def test_without_a_callback_its_variables_go_with_the_call(tmp_path, monkeypatch):

@@ -51,7 +51,8 @@ class ModelModes:
       store: the variables of all modes.
       topology: the replicas.
       config: the same.
-      in_session: whether a session of an estimator's call makes the steps, restores and saves.
+      in_session: the mode whose steps a session of an estimator's call makes, which restores and
+        saves; None for none.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class ModelModes:
         self.store = runtimes.of(topology).new_store()
         self.topology = topology
         self.config = config
-        self.in_session = False
+        self.in_session: str | None = None
         self._capture = capture
         self._warm_start = warm_start
         self._modes: dict[str, ReadyMode] = {}
@@ -89,8 +90,8 @@ class ModelModes:
 
     def drive(self, mode: ReadyMode) -> None:
         """Has sessions of `mode`, captured with its input on the store, make the steps."""
-        self._modes[mode.captured.mode] = mode
-        self.in_session = True
+        self.in_session = mode.captured.mode
+        self._modes[self.in_session] = mode
 
     def build(self, mode: str, element_spec: Any) -> ReadyMode:
         """Captures `mode`, creates what variables it adds, and gives those values."""
