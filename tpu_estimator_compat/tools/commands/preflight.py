@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
     # Here, as it takes seconds: mistakes in the arguments should not.
-    from tpu_estimator_compat.estimator import interception
+    from tpu_estimator_compat.tools.preflight import interception
 
     results: list[Any] = []
     instead = _checker(arguments, results)

@@ -1,4 +1,4 @@
-"""Looks on where a script's estimators would run, instead of letting them."""
+"""Replaces train, evaluate and predict of all estimators while preflight inspects a script."""
 
 from __future__ import annotations
 
