@@ -58,7 +58,7 @@ class ModelFnModel(SavedVariables):
         self._export = export
         topology = modes.topology
         self._model_dir = modes.config.model_dir
-        self._alone = topology.workers is None
+        self._alone = modes.is_alone
         self._fed_hosts = len(topology.hosts)
         self._per_batch = modes.replicas_per_element
         of_strategy = topology.strategy.num_replicas_in_sync

@@ -82,6 +82,12 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
         number = _checked(value)
         mode = self._modes[ModeKeys.TRAIN]
         if self._variable is None:
+            if not mode.ready_session.may_renew_steps:
+                raise NotImplementedError(
+                    f"model.optimizer.learning_rate={value!r} cannot be set while several machines "
+                    "train together: they have agreed on the graph of a step. Set the rate in "
+                    "model_fn, by a schedule of the global step."
+                )
             handle = learning_rate.replace(self._rates)
             mode.ready_session.renew_steps()
             mode.captured.store.prepare([handle], replicated=True)

@@ -20,6 +20,7 @@ from support.legacy_models import (
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
+from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 
 
@@ -119,6 +120,14 @@ def test_schedules_of_keras(tmp_path):
     assert rates == 6 * [0.125]
 
 
+def test_machines_that_train_together_keep_their_graph(tmp_path, monkeypatch):
+    """One that made its steps anew would wait for the others for ever."""
+    monkeypatch.setattr(RunnerSession, "may_renew_steps", False)
+    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)
+    with pytest.raises(NotImplementedError, match="cannot be set while several machines"):
+        trained(tmp_path, descent(0.5), [schedule])
+
+
 def test_what_has_no_rate_says_so(tmp_path):
     schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)
     model_fn = make_model_fn(lambda loss, params: tf.train.get_global_step().assign_add(1))
@@ -143,6 +152,14 @@ def test_evaluates_and_predicts_by_the_live_weights(tmp_path):
     assert found[0]["accuracy"] == pytest.approx(expected["accuracy"])
     predictions = estimator.predict(finite_input_fn(32), checkpoint_path=path)
     assert found[1].tolist() == [p["class"] for p in predictions]
+
+
+def test_machines_that_train_together_do_nothing_else(tmp_path, monkeypatch):
+    """One that evaluated would wait for the others."""
+    monkeypatch.setattr(ModelModes, "is_alone", False)
+    other = Calls(lambda model, batch: model.evaluate(*examples(16)))
+    with pytest.raises(NotImplementedError, match="which several machines make together"):
+        trained(tmp_path, None, [other])
 
 
 def test_callbacks_of_keras_that_write_files(tmp_path):

@@ -94,7 +94,17 @@ class ModelModes:
         self._modes[self.in_session] = mode
 
     def build(self, mode: str, element_spec: Any) -> ReadyMode:
-        """Captures `mode`, creates what variables it adds, and gives those values."""
+        """Captures `mode`, creates what variables it adds, and gives those values.
+
+        Raises:
+          NotImplementedError: a session trains, evaluates or predicts on several machines.
+        """
+        if self.in_session and not self.is_alone:
+            raise NotImplementedError(
+                f"A callback wants {mode} steps beside those of the call, which several machines "
+                "make together: the machines would wait for each other. Call evaluate or predict "
+                "of the estimator, between trainings or by train_and_evaluate."
+            )
         captured = self._capture(mode, element_spec, self.store)
         with captured.in_graph():
             ready = make_ready(captured, plan_without_hooks, self._warm_start)
@@ -200,6 +210,11 @@ class ModelModes:
                 mode.session, f"{directory}/model.ckpt", write_meta_graph=False, write_state=False
             )
         return path
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other machines run the steps of this model, too."""
+        return self.topology.workers is None
 
     @property
     def replicas_per_element(self) -> int:

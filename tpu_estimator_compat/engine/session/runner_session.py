@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.sources import with_lines
+from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.runner import Runner
 
@@ -32,6 +33,11 @@ class RunnerSession(GraphSession):
         """See `GraphSession`."""
         self._restored = restored
         self.runner.start(restored)
+
+    @property
+    def may_renew_steps(self) -> bool:
+        """Whether `renew_steps` may be called: not where machines have agreed on one graph."""
+        return not isinstance(self.runner, GroupRunner)
 
     def renew_steps(self) -> None:
         """Makes the steps anew, whose graph has changed."""
