@@ -56,9 +56,12 @@ class PlainRules:
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
     ) -> dict[str, Any]:
         """See `Rules`."""
-        context = inputs.context(input_mode.topology, call.host)
-        offered = {"mode": input_mode.mode, "input_context": context}
-        return input_arguments(input_fn, {**offered, **copies(self.params, self.config)})
+        offered = {
+            "mode": input_mode.mode,
+            **copies(self.params, self.config),
+            "input_context": inputs.context(input_mode.topology, call.host),
+        }
+        return input_arguments(input_fn, offered)
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
         """Refuses what the input mode refuses, and warns of predictions without an end."""
