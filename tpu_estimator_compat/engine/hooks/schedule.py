@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
@@ -55,23 +55,25 @@ class Schedule:
         self._started = 0.0
         self._first_step = 0
 
-    def runs(self, monitored: Any, fetches: list[Any]) -> Iterator[tuple[list[Any], Any]]:
-        """Makes runs until the monitored session is to stop.
+    def run(self, monitored: Any, fetches: list[Any]) -> tuple[list[Any], Any]:
+        """Makes a run.
 
         Args:
           monitored: a MonitoredSession whose sessions are of `cadence`.
           fetches: tensors and operations of each run.
 
-        Yields:
-          The values of a run, and the session that made it.
+        Returns:
+          The values, and the session that made the run.
+
+        Raises:
+          What a step or a hook raised, be it StopIteration: so this is no generator of runs.
         """
-        while not monitored.should_stop():
-            # Timers of hooks go by the global step; in an evaluation it stands still.
-            self.before_run(monitored._tf_sess().global_step())
-            values = monitored.run(fetches)
-            session = monitored._tf_sess()
-            self.after_run(session.steps_last_run, session.global_step())
-            yield values, session
+        # Timers of hooks go by the global step; in an evaluation it stands still.
+        self.before_run(monitored._tf_sess().global_step())
+        values = monitored.run(fetches)
+        session = monitored._tf_sess()
+        self.after_run(session.steps_last_run, session.global_step())
+        return values, session
 
     def before_run(self, global_step: int) -> None:
         """Plans the next run."""

@@ -146,8 +146,8 @@ class Evaluation:
         schedule = Schedule(hooks, loop, captured.tuning, ref_variables=captured.ref_variables)
         creator = self._creator(scaffold, schedule.cadence)
         with monitored_session(creator, hooks) as monitored:
-            for _ in schedule.runs(monitored, list(self._mode.plan.targets)):
-                pass
+            while not monitored.should_stop():
+                schedule.run(monitored, list(self._mode.plan.targets))
         self._tell_of_data(creator.session)
         return creator.restored, final.values
 

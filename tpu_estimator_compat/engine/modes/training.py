@@ -144,7 +144,8 @@ def _loop(
             first = monitored._tf_sess().global_step()
             warns = mode.captured.config.log_step_count_steps is None
             limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
-            for values, session in schedule.runs(monitored, fetches):
+            while not monitored.should_stop():
+                values, session = schedule.run(monitored, fetches)
                 loss = values[-1]
                 limit.after_run(session.steps_last_run, session.global_step())
             if creator.session is not None:
