@@ -92,5 +92,5 @@ class Prediction:
 
 def features_spec(modes: ModelModes) -> Any:
     """The features of a batch of any size: structure of `tf.TypeSpec`s."""
-    features, _ = split_element(modes.any().element_spec)
+    features, _ = split_element(modes.first().element_spec)
     return feature_keys.original(elements.any_batch(features))

@@ -221,6 +221,6 @@ class ModelModes:
         """The number of replicas that share one of Keras' elements."""
         return self.topology.replicas_per_element or 1
 
-    def any(self) -> ReadyMode:
+    def first(self) -> ReadyMode:
         """The mode that was made first."""
         return next(iter(self._modes.values()))
