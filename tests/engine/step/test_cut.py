@@ -30,7 +30,7 @@ def test_placement(ops, name):
     tensor = ops.tensors[name]
     parts = cut(ops.plan(fetches=(tensor,), targets=(tensor.op,)))
     of_host = ([tensor], [tensor.op], [], [])
-    found = (parts.host.fetches, parts.host.targets, parts.own, parts.targets)
+    found = (parts.host.fetches, parts.host.targets, parts.own, parts.device.targets)
     assert found == (of_host if OF_HOST[name] else (*of_host[2:], *of_host[:2]))
 
 
@@ -51,20 +51,20 @@ def test_a_host_call_that_needs_nothing_stays_with_the_host(ops):
     call = ops.tensors["of_variable"].op
     plan = ops.plan(targets=(call,), host_calls=frozenset({call.name}))
     parts = cut(plan, one_program=True)
-    assert (parts.targets, parts.host.targets, parts.calls.targets) == ([], [call], [])
+    assert (parts.device.targets, parts.host.targets, parts.host_calls.targets) == ([], [call], [])
     parts = cut(plan, one_program=True, apart=plan.host_calls)
-    assert (parts.targets, parts.host.targets, parts.calls.targets) == ([], [], [call])
+    assert (parts.device.targets, parts.host.targets, parts.host_calls.targets) == ([], [], [call])
 
 
 def test_only_what_the_host_takes_is_sent(ops):
     metric, call = ops.tensors["on_host"], ops.tensors["of_scalar"].op
     parts = cut(ops.plan(fetches=(metric,)))
-    assert list(parts.sent.values()) == [(ops.over_replicas, ops.product)]
+    assert list(parts.transfers.pairs.values()) == [(ops.over_replicas, ops.product)]
     assert parts.host.feeds == [ops.over_replicas]
-    assert parts.from_replicas == [ops.product]
+    assert parts.transfers.from_replicas == [ops.product]
     parts = cut(ops.plan(fetches=(metric,), targets=(call,)), apart=frozenset({call.name}))
-    assert (parts.host.feeds, parts.calls.feeds) == ([ops.over_replicas], [ops.scalars])
-    assert len(parts.from_replicas) == 2
+    assert (parts.host.feeds, parts.host_calls.feeds) == ([ops.over_replicas], [ops.scalars])
+    assert len(parts.transfers.from_replicas) == 2
 
 
 def test_what_is_fed_is_neither_computed_nor_sent(ops):
@@ -72,22 +72,21 @@ def test_what_is_fed_is_neither_computed_nor_sent(ops):
     mean = metric.op.inputs[0]
     parts = cut(ops.plan(fetches=(metric,)), [mean])
     assert mean in parts.host.feeds
-    assert not parts.sent
+    assert not parts.transfers.pairs
 
 
 def test_one_replica_sends_scalars_as_they_are(ops):
     plan = ops.plan(fetches=(ops.tensors["of_scalar"],))
-    assert cut(plan).from_replicas[0].shape == [1]
-    [(taken, sent)] = cut(plan, one_replica=True).sent.values()
+    assert cut(plan).transfers.from_replicas[0].shape == [1]
+    [(taken, sent)] = cut(plan, one_replica=True).transfers.pairs.values()
     assert (taken.shape, sent) == ([], ops.total)
 
 
-def test_the_share_of_the_replicas(ops):
+def test_the_device_part_gives_what_it_and_the_host_want(ops):
     own, metric = ops.tensors["from_input"], ops.tensors["on_host"]
     fed = ops.tensors["named"]
     plan = ops.plan(fetches=(own, metric, own), targets=(own.op, metric.op))
-    parts = cut(plan, [fed])
-    share = parts.of_replicas([*parts.own, *parts.from_replicas])
-    assert share.feeds == [ops.tensors["x"], fed]
-    assert share.fetches == [own, ops.product]
-    assert share.targets == [own.op]
+    device = cut(plan, [fed]).device
+    assert device.feeds == [ops.tensors["x"], fed]
+    assert device.fetches == [own, ops.product]
+    assert device.targets == [own.op]

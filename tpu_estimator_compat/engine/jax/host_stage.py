@@ -21,7 +21,7 @@ class JaxHostStage:
       plan: a plan with a host stage.
       store: the variables; those that the stage reads are created here.
       feeds: of the plan's `replica_feeds` those that the devices take.
-      results: the stage's results that the host's share takes.
+      results: the stage's results that the host part takes.
 
     Attributes:
       uses: names of the variables that it reads.

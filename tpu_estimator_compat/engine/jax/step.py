@@ -1,4 +1,4 @@
-"""One step of a plan on JAX's devices: the replicas' share there, the host's share here."""
+"""One step of a plan on JAX's devices: the device part there, the host part here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.jax import installation
-from tpu_estimator_compat.engine.jax.device_share import DeviceShare, Wanted
-from tpu_estimator_compat.engine.jax.host_share import HostShare
+from tpu_estimator_compat.engine.jax.device_part import JaxDevicePart, Wanted
+from tpu_estimator_compat.engine.jax.host_part import JaxHostPart
 from tpu_estimator_compat.engine.jax.host_stage import JaxHostStage
 from tpu_estimator_compat.engine.jax.lowering import module_cache
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
@@ -53,7 +53,7 @@ class JaxStep:
     Attributes:
       plan, store, mesh: the same.
       stage: the host stage before a step; None for none.
-      overlaps: whether the host may do its share while the next steps run: it looks at none of
+      overlaps: whether the host may do its part while the next steps run: it looks at none of
         their variables, nor do they at what it changes.
     """
 
@@ -72,14 +72,14 @@ class JaxStep:
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
         self._replicas = mesh.shape[REPLICA]
-        self._share = DeviceShare(plan, self._replicas, fed_tensors, together)
-        self._host = HostShare(self._share.parts, store)
-        self._step, self._tail = self._share.step, self._share.tail
+        self._device = JaxDevicePart(plan, self._replicas, fed_tensors, together)
+        self._host = JaxHostPart(self._device.parts, store)
+        self._step, self._tail = self._device.step, self._device.tail
         # What others have their part of comes back from the devices.
         self._returned = [
             i
             for i, t in enumerate(self._step.feeds)
-            if mesh.is_multi_process and key(t) in self._share.passed
+            if mesh.is_multi_process and key(t) in self._device.passed
         ]
         store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
         self._late: HostFunction | None = None
@@ -96,7 +96,7 @@ class JaxStep:
         self.stage: JaxHostStage | None = None
         if plan.host_stage:
             feeds = self._step.feeds[: len(self._step.feeds) - len(fed)]
-            self.stage = JaxHostStage(plan, store, feeds, self._share.from_host)
+            self.stage = JaxHostStage(plan, store, feeds, self._device.from_host)
         on_devices = {op.name for op in self._step.variables}
         self.overlaps = self.stage is None and not self._host.uses & on_devices
         self._functions: dict[int, StepFunction] = {}
@@ -108,20 +108,20 @@ class JaxStep:
 
     @property
     def number_of_loss(self) -> int | None:
-        """See `DeviceShare.number_of_loss`."""
-        return self._share.number_of_loss
+        """See `JaxDevicePart.number_of_loss`."""
+        return self._device.number_of_loss
 
     def function(self, most: int) -> StepFunction:
         """The function of up to `most` steps."""
         if most not in self._functions:
-            share = self._share
+            device = self._device
             try:
                 self._functions[most] = StepFunction(
                     self.module,
                     self.mesh,
                     most,
-                    share.stops_on,
-                    share.partition,
+                    device.stops_on,
+                    device.partition,
                     gathers=self.mesh.is_multi_process,
                     returned=self._returned,
                     first_replica=self._first_replica,
@@ -162,7 +162,7 @@ class JaxStep:
             key(t): np.asarray(value)[index] for t, value in zip(fetched, done.fetches, strict=True)
         }
         for tensor, value in zip(self._step.feeds, feeds, strict=True):
-            if key(tensor) in self._share.passed:
+            if key(tensor) in self._device.passed:
                 found.setdefault(key(tensor), value)
         if self._late is not None:
             self._compute_late(self._late, found)
@@ -187,7 +187,7 @@ class JaxStep:
     @property
     def wanted(self) -> Wanted:
         """The values that this process fetches from the devices."""
-        return self._share.wanted
+        return self._device.wanted
 
     @property
     def variables(self) -> list[str]:
@@ -203,7 +203,7 @@ class JaxStep:
 
     def loss(self, done: Dispatched, index: int) -> Any:
         """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""
-        number = self._share.number_of_loss
+        number = self._device.number_of_loss
         assert number is not None
         return _mean(np.asarray(done.fetches[number])[index])
 
@@ -214,18 +214,18 @@ class JaxStep:
 
     @property
     def bytes_of_step(self) -> int | None:
-        """See `DeviceShare.bytes_of_step`."""
-        return self._share.bytes_of_step
+        """See `JaxDevicePart.bytes_of_step`."""
+        return self._device.bytes_of_step
 
     @property
-    def has_host_share(self) -> bool:
+    def has_host_part(self) -> bool:
         """Whether the host has anything to do in a step."""
         return not self._host.is_empty
 
     def finish(
         self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> dict[Key, Any]:
-        """The host's share of a step.
+        """The host part of a step.
 
         Args:
           values: the results of the replicas.
@@ -235,17 +235,19 @@ class JaxStep:
         Returns:
           Those of the plan's fetches that are the host's.
         """
-        if not self.has_host_share:
+        if not self.has_host_part:
             return {}
-        sent = {k: self._sent(t, values) for k, (_, t) in self._share.parts.sent.items()}
+        sent = {
+            k: self._sent(t, values) for k, (_, t) in self._device.parts.transfers.pairs.items()
+        }
         return self._host({**sent, **fed}, makes_calls=makes_calls)
 
     def fetches(
         self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> list[Any]:
-        """The host's share of a step, and the plan's fetches; see `finish`."""
+        """The host part of a step, and the plan's fetches; see `finish`."""
         found = self.finish(values, fed, makes_calls=makes_calls)
-        for tensor in self._share.parts.own:
+        for tensor in self._device.parts.own:
             if self.plan.is_loss(tensor):
                 found[key(tensor)] = _mean(values[key(tensor)])
             else:

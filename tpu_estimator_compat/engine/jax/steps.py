@@ -1,4 +1,4 @@
-"""The steps of a plan on JAX's devices: started, and the host's share of them done."""
+"""The steps of a plan on JAX's devices: started, and the host part of them done."""
 
 from __future__ import annotations
 
@@ -124,16 +124,16 @@ class Steps:
         self._step_in_loop = 0
 
     def finish(self, done: Done) -> None:
-        """The host's share of the steps of a dispatch."""
+        """The host part of the steps of a dispatch."""
         for index in range(done.made):
             due = self._call_is_due()
-            if done.step.has_host_share:
+            if done.step.has_host_part:
                 done.step.finish(done.values(index), {}, makes_calls=due)
 
     def fetches(
         self, done: Done | None, fed: Sequence[tuple[tf.Tensor, np.ndarray]] = ()
     ) -> list[list[Any]]:
-        """The host's share of the steps of a dispatch, and what they fetch; `fed` was given."""
+        """The host part of the steps of a dispatch, and what they fetch; `fed` was given."""
         if done is None:
             return []
         given = {key(tensor): value for tensor, value in fed}
@@ -155,7 +155,7 @@ class Steps:
 
 
 class Finishing:
-    """The host's share of the dispatches of a run, done while the next one is at work.
+    """The host part of the dispatches of a run, done while the next one is at work.
 
     Args:
       steps: the maker of the dispatches.

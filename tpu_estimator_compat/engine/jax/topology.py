@@ -39,7 +39,7 @@ class JaxTopology(Topology):
 
     @property
     def compiles_steps(self) -> bool:
-        """Whether XLA compiles the replicas' share of all steps: it does."""
+        """Whether XLA compiles the device part of all steps: it does."""
         return True
 
     @property

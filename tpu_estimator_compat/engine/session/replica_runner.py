@@ -20,7 +20,7 @@ from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import as_numpy, is_handle
 from tpu_estimator_compat.engine.step.plan import StepPlan
-from tpu_estimator_compat.engine.step.program import StepProgram
+from tpu_estimator_compat.engine.step.program import StepProgram, build_step
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 
@@ -75,7 +75,7 @@ class ReplicaRunner:
     def _program(
         self, plan: StepPlan, *, fed: Sequence[tf.Tensor] = (), queued: bool = False
     ) -> StepProgram:
-        return StepProgram(
+        return build_step(
             plan,
             self.store,
             fed=fed,

@@ -21,7 +21,7 @@ from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import as_numpy
 from tpu_estimator_compat.engine.step.plan import StepPlan
-from tpu_estimator_compat.engine.step.program import StepProgram
+from tpu_estimator_compat.engine.step.program import StepProgram, build_step
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
@@ -57,7 +57,7 @@ class WorkersRunner(GroupRunner[Workers]):
         self._model_dir = model_dir
         self._streams = RandomStreams()
         plan_of_step = plan.of(plan.fetches, plan.targets)
-        self._program = StepProgram(plan_of_step, store, streams=self._streams)
+        self._program = build_step(plan_of_step, store, streams=self._streams)
         self._loop: WorkersLoop | None = None
         self._interrupted = interrupted
         self._tuning = tuning
@@ -116,15 +116,23 @@ class WorkersRunner(GroupRunner[Workers]):
             if names not in self._single:
                 # The others exchange what the plan fetches, so this step must too.
                 plan = self.plan.of([*fetches, *self.plan.fetches], targets)
-                self._single[names] = functions.function(
-                    StepProgram(plan, self.store, main=self._program, streams=self._streams)
-                )
+                program = build_step(plan, self.store, streams=self._streams)
+                self._check_exchanges(program)
+                self._single[names] = functions.function(program)
             with eager.eager_mode(), tf.device("/cpu:0"):
                 element = iterator.get_next_as_optional()
                 if not self._the_loop().ready(element):
                     raise tf.errors.OutOfRangeError(None, None, "End of sequence")
                 outputs = self._single[names](element.get_value())
         return [as_numpy(v) for v in outputs[: len(fetches)]]
+
+    def _check_exchanges(self, program: StepProgram) -> None:
+        if more := sorted(program.exchanges() - self._program.exchanges()):
+            raise NotImplementedError(
+                f"A hook or a summary wants {', '.join(more)}, for which machines would have to "
+                "exchange values that the step does not exchange. Let train_op depend on it, or "
+                "look at it in host_call."
+            )
 
     def start(self, restored: str | None = None) -> None:
         """Takes over the chief's values of all variables, or what it has restored of own rows.

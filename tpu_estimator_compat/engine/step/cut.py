@@ -1,14 +1,13 @@
-"""Cuts a step: the replicas' share, the host's share, host calls, and what is sent between them.
+"""Cuts a step into parts: the device part, the host part, host calls, and transfers between them.
 
-A fetch or target belongs to the host if it depends on something concatenated over replicas
-(metrics, host calls, predictions), to the replicas if it depends on the step's input, and to the
-host otherwise.
+A fetch or target belongs to the host part if it depends on something concatenated over replicas
+(metrics, host calls, predictions), to the device part if it depends on the step's input, and to the
+host part otherwise.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Collection, Mapping, Sequence
 
 import tensorflow as tf
@@ -19,14 +18,8 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 @dataclasses.dataclass(frozen=True)
-class Share:
-    """A part of a step.
-
-    Attributes:
-      feeds: tensors whose values it is given.
-      fetches: tensors whose values it gives.
-      targets: operations that it runs for their effect.
-    """
+class Part:
+    """A part of a step: it is fed `feeds`, gives `fetches` and runs `targets` for their effect."""
 
     feeds: list[tf.Tensor]
     fetches: list[tf.Tensor]
@@ -37,59 +30,56 @@ class Share:
         """Whether there is nothing to do."""
         return not self.fetches and not self.targets
 
-    def without(self, names: Collection[str]) -> Share:
-        """The share without targets of these names; it is given and gives the same tensors."""
+    def without(self, names: Collection[str]) -> Part:
+        """The part without targets of these names; its feeds and fetches stay."""
         kept = [op for op in self.targets if op.name not in names]
         return dataclasses.replace(self, targets=kept)
 
 
 @dataclasses.dataclass(frozen=True)
-class StepCut:
+class Transfers:
+    """The tensors that the host takes from the replicas, or from the host stage.
+
+    Attributes:
+      pairs: a placeholder of the host, by its `key()`, and the tensor whose values, concatenated
+        over the replicas, it stands for.
+      from_replicas: the tensors that replicas give.
+      from_stage: the tensors that the host stage gives.
+    """
+
+    pairs: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]
+    from_replicas: list[tf.Tensor]
+    from_stage: list[tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class StepParts:
     """The parts of a step.
 
     Attributes:
-      plan: the computation of a step.
+      plan: the computation of the step.
       fed: tensors whose values the caller gives with every step.
-      own: the plan's fetches that are the replicas'.
-      targets: the plan's targets that are the replicas'.
-      host: the host's share: metrics, fetches that no replica computes.
-      calls: host calls that are a share of their own.
-      sent: placeholders of `host` and `calls`, by `key()`, each with the replicas' tensor whose
-        values, concatenated over the replicas, it stands for.
+      own: the plan's fetches that replicas compute.
+      device: the part of every replica; its feeds are those of the plan's `replica_feeds` that it
+        takes, then `fed`; its fetches are `own`, then `transfers.from_replicas`.
+      host: the part that runs once, after the replicas: metrics, fetches that no replica computes.
+      host_calls: host calls, where they are not in `host`.
+      transfers: what the host takes.
     """
 
     plan: StepPlan
     fed: list[tf.Tensor]
     own: list[tf.Tensor]
-    targets: list[tf.Operation]
-    host: Share
-    calls: Share
-    sent: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]
+    device: Part
+    host: Part
+    host_calls: Part
+    transfers: Transfers
 
-    @functools.cached_property
-    def from_stage(self) -> list[tf.Tensor]:
-        """The tensors sent to the host's share that the host stage gives."""
-        sent = distinct(t for _, t in self.sent.values())
-        return [t for t in sent if self.plan.is_of_stage(t)]
-
-    @functools.cached_property
-    def from_replicas(self) -> list[tf.Tensor]:
-        """The tensors sent to the host that replicas give."""
-        sent = distinct(t for _, t in self.sent.values())
-        return [t for t in sent if not self.plan.is_of_stage(t)]
-
-    def of_replicas(self, fetches: Sequence[tf.Tensor]) -> Share:
-        """The replicas' share.
-
-        Args:
-          fetches: its results: as a rule `own` and `from_replicas`.
-
-        Returns:
-          The share. Its feeds are those of the plan's `replica_feeds` that it takes, then `fed`.
-        """
-        fetches = distinct(fetches)
-        feeds = _needed_feeds(self.plan, fetches, self.targets)
-        return Share([*feeds, *self.fed], fetches, self.targets)
+    def without_host_calls(self) -> StepParts:
+        """The parts of a machine that makes no host calls, but is sent what the chief is sent."""
+        names = self.plan.host_calls
+        host, calls = self.host.without(names), self.host_calls.without(names)
+        return dataclasses.replace(self, host=host, host_calls=calls)
 
 
 def cut(
@@ -99,42 +89,65 @@ def cut(
     one_replica: bool = False,
     one_program: bool = False,
     apart: frozenset[str] = frozenset(),
-) -> StepCut:
+) -> StepParts:
     """Cuts a step.
 
     Args:
-      plan: the computation of a step.
+      plan: the computation of the step.
       fed: tensors whose values the caller gives with every step.
       one_replica: whether nothing is concatenated: the host is sent scalars where it may be.
-      one_program: whether one device runs the shares of a sole replica and of the host.
-      apart: names of host calls that are a share of their own.
+      one_program: whether one device runs the parts of a sole replica and of the host.
+      apart: names of host calls that are not in the host part.
     """
-    sent = dict(plan.host_placeholders)
+    placeholders = dict(plan.host_placeholders)
     if one_replica:
         taken = simplify.sole_elements(plan.host_placeholders.values())
-        sent |= {key(element): (element, scalar) for element, scalar in taken}
-    given = {k: placeholder for k, (placeholder, _) in sent.items()} | {key(t): t for t in fed}
+        placeholders |= {key(element): (element, scalar) for element, scalar in taken}
+    given = {k: placeholder for k, (placeholder, _) in placeholders.items()}
+    given |= {key(t): t for t in fed}
     on_host = [op for op in plan.targets if _is_of_host(plan, op, one_program)]
     fetches = [t for t in plan.fetches if _is_of_host(plan, t.op, one_program)]
-    host = _share(given, fetches, [op for op in on_host if op.name not in apart])
-    calls = _share(given, [], [op for op in on_host if op.name in apart])
-    used = {key(t) for t in (*host.feeds, *calls.feeds)}
+    host = _host_part(given, fetches, [op for op in on_host if op.name not in apart])
+    calls = _host_part(given, [], [op for op in on_host if op.name in apart])
+    transfers = _transfers(plan, placeholders, [*host.feeds, *calls.feeds])
     not_on_replicas = {*on_host, *(t.op for t in fetches)}
-    return StepCut(
-        plan,
-        list(fed),
-        distinct(t for t in plan.fetches if t.op not in not_on_replicas),
-        [op for op in plan.targets if op not in not_on_replicas],
-        host,
-        calls,
-        {k: pair for k, pair in sent.items() if k in used},
+    own = distinct(t for t in plan.fetches if t.op not in not_on_replicas)
+    targets = [op for op in plan.targets if op not in not_on_replicas]
+    device = device_part(plan, fed, [*own, *transfers.from_replicas], targets)
+    return StepParts(plan, list(fed), own, device, host, calls, transfers)
+
+
+def device_part(
+    plan: StepPlan,
+    fed: Sequence[tf.Tensor],
+    fetches: Sequence[tf.Tensor],
+    targets: Sequence[tf.Operation],
+) -> Part:
+    """The part of every replica that gives `fetches` and runs `targets`."""
+    fetches = distinct(fetches)
+    feeds = _needed_feeds(plan, fetches, targets)
+    return Part([*feeds, *fed], fetches, list(targets))
+
+
+def _transfers(
+    plan: StepPlan,
+    placeholders: Mapping[Key, tuple[tf.Tensor, tf.Tensor]],
+    feeds: Sequence[tf.Tensor],
+) -> Transfers:
+    used = set(map(key, feeds))
+    pairs = {k: pair for k, pair in placeholders.items() if k in used}
+    sent = distinct(t for _, t in pairs.values())
+    return Transfers(
+        pairs,
+        from_replicas=[t for t in sent if not plan.is_of_stage(t)],
+        from_stage=[t for t in sent if plan.is_of_stage(t)],
     )
 
 
 def _needed_feeds(
     plan: StepPlan, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
 ) -> list[tf.Tensor]:
-    """The feeds of a plan's `replica_feeds` that a share of the replicas takes.
+    """The feeds of a plan's `replica_feeds` that a device part takes.
 
     Where there is a host stage, it alone takes some of the element, such as ids of any number: a
     device that wants static shapes could not take them.
@@ -151,8 +164,8 @@ def _needed_feeds(
 def _is_of_host(plan: StepPlan, op: tf.Operation, one_program: bool) -> bool:
     """Whether the host runs `op`, after the replicas.
 
-    What ignores input and replicas, but is no host call, is a part of the replica's share where one
-    program has both: it sees variables as the step does, and what both need happens once.
+    What ignores input and replicas, but is no host call, is in the device part where one program
+    has both: it sees variables as the step does, and what both need happens once.
     """
     if op.name in plan.behind_host_placeholders():
         return True
@@ -161,11 +174,11 @@ def _is_of_host(plan: StepPlan, op: tf.Operation, one_program: bool) -> bool:
     return not one_program or op.name in plan.host_calls
 
 
-def _share(
+def _host_part(
     given: Mapping[Key, tf.Tensor], fetches: list[tf.Tensor], targets: list[tf.Operation]
-) -> Share:
-    """A share of the host, which takes what it needs of the tensors `given`."""
+) -> Part:
+    """A part of the host, which takes what it needs of the tensors `given`."""
     ops = graph_ops.ancestors([*(t.op for t in fetches), *targets], given)
     used = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
     used |= {(op.name, 0) for op in ops}  # for their time, not for their value
-    return Share([t for k, t in given.items() if k in used], fetches, targets)
+    return Part([t for k, t in given.items() if k in used], fetches, targets)

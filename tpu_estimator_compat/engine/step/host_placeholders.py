@@ -1,4 +1,4 @@
-"""Placeholders of the host's share of a step: they stand for tensors of all replicas."""
+"""Placeholders of the host part of a step: they stand for tensors of all replicas."""
 
 from __future__ import annotations
 

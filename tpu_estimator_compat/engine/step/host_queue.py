@@ -9,7 +9,7 @@ their steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -164,6 +164,26 @@ class HostCallQueue:
             self._error, self.failed = error, True
             return
         self.tuner.record(executor, made, self._clock() - started, float(seconds_of_calls))
+
+
+def queue_for(
+    program: ReplicaProgram,
+    store: VariableStore,
+    others: Collection[tf.Operation],
+    tuning: Tuning = DEFAULTS,
+) -> HostCallQueue | None:
+    """A queue for the calls of `program`; None where they cannot wait.
+
+    Args:
+      program: one call.
+      store: holds what the program uses.
+      others: handles that the rest of the step uses: none of them may see what a call does.
+      tuning: see `HostCallQueue`.
+    """
+    capacity = capacity_for(program.feeds, tuning)
+    if not program.targets or capacity is None or set(others) & set(program.handles):
+        return None
+    return HostCallQueue(program, store, capacity, tuning)
 
 
 def capacity_for(feeds: Sequence[tf.Tensor], tuning: Tuning = DEFAULTS) -> int | None:

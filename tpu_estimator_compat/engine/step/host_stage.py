@@ -1,8 +1,8 @@
-"""A host stage: the host's part of a step before the replicas' share, with variables of its own.
+"""A host stage: the host's part of a step before the device part, with variables of its own.
 
 A part of a model that no device can hold, or whose input has no static shape, is such a stage.
 The host computes it for the element of every replica, with variables that only the host has. The
-replicas are fed its tensors; after them, operations of the host's share update its variables.
+replicas are fed its tensors; after them, operations of the host part update its variables.
 Several machines may each have some rows of a variable.
 """
 
@@ -24,12 +24,12 @@ class HostStage:
     """The computation of a host stage, as a part of a step's plan.
 
     It is a program of its own: fed the plan's `feeds`, it fetches `tensors` and `results`, once for
-    every replica. Their values are ordinary input of the replicas' share, and of the host's.
+    every replica. Their values are ordinary input of the device part, and of the host part.
 
     Attributes:
-      tensors: by `key()` a placeholder of the replicas' share, and the host's tensor that it stands
+      tensors: by `key()` a placeholder of the device part, and the host's tensor that it stands
         for. Those of a TPU have static shapes.
-      results: tensors that the host's share wants of all replicas: values of `host_placeholders`
+      results: tensors that the host part wants of all replicas: values of `host_placeholders`
         that this stage computes, and not the replicas.
       sharded: variables of which each machine has some rows, with TF's slice info of them.
       partial: keys of those of `tensors` that read such variables. What such a tensor stands for is
@@ -74,4 +74,4 @@ class HostStageBuilder(Protocol):
         """Builds the stage; model_fn has been called."""
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
-        """Builds the operations that update the stage's variables, in the host's share."""
+        """Builds the operations that update the stage's variables, in the host part."""

@@ -21,8 +21,8 @@ class HostStageProgram:
 
     Args:
       plan: a plan with a host stage.
-      feeds: the `replica_feeds` that the replicas' share takes.
-      results: the stage's results that the host's share takes.
+      feeds: the `replica_feeds` that the device part takes.
+      results: the stage's results that the host part takes.
       group: the machines that train together; None for one.
 
     Attributes:
@@ -100,8 +100,8 @@ class OfElement:
 
     Args:
       plan: a plan with a host stage.
-      feeds: the `replica_feeds` that the replicas' share takes; none is partial.
-      results: the results that the host's share takes.
+      feeds: the `replica_feeds` that the device part takes; none is partial.
+      results: the results that the host part takes.
 
     Attributes:
       handles: handle ops of the variables that it reads, which are the host's.
@@ -142,7 +142,7 @@ class _OfMachines:
 
     Args:
       plan: a plan with a host stage.
-      feeds: the partial feeds that the replicas' share takes.
+      feeds: the partial feeds that the device part takes.
       group: the machines.
 
     Attributes:

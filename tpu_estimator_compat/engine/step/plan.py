@@ -27,12 +27,12 @@ class StepPlan:
       feeds: the tensors that stand for that element, flattened, composites expanded.
       fetches: tensors that every step returns.
       targets: operations that every step runs.
-      loss: the loss, averaged over replicas where it is fetched; other fetches of the replicas'
-        share are the first replica's. None where a mode has none.
+      loss: the loss, averaged over replicas where it is fetched; other fetches of the device part
+        are the first replica's. None where a mode has none.
       replica_ops: names of ops that belong to the replicas even if they ignore the input.
       host_placeholders: placeholders for tensors of all replicas, by `key()`, each with
         the replicas' tensor.
-      host_stage: the host's part of the step before the replicas' share; None for none.
+      host_stage: the host's part of the step before the device part; None for none.
       host_calls: names of those targets of the host that only the chief of several workers runs,
         such as writing events.
       host_calls_every: host calls run in every n-th step of a loop, starting with the first.
@@ -40,7 +40,7 @@ class StepPlan:
         stand for all.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
-      jit_compile: whether the replicas' share is compiled with XLA.
+      jit_compile: whether the device part is compiled with XLA.
       stop_on_nan: whether no step is made after one whose loss is NaN.
       made_of: in place of `feeds`, the tensors of an element that the step computes itself.
     """
@@ -102,7 +102,7 @@ class StepPlan:
 
     @property
     def replica_feeds(self) -> list[tf.Tensor]:
-        """The inputs of the replicas' share: the element, then the tensors of the host stage."""
+        """The inputs of the device part: the element, then the tensors of the host stage."""
         return [*self.feeds, *(self.host_stage.placeholders if self.host_stage else ())]
 
     def is_of_stage(self, tensor: tf.Tensor) -> bool:

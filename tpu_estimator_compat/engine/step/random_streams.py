@@ -53,7 +53,7 @@ def add_algorithm(node: NodeDef) -> None:
 
 
 class RandomStreams:
-    """The streams of a session, one for each op and replica: an `Amendment` of its programs.
+    """The streams of a session, one for each op and replica: a `StateRewrite` of its programs.
 
     Ops without any seed are left alone: every kernel of theirs begins somewhere else. So are those
     in functions, of branches and loops. As a `traces.Holder`, it names a stream's state after its
@@ -63,22 +63,22 @@ class RandomStreams:
     def __init__(self) -> None:
         self._states: dict[tuple[str, int, int], tuple[str, tf.Variable]] = {}
 
-    def amends(self, node: NodeDef) -> bool:
+    def applies_to(self, node: NodeDef) -> bool:
         """Whether a node, not one in a function, draws from a variable."""
         return node.op in FROM_STATE and bool(node.attr["seed"].i or node.attr["seed2"].i)
 
-    def amended(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
+    def apply(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
         """`graph_def` with ops that draw from variables; these, by the inputs that stand for them.
 
         Call it in replica context: variables are made on the replica's device.
         """
-        if not any(map(self.amends, graph_def.node)):
+        if not any(map(self.applies_to, graph_def.node)):
             return graph_def, {}
         changed = tf.compat.v1.GraphDef()
         changed.CopyFrom(graph_def)
         handles = {}
         device = device_util.current()
-        for node in filter(self.amends, changed.node):
+        for node in filter(self.applies_to, changed.node):
             state = f"{node.name}/random_state"
             seeds = node.attr["seed"].i, node.attr["seed2"].i
             handles[f"{state}:0"] = self.handle((node.name, *seeds, device))

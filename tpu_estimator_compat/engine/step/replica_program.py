@@ -30,13 +30,13 @@ _OF_COMPOSITES = frozenset({"DeserializeSparse", "RaggedTensorFromVariant", "Ide
 HandleOf = Callable[[tf.Operation], tf.Tensor]
 
 
-class Amendment(Protocol):
-    """A change of a program on its way into the function under construction."""
+class StateRewrite(Protocol):
+    """Gives nodes whose kernels keep state, such as random ops, a state from outside."""
 
-    def amends(self, node: graph_def.NodeDef) -> bool:
+    def applies_to(self, node: graph_def.NodeDef) -> bool:
         """Whether a node, not one in a function, is given its state."""
 
-    def amended(
+    def apply(
         self, graph_def: graph_def.GraphDef
     ) -> tuple[graph_def.GraphDef, Mapping[str, tf.Tensor]]:
         """The graph to import in place of `graph_def`, and the values of its additional inputs."""
@@ -160,12 +160,12 @@ class ReplicaProgram:
         ]
 
     def signature(
-        self, amended: Callable[[graph_def.NodeDef], bool] = lambda node: False
+        self, rewritten: Callable[[graph_def.NodeDef], bool] = lambda node: False
     ) -> Hashable | None:
         """The key that programs with the same computation share, of one replica or the host.
 
         Args:
-          amended: whether a node, not one in a function, is given its state by an amendment.
+          rewritten: whether a node, not one in a function, is given its state from outside.
 
         Returns:
           None where a kernel has a state in itself, such as the stream of a seeded random op: the
@@ -174,7 +174,7 @@ class ReplicaProgram:
         if self.replicas > 1 or self.native_collectives:
             return None
         graph_defs = [self._graph_def(index) for index in range(len(self.stages))]
-        if any(kernel_state.keeps_state(each, but=amended) for each in graph_defs):
+        if any(kernel_state.keeps_state(each, but=rewritten) for each in graph_defs):
             return None
         digest = hashlib.sha256()
         for definition in map(graph_def.canonical, graph_defs):
@@ -228,14 +228,14 @@ class ReplicaProgram:
         self,
         values: Sequence[tf.Tensor],
         handle_of: HandleOf,
-        amendment: Amendment | None = None,
+        state_rewrite: StateRewrite | None = None,
     ) -> list[tf.Tensor]:
         """Builds the program into the function under construction.
 
         Args:
           values: one tensor per feed.
           handle_of: gives the resource handle that stands for a handle op of the captured graph.
-          amendment: changes what is imported; None for nothing.
+          state_rewrite: changes what is imported; None for nothing.
 
         Returns:
           One tensor per fetch.
@@ -246,7 +246,7 @@ class ReplicaProgram:
             environment[op.name, 0] = under_construction.capture(handle_of(op))
         done: list[tf.Operation] = []
         for index, stage in enumerate(self.stages):
-            done += self._import(index, environment, done, amendment)
+            done += self._import(index, environment, done, state_rewrite)
             values = [environment[key(op.inputs[0])] for op in stage.collectives]
             received = collectives.exchange(stage.collectives, values, self.replicas)
             environment.update(((op.name, 0), value) for op, value in received.items())
@@ -260,19 +260,19 @@ class ReplicaProgram:
         index: int,
         environment: dict[Key, tf.Tensor],
         after: list[tf.Operation],
-        amendment: Amendment | None,
+        state_rewrite: StateRewrite | None,
     ) -> list[tf.Operation]:
         """Builds a stage that runs after the operations `after`; returns those that must run."""
         stage = self.stages[index]
         definition = self._graph_def(index)
         added: Mapping[str, tf.Tensor] = {}
-        if amendment is not None:
-            definition, added = amendment.amended(definition)
+        if state_rewrite is not None:
+            definition, added = state_rewrite.apply(definition)
         functions.register_functions(definition)
         inputs = self._inputs(index, environment, added)
         wait = self._waits[index]
         given = [environment[key(t)] for t in wait.given]
-        if self._is_shared(index, amendment):
+        if self._is_shared(index, state_rewrite):
             function = self._function(index, definition, inputs)
             with tf.control_dependencies([*after, *given]):
                 *returned, ran = function(inputs.values())
@@ -300,7 +300,7 @@ class ReplicaProgram:
             inputs[name] = under_construction.capture(tensor)
         return inputs
 
-    def _is_shared(self, index: int, amendment: Amendment | None) -> bool:
+    def _is_shared(self, index: int, state_rewrite: StateRewrite | None) -> bool:
         """Whether all replicas call one function for a stage: see `stage_functions`."""
         context = tf.distribute.get_replica_context()
         if self.replicas == 1 or self.native_collectives or context is None:
@@ -310,9 +310,9 @@ class ReplicaProgram:
         if index not in self._shared:
             ops = self.stages[index].ops
             knows_id = graph_def.has_types(self.graph, ops, graph_def.BY_REPLICA)
-            amends = amendment.amends if amendment else (lambda node: False)
+            applies_to = state_rewrite.applies_to if state_rewrite else (lambda node: False)
             definition = self._graph_def(index)
-            self._shared[index] = not knows_id and stage_functions.is_shared(definition, amends)
+            self._shared[index] = not knows_id and stage_functions.is_shared(definition, applies_to)
         return self._shared[index]
 
     def _function(

@@ -21,16 +21,18 @@ FEWEST_OPS = 500
 """Smaller stages are built in for each replica: a call costs more than they do."""
 
 
-def is_shared(definition: graph_def.GraphDef, amended: Callable[[graph_def.NodeDef], bool]) -> bool:
+def is_shared(
+    definition: graph_def.GraphDef, rewritten: Callable[[graph_def.NodeDef], bool]
+) -> bool:
     """Whether a stage is the same for all replicas, and is worth a function.
 
     Args:
       definition: the stage, with its library.
-      amended: whether a node, not one in a function, is given its state from outside.
+      rewritten: whether a node, not one in a function, is given its state from outside.
     """
     if len(definition.node) < FEWEST_OPS:
         return False
-    return not kernel_state.keeps_state(definition, but=amended)
+    return not kernel_state.keeps_state(definition, but=rewritten)
 
 
 class StageFunction:

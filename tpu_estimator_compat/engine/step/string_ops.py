@@ -1,4 +1,4 @@
-"""Cuts strings off a TPU's share of a step: cores have none, so summaries are made on the host."""
+"""Cuts strings off a TPU's device part: cores have none, so summaries are made on the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def host_program(
 
     Args:
       graph: the captured graph.
-      fetches: the fetches from a replica's share.
+      fetches: the fetches from the device part.
       fed: tensors that come from outside the step.
 
     Returns:

@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.jax.device_share import DeviceShare
+from tpu_estimator_compat.engine.jax.device_part import JaxDevicePart
 from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep, replica_step
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.plans import evaluation_plan, prediction_plan, training_plan
@@ -37,7 +37,7 @@ class PlannedTopology(Topology):
 
     @property
     def compiles_steps(self) -> bool:
-        """Whether XLA compiles the replicas' share of all steps: it does."""
+        """Whether XLA compiles the device part of all steps: it does."""
         return True
 
     @property
@@ -52,15 +52,15 @@ class PlannedStep(ReplicaStep):
 
     Attributes:
       captured: the captured mode.
-      share: the part of it that the JAX runtime compiles.
+      on_jax: the device part of it, as the JAX runtime compiles it.
     """
 
     captured: CapturedMode
-    share: DeviceShare
+    on_jax: JaxDevicePart
 
 
 def plan_step(captured: CapturedMode, needs_jax: bool) -> PlannedStep:
-    """The replicas' share of a captured mode, of the JAX runtime if need be.
+    """The device part of a captured mode, of the JAX runtime if need be.
 
     TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's computes there
     what a TPU cannot: nothing of that is a fault where the configuration asks for it.
@@ -71,10 +71,10 @@ def plan_step(captured: CapturedMode, needs_jax: bool) -> PlannedStep:
     with captured.in_graph():
         plan = _plan(captured)
     replicas = captured.topology.num_replicas
-    share = DeviceShare(plan, replicas)
-    on_jax = captured.config.runtime == JAX or needs_jax
-    step = share.step if on_jax else replica_step(plan, replicas)
-    return PlannedStep(plan, step.program, captured, share)
+    on_jax = JaxDevicePart(plan, replicas)
+    runs_on_jax = captured.config.runtime == JAX or needs_jax
+    step = on_jax.step if runs_on_jax else replica_step(plan, replicas)
+    return PlannedStep(plan, step.program, captured, on_jax)
 
 
 def _plan(captured: CapturedMode) -> StepPlan:

@@ -96,12 +96,12 @@ class Programs:
         return program
 
     def _dispatch(self, step: PlannedStep) -> Dispatch:
-        share, mode = step.share, self._subject.mode
+        part, mode = step.on_jax, self._subject.mode
         # Predictions are handed out batch by batch.
         loop = 1 if mode == ModeKeys.PREDICT else self._subject.loop
-        steps = DEFAULTS.steps_of_dispatch(share.bytes_of_step, loop)
+        steps = DEFAULTS.steps_of_dispatch(part.bytes_of_step, loop)
         cores = self._subject.cores_per_replica
-        return Dispatch(lower(share.step), steps, share.stops_on, cores, share.partition)
+        return Dispatch(lower(part.step), steps, part.stops_on, cores, part.partition)
 
 
 class _Watch:

@@ -1,1 +1,1 @@
-"""From a replica's share of a step to StableHLO, which any XLA compiler reads."""
+"""From the device part of a step to StableHLO, which any XLA compiler reads."""

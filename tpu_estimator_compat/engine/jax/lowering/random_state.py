@@ -105,7 +105,7 @@ DRAWING = frozenset({*FROM_STATE, *_COMPOSED})
 
 
 class RandomState:
-    """The state that a program's random ops draw from: an `Amendment` of a `ReplicaProgram`.
+    """The state that a program's random ops draw from: a `StateRewrite` of a `ReplicaProgram`.
 
     Args:
       handle: of the resource that holds it, an int64 vector of 3.
@@ -114,11 +114,11 @@ class RandomState:
     def __init__(self, handle: tf.Tensor):
         self._handle = handle
 
-    def amends(self, node: NodeDef) -> bool:
+    def applies_to(self, node: NodeDef) -> bool:
         """Whether a node draws from the state."""
         return node.op in DRAWING
 
-    def amended(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
+    def apply(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
         """`graph_def` with all random ops, those in functions too, drawing from the state.
 
         Returns:

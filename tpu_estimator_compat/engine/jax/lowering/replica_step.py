@@ -1,4 +1,4 @@
-"""One replica's share of a step, as a compiler is given it."""
+"""The device part of a step on one replica, as a compiler is given it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectives
 from tpu_estimator_compat.engine.step import cut as step_cut
 from tpu_estimator_compat.engine.step import replicated_ops
+from tpu_estimator_compat.engine.step.cut import Part
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
@@ -22,7 +23,7 @@ class ReplicaStep:
 
     Attributes:
       plan: the computation of the whole step.
-      program: the replica's share of it, exchanges left to XLA.
+      program: the device part of it, exchanges left to XLA.
     """
 
     plan: StepPlan
@@ -56,8 +57,8 @@ class ReplicaStep:
         return [op for op in self.program.handles if not graph_ops.is_variable_handle(op)]
 
 
-def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = None) -> ReplicaStep:
-    """The replicas' share of a step.
+def replica_step(plan: StepPlan, replicas: int, part: Part | None = None) -> ReplicaStep:
+    """The device part of a step.
 
     As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
     the host looks at it.
@@ -65,18 +66,18 @@ def replica_step(plan: StepPlan, replicas: int, share: step_cut.Share | None = N
     Args:
       plan: the computation of a step.
       replicas: the number of replicas that run it together.
-      share: the replica's share, where that is not the whole step.
+      part: what a replica runs, where that is not the whole device part.
     """
-    if share is None:
+    if part is None:
         parts = step_cut.cut(plan)
         sent = [t for _, t in plan.host_placeholders.values() if not plan.is_of_stage(t)]
-        share = parts.of_replicas([*parts.own, *sent])
+        part = step_cut.device_part(plan, (), [*parts.own, *sent], parts.device.targets)
     collectives = xla_collectives.rewrites(plan.graph, replicas)
     program = ReplicaProgram(
         plan.graph,
-        share.feeds,
-        share.fetches,
-        share.targets,
+        part.feeds,
+        part.fetches,
+        part.targets,
         replicas=replicas,
         native_collectives=True,
         rewrites={**collectives, **replacements.rewrites(plan.graph)},

@@ -168,7 +168,7 @@ def test_a_loss_that_only_python_can_compute_is_refused_by_its_line(tmp_path):
         train_op = tf.train.get_global_step().assign_add(1)
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    with pytest.raises(NotImplementedError, match=r"PyFunc 'PyFunc' \(.*test_host_share.py:\d+\)"):
+    with pytest.raises(NotImplementedError, match=r"PyFunc 'PyFunc' \(.*test_host_part.py:\d+\)"):
         on("jax", 1, tmp_path, model_fn).train(train_input_fn, steps=2)
 
 

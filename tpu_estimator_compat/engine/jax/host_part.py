@@ -1,4 +1,4 @@
-"""The host's share of a step, and the values that it needs from the devices."""
+"""The host part of a step on JAX, and the values that it needs from the devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectiv
 from tpu_estimator_compat.engine.jax.lowering.scan import supported_ops
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import collectives
-from tpu_estimator_compat.engine.step.cut import Share, StepCut
+from tpu_estimator_compat.engine.step.cut import Part, StepParts
 from tpu_estimator_compat.engine.step.host_function import HostFunction
 
 
@@ -73,8 +73,8 @@ def _is_lowered(op: tf.Operation) -> bool:
     return op.type in supported_ops() or sources.is_function(op)
 
 
-class HostShare:
-    """The host's share of a step: metrics, host calls, fetches that no replica computes.
+class JaxHostPart:
+    """The host part of a step: metrics, host calls, fetches that no replica computes.
 
     Args:
       parts: of the step.
@@ -84,24 +84,22 @@ class HostShare:
       uses: names of the variables and resources that it uses.
     """
 
-    def __init__(self, parts: StepCut, store: VariableStore):
+    def __init__(self, parts: StepParts, store: VariableStore):
         self.uses: set[str] = set()
         self._fetches = parts.host.fetches
         self._in_step = self._function(parts.plan.graph, store, parts.host)
-        self._calls = self._function(parts.plan.graph, store, parts.calls)
+        self._calls = self._function(parts.plan.graph, store, parts.host_calls)
 
     def _function(
-        self, graph: tf.Graph, store: VariableStore, share: Share
+        self, graph: tf.Graph, store: VariableStore, part: Part
     ) -> tuple[HostFunction, list[tf.Tensor]] | None:
-        if share.is_empty:
+        if part.is_empty:
             return None
-        wanted = [*(t.op for t in share.fetches), *share.targets]
-        ops = graph_ops.ancestors(wanted, set(map(key, share.feeds)))
+        wanted = [*(t.op for t in part.fetches), *part.targets]
+        ops = graph_ops.ancestors(wanted, set(map(key, part.feeds)))
         self.uses |= {op.name for op in ops if graph_ops.is_handle(op)}
-        function = HostFunction(
-            graph, store, share.fetches, share.targets, share.feeds, optimize=True
-        )
-        return function, share.feeds
+        function = HostFunction(graph, store, part.fetches, part.targets, part.feeds, optimize=True)
+        return function, part.feeds
 
     @property
     def is_empty(self) -> bool:
@@ -111,7 +109,7 @@ class HostShare:
     def __call__(
         self, values: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> dict[Key, np.ndarray]:
-        """Computes the host's share of one step.
+        """Computes the host part of one step.
 
         Args:
           values: of the placeholders and of fed tensors, by key.

@@ -1,4 +1,4 @@
-"""The devices' share of a step: what is compiled, by the runtime and by preflight alike."""
+"""The device part of a step on JAX: what is compiled, by the runtime and by preflight alike."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.graph.graph_ops import distinct, key
-from tpu_estimator_compat.engine.jax.host_share import cut_tail
+from tpu_estimator_compat.engine.graph.graph_ops import key
+from tpu_estimator_compat.engine.jax.host_part import cut_tail
 from tpu_estimator_compat.engine.jax.lowering.replica_step import replica_step
 from tpu_estimator_compat.engine.jax.lowering.step_module import Partition
 from tpu_estimator_compat.engine.step import cut as step_cut
@@ -24,7 +24,7 @@ class Wanted:
     Attributes:
       fetches: of tensors.
       targets: of operations.
-      of_stage: of tensors that the host's share takes of the host stage, and not from the devices.
+      of_stage: of tensors that the host part takes of the host stage, and not from the devices.
     """
 
     fetches: tuple[str, ...]
@@ -55,7 +55,7 @@ class Wanted:
         )
 
 
-class DeviceShare:
+class JaxDevicePart:
     """The part of a step that every replica computes, and the values that the host fetches.
 
     JAX is not needed for it.
@@ -84,29 +84,28 @@ class DeviceShare:
     ):
         self.plan = plan
         self.parts = parts = step_cut.cut(plan, fed, apart=plan.host_calls)
-        wanted = distinct([*parts.own, *parts.from_replicas])
         feeds = [*plan.replica_feeds, *fed]
-        self.tail = cut_tail(wanted, feeds, parts.targets, plan.loss)
+        self.tail = cut_tail(parts.device.fetches, feeds, parts.device.targets, plan.loss)
         awaited = [op for op in self.tail.done if op.type != "Placeholder"]
-        targets = [*parts.targets, *graph_ops.in_creation_order(awaited)]
+        targets = [*parts.device.targets, *graph_ops.in_creation_order(awaited)]
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
-        device = [t for t in [*wanted, *self.tail.feeds] if key(t) not in late]
-        self.wanted = Wanted.of(device, targets, parts.from_stage)
-        self._of_stage = parts.from_stage
+        device = [t for t in [*parts.device.fetches, *self.tail.feeds] if key(t) not in late]
+        self.wanted = Wanted.of(device, targets, parts.transfers.from_stage)
+        self._of_stage = parts.transfers.from_stage
         if together is not None:
             device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
             targets = [plan.graph.get_operation_by_name(name) for name in together.targets]
             self._of_stage = [plan.graph.get_tensor_by_name(name) for name in together.of_stage]
         if together is not None or awaited:
             plan = plan.of(plan.fetches, targets)
-            parts = dataclasses.replace(parts, targets=targets)
-        share = parts.of_replicas([t for t in device if key(t) not in given])
-        self.step = replica_step(plan, replicas, share)
+        fetches = [t for t in device if key(t) not in given]
+        part = step_cut.device_part(plan, fed, fetches, targets)
+        self.step = replica_step(plan, replicas, part)
         self.passed = {key(t) for t in device if key(t) in given}
 
     @property
     def from_host(self) -> list[tf.Tensor]:
-        """The stage's results for the host's share, with the input that stays on the host."""
+        """The stage's results for the host part, with the input that stays on the host."""
         taken = set(map(key, self.step.feeds))
         passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
         return [*self._of_stage, *passed]

@@ -1,0 +1,233 @@
+"""The device part of a step, which each replica runs: plain, compiled by XLA, or on a TPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.capture.capture import Structure, check_element, plain_element
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.runtime import functions, placement, workers
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step import cut as step_cut
+from tpu_estimator_compat.engine.step import partition, replicated_ops, string_ops
+from tpu_estimator_compat.engine.step.cut import Part, StepParts
+from tpu_estimator_compat.engine.step.joining import joining
+from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
+from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
+from tpu_estimator_compat.tf_internals import distribute_lib
+
+
+class DevicePart:
+    """The device part, as a plain function of each replica.
+
+    Args:
+      parts: the parts of the step.
+      store: the live variables.
+      streams: of the replicas' random ops; None where every function has streams of its own.
+
+    Attributes:
+      program: what one replica runs.
+      feeds: the tensors of the element that it takes, without the tensors fed by the caller.
+      streams: the same, if the program draws from them.
+    """
+
+    is_plain = True  # the host part may run on the same thread, where there is one replica
+    native_collectives = False  # whether one program serves all replicas, which exchange by device
+
+    def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
+        self._plan, self._parts, self._store = parts.plan, parts, store
+        self._strategy = store.strategy
+        self._join = joining(parts.plan, store.strategy)
+        self.streams = streams
+        part, self._results = self._cut()
+        self.feeds = part.feeds[: len(part.feeds) - len(parts.fed)]
+        self.program = ReplicaProgram(
+            parts.plan.graph,
+            part.feeds,
+            part.fetches,
+            part.targets,
+            replicas=self._strategy.num_replicas_in_sync,
+            native_collectives=self.native_collectives,
+            reads_first=True,
+            # An iterator gives all feeds at once.
+            waits_for=parts.plan.made_of or self.feeds[:1],
+        )
+
+    def _cut(self) -> tuple[Part, list[tf.Tensor]]:
+        """What a replica runs, and those of its fetches that are not for the host part."""
+        return self._parts.device, self._parts.own
+
+    def prepare(self) -> None:
+        """Creates the variables that the replicas use, one component per replica.
+
+        Of a variable that only one replica has, it and the host see the same one.
+        """
+        owned = replicated_ops.owned(
+            self.program.ops,
+            self._strategy.num_replicas_in_sync,
+            compiled=self.native_collectives,
+            alone=workers.of(self._strategy) is None,
+        )
+        self._store.prepare(owned, replicated=False)
+        trainable = self._plan.trainable_names()
+        self._store.prepare(self.program.handles, replicated=True, trainable=trainable)
+
+    def exchanges(self) -> set[str]:
+        """Names of what replicas exchange."""
+        sums = {op.name for stage in self.program.stages for op in stage.collectives}
+        return sums | self._join.exchanges(self._parts.transfers.from_replicas)
+
+    def cache_key(self) -> Hashable | None:
+        """The key that device parts with the same computation share; None where none shares it.
+
+        Those of several replicas, or with a host stage, are each traced for itself.
+        """
+        if self._plan.host_stage or workers.of(self._strategy) or self._signature is None:
+            return None
+        return (
+            type(self).__name__,
+            self._signature,
+            _devices(self._strategy),
+            self.streams is None,
+            repr(self._plan.element_spec),
+            tuple((t.name, self._plan.is_loss(t)) for t in self._results),
+            tuple(t.name for t in self._parts.transfers.from_replicas),
+            tuple((t.name, repr(t.shape)) for t in self._parts.fed),
+        )
+
+    @functools.cached_property
+    def _signature(self) -> Hashable | None:
+        return self.program.signature(*([self.streams.applies_to] if self.streams else []))
+
+    def flat(self, data: Structure) -> list[tf.Tensor]:
+        """The tensors of one replica's element, checked."""
+        data = plain_element(data)
+        check_element(data, self._plan.element_spec)
+        return tf.nest.flatten(data, expand_composites=True)
+
+    @tf.autograph.experimental.do_not_convert
+    def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
+        """The part of one replica, in replica context.
+
+        Args:
+          data: the replica's element; with a host stage, the values of `feeds` that it gives.
+          *fed: values of the tensors fed by the caller.
+
+        Returns:
+          The replica's fetches, then the tensors that the host takes.
+        """
+        values = data if self._plan.host_stage else self.flat(data)
+        with tf.device(placement.common_device(self._strategy) or ""):  # "": where they are
+            outputs = self.program(
+                [*self._placed(values), *fed], self._store.replica_handle, self.streams
+            )
+        by_key = dict(zip(map(key, self.program.fetches), outputs, strict=True))
+        own = [self._join.own(t, by_key[key(t)]) for t in self._results]
+        sent = self._parts.transfers.from_replicas
+        return own + [self._join.sent(t, by_key[key(t)]) for t in sent]
+
+    def _placed(self, values: list[tf.Tensor]) -> list[tf.Tensor]:
+        return values
+
+    @functools.cached_property
+    def _step(self) -> Any:
+        return self.on_replica
+
+    def __call__(
+        self, data: Structure, fed: Sequence[tf.Tensor]
+    ) -> tuple[dict[Key, Any], dict[Key, tf.Tensor]]:
+        """Builds the part of all replicas into the function under construction.
+
+        Args:
+          data: see `on_replica`, one per replica as the strategy distributes it.
+          fed: values of the tensors fed by the caller.
+
+        Returns:
+          The replicas' values of their fetches, and the values that the host takes.
+        """
+        outputs = self._strategy.run(self._step, args=(data, *fed))
+        values = dict(zip(map(key, self._results), outputs, strict=False))
+        sent = zip(
+            map(key, self._parts.transfers.from_replicas),
+            outputs[len(self._results) :],
+            strict=True,
+        )
+        return values, {k: self._join.on_host(value) for k, value in sent}
+
+    def fetched(self, values: dict[Key, Any]) -> dict[Key, tf.Tensor]:
+        """The fetches of the step that replicas compute, one value each."""
+        own = [t for t in self._plan.fetches if key(t) in values]
+        return {key(t): self._join.fetched(t, values[key(t)]) for t in own}
+
+
+class XlaDevicePart(DevicePart):
+    """The device part, compiled by XLA, which draws random numbers of its own."""
+
+    is_plain = False
+
+    def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
+        del streams
+        super().__init__(parts, store, None)
+
+    @functools.cached_property
+    def _step(self) -> Any:
+        return functions.function(self.on_replica, jit_compile=True)
+
+
+class TpuDevicePart(DevicePart):
+    """The device part on a TPU: it exchanges by itself, and leaves strings to its host."""
+
+    is_plain = False
+    native_collectives = True
+
+    def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
+        del streams
+        fed = [*parts.plan.replica_feeds, *parts.fed]
+        self._strings = string_ops.host_program(parts.plan.graph, parts.own, fed)
+        super().__init__(parts, store, None)
+
+    def _cut(self) -> tuple[Part, list[tf.Tensor]]:
+        parts = self._parts
+        own = string_ops.left_to_replicas(parts.own, self._strings)
+        fetches = [*own, *parts.transfers.from_replicas]
+        return step_cut.device_part(parts.plan, parts.fed, fetches, parts.device.targets), own
+
+    def prepare(self) -> None:
+        """See `DevicePart`."""
+        self._store.prepare(self._strings.handles, replicated=False)
+        super().prepare()
+
+    def cache_key(self) -> None:
+        """See `DevicePart`."""
+        return None
+
+    def _placed(self, values: list[tf.Tensor]) -> list[tf.Tensor]:
+        if not self._plan.partition:
+            return values
+        return partition.place(values, self._plan.partition, self._strategy)
+
+    def fetched(self, values: dict[Key, Any]) -> dict[Key, tf.Tensor]:
+        """See `DevicePart`. Strings are made of the first replica's values."""
+        strings = self._strings
+        firsts = [self._join.first(values[key(t)]) for t in strings.feeds]
+        made = strings(firsts, self._store.host_handle) if strings.fetches else []
+        return super().fetched(values) | dict(zip(map(key, strings.fetches), made, strict=True))
+
+
+def kind_of(plan: StepPlan, store: VariableStore) -> type[DevicePart]:
+    """The device part for a plan on the devices of `store`."""
+    if store.on_tpu:  # it compiles all that it runs
+        return TpuDevicePart
+    return XlaDevicePart if plan.jit_compile else DevicePart
+
+
+def _devices(strategy: tf.distribute.Strategy) -> tuple[str, ...]:
+    """The replicas' devices and the kind of their strategy; TF's default says no device."""
+    extended = strategy.extended
+    default = isinstance(extended, distribute_lib._DefaultDistributionExtended)
+    return (type(strategy).__name__, *(() if default else extended.worker_devices))

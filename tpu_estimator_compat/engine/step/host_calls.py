@@ -1,0 +1,122 @@
+"""Host calls of a step: in each step or in every n-th, made by the step itself or from a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.step.host_part import HostPart
+from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
+
+
+class HostCalls:
+    """Host calls that each step makes itself.
+
+    Attributes:
+      part: the operations of the calls.
+      queue: the calls that wait; None where steps have made theirs from the first.
+      has_branch: whether a step has a branch for its calls.
+    """
+
+    queue: HostCallQueue | None = None
+    has_branch = False
+
+    def __init__(self, part: HostPart):
+        self.part = part
+
+    def cache_key(self) -> Hashable | None:
+        """The key that host calls with the same computation share; None where none shares it."""
+        return self.part.cache_key()
+
+    def handles(self) -> dict[str, tf.Tensor]:
+        """What a step needs for its calls besides the variables of the graph, by name."""
+        return {}
+
+    def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
+        """Builds the calls of a step into the function under construction.
+
+        Args:
+          given: values of placeholders, and of tensors fed by the caller, by `key()`.
+        """
+        if self.part.program.targets:
+            self.part(given)
+
+
+class QueuedHostCalls(HostCalls):
+    """Host calls that wait in a queue, until it is left: then steps make their own."""
+
+    def __init__(self, part: HostPart, queue: HostCallQueue):
+        super().__init__(part)
+        self.queue: HostCallQueue = queue
+
+    def cache_key(self) -> Hashable | None:
+        """See `HostCalls`."""
+        if self.queue.left:
+            return super().cache_key()
+        return self.part.cache_key() and (self.part.cache_key(), "queued")
+
+    def handles(self) -> dict[str, tf.Tensor]:
+        """See `HostCalls`."""
+        return {} if self.queue.left else {"queue": self.queue.handle}
+
+    def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
+        """See `HostCalls`."""
+        if self.queue.left:
+            super().__call__(given)
+        else:
+            self.queue.put([given[key(t)] for t in self.part.program.feeds])
+
+
+class HostCallsOfEveryNth(HostCalls):
+    """Host calls of every n-th step of a loop, starting with the first.
+
+    Args:
+      calls: the calls of such a step.
+      step_in_loop: counts the steps of a loop, on the host.
+      every: n.
+    """
+
+    has_branch = True
+
+    def __init__(self, calls: HostCalls, step_in_loop: tf.Variable, every: int):
+        super().__init__(calls.part)
+        self.queue = calls.queue
+        self._calls, self._step_in_loop, self._every = calls, step_in_loop, every
+
+    def cache_key(self) -> Hashable | None:
+        """See `HostCalls`."""
+        return self._calls.cache_key() and (self._calls.cache_key(), self._every)
+
+    def handles(self) -> dict[str, tf.Tensor]:
+        """See `HostCalls`."""
+        return {**self._calls.handles(), "step_in_loop": self._step_in_loop.handle}
+
+    def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
+        """See `HostCalls`."""
+
+        def call() -> tf.Tensor:
+            self._calls(given)
+            return tf.constant(True)
+
+        due = tf.equal(self._step_in_loop % self._every, 0)
+        tf.cond(due, call, lambda: tf.constant(False))
+        self._step_in_loop.assign_add(1)
+
+
+def host_calls(
+    part: HostPart, queue: HostCallQueue | None, step_in_loop: tf.Variable | None, every: int
+) -> HostCalls:
+    """The host calls of a step.
+
+    Args:
+      part: the operations of the calls.
+      queue: the queue that they may wait in; None where steps make their own.
+      step_in_loop: counts the steps of a loop; None where every step makes its calls.
+      every: the number of steps from one that makes its calls to the next, within a loop.
+    """
+    calls = HostCalls(part) if queue is None else QueuedHostCalls(part, queue)
+    if step_in_loop is None or not part.program.targets:
+        return calls
+    return HostCallsOfEveryNth(calls, step_in_loop, every)

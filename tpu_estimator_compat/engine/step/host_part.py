@@ -1,0 +1,51 @@
+"""The host part of a step, which runs once, after the replicas."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Mapping
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.cut import Part
+from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
+
+
+class HostPart:
+    """The host part: metrics, and fetches that no replica computes.
+
+    Args:
+      graph: the captured graph.
+      part: what it is fed, gives and runs.
+      store: the live variables.
+
+    Attributes:
+      program: the operations that run.
+    """
+
+    def __init__(self, graph: tf.Graph, part: Part, store: VariableStore):
+        self.program = ReplicaProgram(graph, part.feeds, part.fetches, part.targets)
+        self._store = store
+
+    def cache_key(self) -> Hashable | None:
+        """The key that host parts with the same computation share; None where none shares it."""
+        return self._signature
+
+    @functools.cached_property
+    def _signature(self) -> Hashable | None:
+        return self.program.signature()
+
+    def __call__(self, given: Mapping[Key, tf.Tensor]) -> dict[Key, tf.Tensor]:
+        """Builds the part into the function under construction.
+
+        Args:
+          given: values of placeholders, and of tensors fed by the caller, by `key()`.
+
+        Returns:
+          The values of its fetches.
+        """
+        values = [given[key(t)] for t in self.program.feeds]
+        found = self.program(values, self._store.host_handle)
+        return dict(zip(map(key, self.program.fetches), found, strict=True))

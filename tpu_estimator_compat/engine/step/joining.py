@@ -1,0 +1,99 @@
+"""Joins the values of several replicas into one: of all replicas of this machine, or of several.
+
+The loss becomes the mean, what the host takes is concatenated, and of all else the first replica's
+value stands for the others'.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.runtime import workers
+from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.step.plan import StepPlan
+
+
+class JoinReplicas:
+    """Joins the values of this machine's replicas, once all of them are there."""
+
+    def __init__(self, plan: StepPlan, strategy: tf.distribute.Strategy):
+        self.plan, self.strategy = plan, strategy
+
+    def exchanges(self, sent: list[tf.Tensor]) -> set[str]:
+        """Names of what the machines exchange so that the host has the tensors `sent`."""
+        del sent
+        return set()
+
+    def own(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        """In replica context: what a replica gives for a fetch."""
+        del tensor
+        return value
+
+    def sent(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        """In replica context: what a replica gives for a tensor that the host takes."""
+        del tensor
+        return value
+
+    def fetched(self, tensor: tf.Tensor, value: Any) -> tf.Tensor:
+        """The value of a fetch, of the replicas' values."""
+        if self.plan.is_loss(tensor):
+            mean: tf.Tensor = self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+            return mean
+        return self.first(value)
+
+    def on_host(self, value: Any) -> tf.Tensor:
+        """The value that the host takes, of the replicas' values."""
+        parts = self.strategy.experimental_local_results(value)
+        if len(parts) == 1 or self.plan.same_on_all_replicas:
+            return parts[0]
+        return tf.concat(parts, axis=0)
+
+    def first(self, value: Any) -> tf.Tensor:
+        """The first replica's value."""
+        return self.strategy.experimental_local_results(value)[0]
+
+
+class JoinWorkers(JoinReplicas):
+    """Joins the values of all machines' replicas by collectives, within the replicas' program."""
+
+    def __init__(self, plan: StepPlan, strategy: tf.distribute.Strategy, group: Workers):
+        super().__init__(plan, strategy)
+        self._group = group
+
+    def exchanges(self, sent: list[tf.Tensor]) -> set[str]:
+        """See `JoinReplicas`."""
+        return set() if self.plan.same_on_all_replicas else set(map(_name, sent))
+
+    def own(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        """See `JoinReplicas`."""
+        if not self.plan.is_loss(tensor):
+            return value
+        [total] = self._group.sum_over_replicas([value], f"mean/{tensor.name}")
+        return total / tf.cast(self._group.replicas, value.dtype)
+
+    def sent(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        """See `JoinReplicas`."""
+        if self.plan.same_on_all_replicas:
+            return value
+        return self._group.concatenate(value, _name(tensor))
+
+    def fetched(self, tensor: tf.Tensor, value: Any) -> tf.Tensor:
+        """See `JoinReplicas`."""
+        del tensor
+        return self.first(value)
+
+    def on_host(self, value: Any) -> tf.Tensor:
+        """See `JoinReplicas`."""
+        return self.first(value)
+
+
+def joining(plan: StepPlan, strategy: tf.distribute.Strategy) -> JoinReplicas:
+    """What joins the values of the replicas of `strategy`."""
+    group = workers.of(strategy)
+    return JoinWorkers(plan, strategy, group) if group else JoinReplicas(plan, strategy)
+
+
+def _name(tensor: tf.Tensor) -> str:
+    return f"over_replicas/{tensor.name}"
