@@ -1,1 +1,1 @@
-"""One step of a captured graph: the cut, its shares as functions, and the exchange of replicas."""
+"""One step of a captured graph: its parts, put together; the exchange of replicas."""
