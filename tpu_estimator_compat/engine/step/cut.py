@@ -64,7 +64,7 @@ class StepParts:
         takes, then `fed`; its fetches are `own`, then `transfers.from_replicas`.
       host: the part that runs once, after the replicas: metrics, fetches that no replica computes.
       host_calls: host calls, where they are not in `host`.
-      transfers: what the host takes.
+      transfers: the tensors that the host takes.
     """
 
     plan: StepPlan

@@ -31,7 +31,7 @@ class DevicePart:
       streams: of the replicas' random ops; None where every function has streams of its own.
 
     Attributes:
-      program: what one replica runs.
+      program: the operations of one replica.
       feeds: the tensors of the element that it takes, without the tensors fed by the caller.
       streams: the same, if the program draws from them.
     """
@@ -59,7 +59,7 @@ class DevicePart:
         )
 
     def _cut(self) -> tuple[Part, list[tf.Tensor]]:
-        """What a replica runs, and those of its fetches that are not for the host part."""
+        """The operations of a replica, and those of its fetches that are not for the host part."""
         return self._parts.device, self._parts.own
 
     def prepare(self) -> None:

@@ -31,7 +31,7 @@ class HostCalls:
         return self.part.cache_key()
 
     def handles(self) -> dict[str, tf.Tensor]:
-        """What a step needs for its calls besides the variables of the graph, by name."""
+        """Handles of resources that calls use besides the variables of the graph, by name."""
         return {}
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:

@@ -18,7 +18,7 @@ class HostPart:
 
     Args:
       graph: the captured graph.
-      part: what it is fed, gives and runs.
+      part: its feeds, fetches and targets.
       store: the live variables.
 
     Attributes:

@@ -27,12 +27,12 @@ class JoinReplicas:
         return set()
 
     def own(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        """In replica context: what a replica gives for a fetch."""
+        """The value that a replica returns for a fetch; called in replica context."""
         del tensor
         return value
 
     def sent(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        """In replica context: what a replica gives for a tensor that the host takes."""
+        """The value that a replica returns for the host; called in replica context."""
         del tensor
         return value
 
@@ -90,7 +90,7 @@ class JoinWorkers(JoinReplicas):
 
 
 def joining(plan: StepPlan, strategy: tf.distribute.Strategy) -> JoinReplicas:
-    """What joins the values of the replicas of `strategy`."""
+    """The way in which values of the replicas of `strategy` are joined."""
     group = workers.of(strategy)
     return JoinWorkers(plan, strategy, group) if group else JoinReplicas(plan, strategy)
 

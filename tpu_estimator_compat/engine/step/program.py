@@ -31,7 +31,7 @@ class StepProgram:
     """A callable that builds one step into the tf.function under construction.
 
     Attributes:
-      parts: what each part of the step is fed, gives and runs.
+      parts: feeds, fetches and targets of each part.
       store: the live variables.
       stage: the host stage, before the replicas; None for none.
       device: the device part.

@@ -66,7 +66,7 @@ def replica_step(plan: StepPlan, replicas: int, part: Part | None = None) -> Rep
     Args:
       plan: the computation of a step.
       replicas: the number of replicas that run it together.
-      part: what a replica runs, where that is not the whole device part.
+      part: the part to run, where that is not the whole device part.
     """
     if part is None:
         parts = step_cut.cut(plan)
