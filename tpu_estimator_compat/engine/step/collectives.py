@@ -1,8 +1,8 @@
 """The ops by which replicas exchange values: a table of one row per type.
 
-Who cuts a graph, runs a replica that is alone, exchanges values among CPUs or GPUs, demands an
-exchange or lowers one reads it here. A core of a TPU has kernels: there the ops stay as they are.
-A new type takes a row, and a function that gives what one replica gets.
+Cutting, running a sole replica, exchanging among CPUs or GPUs, and lowering all go by the row. A
+core of a TPU has kernels: there the ops stay as they are. A new type takes a row, and a function
+that computes what one replica gets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class XlaOp:
     """A TensorFlow op of the same two inputs that XLA lowers on a CPU.
 
     Attributes:
-      op_type: its type.
       attributes: its attributes of type string, besides the collective's.
     """
 
@@ -89,14 +88,7 @@ def participants(op: tf.Operation) -> np.ndarray | None:
 
 
 def groups_of(op: tf.Operation, replicas: int) -> Groups:
-    """The groups of replica ids among which a collective exchanges values.
-
-    Args:
-      op: a collective with a `group_assignment`; an empty one is one group of all.
-      replicas: the number of replicas.
-
-    Returns:
-      Tuples of replica ids; one tuple of all ids where no subgroups were asked for.
+    """The groups of replica ids among which `op` exchanges; an empty `group_assignment` is all.
 
     Raises:
       ValueError: the assignment does not name every replica exactly once.
@@ -173,12 +165,7 @@ def _sum_over_all(values: Sequence[tf.Tensor], name: str) -> Sequence[tf.Tensor]
 
 
 def _handing_out(received: Received) -> Exchange:
-    """An exchange in which each replica picks from the values of all.
-
-    Args:
-      received: gives the value that a replica gets: takes the op, all replicas' values and the
-        replica's id.
-    """
+    """An exchange in which `received` computes what a replica gets from the values of all."""
 
     def exchange(
         ops: Sequence[tf.Operation], values: Sequence[tf.Tensor], replicas: int
@@ -289,15 +276,9 @@ def _is_alone(op: tf.Operation, replicas: int) -> bool:
 def exchange(
     ops: Sequence[tf.Operation], values: Sequence[tf.Tensor], replicas: int
 ) -> dict[tf.Operation, tf.Tensor]:
-    """Exchanges values among CPU or GPU replicas; call it on every replica.
+    """Exchanges values among CPU or GPU replicas; returns what this one gets, by collective.
 
-    Args:
-      ops: collectives, in the same order everywhere.
-      values: this replica's value of each.
-      replicas: the number of replicas.
-
-    Returns:
-      What this replica gets, by collective.
+    Call it on every replica, with `ops` in the same order.
     """
     results: dict[tf.Operation, tf.Tensor] = {}
     for row in TABLE:

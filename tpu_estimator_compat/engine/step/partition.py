@@ -12,13 +12,7 @@ Dims = Sequence[int] | None
 def place(
     values: Sequence[tf.Tensor], dims: Sequence[Dims], strategy: tf.distribute.TPUStrategy
 ) -> list[tf.Tensor]:
-    """Splits or replicates a replica's tensors over its cores; dimensions may be uneven.
-
-    Args:
-      values: the tensors, on a replica.
-      dims: the result of `partition_dims` for each.
-      strategy: the TPU's.
-    """
+    """Splits a replica's tensors over its cores by `dims`, which may be uneven; None replicates."""
     return [
         strategy.experimental_replicate_to_logical_devices(value)
         if counts is None

@@ -1,12 +1,12 @@
 """Streams of random ops, which go on whatever function draws the next number.
 
-A kernel of TF1's random ops has the state of its stream in itself. A session of TF1 has one kernel
-for an op. Here a step is made by one function or another, as hooks and executors demand, and each
-has kernels of its own, which would all begin the stream of a seed anew: a dropout would repeat its
-masks. So ops with a seed draw from a variable that all functions share. The state is Philox's, as
-`tf.random.Generator` has it: a counter of 128 bits, low half first, and a key of 64 bits. It begins
-as in the kernels (`tensorflow/core/util/guarded_philox_random.cc`: the seed is the key, the second
-one the upper half of the counter), and moves on as they do, so that the numbers are theirs.
+A kernel of TF1's random ops keeps the state of its stream, and a session of TF1 has one kernel for
+an op. Here one function or another makes a step, as hooks and executors demand; each has kernels of
+its own, which would begin the stream of a seed anew, and a dropout would repeat its masks. So ops
+with a seed draw from a variable that all functions share. The state is Philox's, as in
+`tf.random.Generator`: a counter of 128 bits, low half first, and a key of 64 bits. It begins and
+advances as in the kernels (`tensorflow/core/util/guarded_philox_random.cc`: the seed is the key,
+the second one the upper half of the counter), so the numbers are the same.
 """
 
 from __future__ import annotations

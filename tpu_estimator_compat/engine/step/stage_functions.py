@@ -26,9 +26,7 @@ def is_shared(
 ) -> bool:
     """Whether a stage is the same for all replicas, and is worth a function.
 
-    Args:
-      definition: the stage, with its library.
-      rewritten: whether a node, not one in a function, is given its state from outside.
+    `rewritten` tells the nodes, not those of functions, that are given their state from outside.
     """
     if len(definition.node) < FEWEST_OPS:
         return False
@@ -74,12 +72,5 @@ class StageFunction:
             return [*returned[: len(self._outputs)], tf.constant(True)]
 
     def __call__(self, inputs: Iterable[tf.Tensor]) -> Sequence[tf.Tensor]:
-        """Builds a call into the function under construction.
-
-        Args:
-          inputs: one tensor for each of the first caller's.
-
-        Returns:
-          The outputs, and a tensor that is there once the operations that had to run have.
-        """
+        """Builds a call; returns the outputs, and a tensor that waits for the wanted operations."""
         return self._function.inference_fn.call_flat(*inputs)

@@ -41,7 +41,7 @@ def cut(
     exchanged: Collection[tf.Operation],
     reads_first: bool = False,
 ) -> list[Stage]:
-    """Cuts pruned operations into stages.
+    """Cuts pruned operations into stages, in the order in which they run.
 
     Args:
       ops: the operations to run, as `graph_ops.ancestors` found them.
@@ -49,9 +49,6 @@ def cut(
       stops: feeds and handles: tensors that come from outside.
       exchanged: the collectives at which stages end; without any, everything is one stage.
       reads_first: see `simplify.reads_first`.
-
-    Returns:
-      The stages in the order in which they run.
     """
     order = graph_ops.in_creation_order(ops)
     if reads_first:
@@ -67,10 +64,11 @@ def cut(
 def _levels(
     order: Sequence[tf.Operation], stops: Collection[Key], exchanged: Collection[tf.Operation]
 ) -> dict[tf.Operation, int]:
-    """Creation order is topological: control flow v2 has no back edges.
+    """The stage of each operation.
 
-    It is also the order of effects on a variable, as it is within a stage: who reads after a write
-    is not to be in an earlier stage than that write, nor who writes after a read.
+    Creation order is topological: control flow v2 has no back edges. It is also the order of
+    effects on a variable, as within a stage: a read that follows a write, or a write that follows a
+    read, is in no earlier stage.
     """
     levels: dict[tf.Operation, int] = {}
     written: dict[Key, int] = {}  # the level of the last write to a variable
@@ -94,15 +92,10 @@ def _postpone(
     levels: dict[tf.Operation, int],
     placed: Collection[tf.Operation],
 ) -> None:
-    """Moves what only a later stage needs to the first that does.
+    """Moves operations that only a later stage needs, but for those `placed`, to the first such.
 
-    Otherwise what an optimizer computes of its slots, and what it reads, would be there in all
-    sizes while the gradients are still to come.
-
-    Args:
-      order: see `cut`.
-      levels: of the operations; changed in place.
-      placed: operations that stay.
+    Otherwise an optimizer's reads, and what it computes of its slots, would take memory while the
+    gradients are still to come.
     """
     written: dict[Key, set[int]] = {}
     for op in order:

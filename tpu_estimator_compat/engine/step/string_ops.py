@@ -14,16 +14,9 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 def host_program(
     graph: tf.Graph, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
 ) -> ReplicaProgram:
-    """The program that computes the host's part of a step's fetches.
+    """The program that computes those of the device part's fetches that are made of strings.
 
-    Args:
-      graph: the captured graph.
-      fetches: the fetches from the device part.
-      fed: tensors that come from outside the step.
-
-    Returns:
-      A program that is fed what strings are made of, and fetches those of `fetches` that are
-      strings or are made of strings.
+    It is fed what the strings are made of; `fed` are tensors that come from outside the step.
     """
     stops = {key(t) for t in fed}
     on_host = _made_of_strings(fetches, stops)
@@ -34,12 +27,8 @@ def host_program(
     return ReplicaProgram(graph, list(feeds.values()), own)
 
 
-def left_to_replicas(
-    fetches: Sequence[tf.Tensor], program: ReplicaProgram | None
-) -> list[tf.Tensor]:
-    """The tensors that a replica returns for these fetches, where the host runs such a program."""
-    if program is None:
-        return list(fetches)
+def left_to_replicas(fetches: Sequence[tf.Tensor], program: ReplicaProgram) -> list[tf.Tensor]:
+    """The tensors that a replica returns for `fetches`, where the host runs `program`."""
     late = set(map(key, program.fetches))
     return graph_ops.distinct([*(t for t in fetches if key(t) not in late), *program.feeds])
 
