@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.compare.page import page
 from tpu_estimator_compat.tools.compare.report import (
     Agreement,
@@ -60,7 +60,7 @@ def made(**fields):
         "steps": 3,
         "tolerance": Tolerance("by two runs", 10.0, 1e-6, True),
         "first_difference": FirstDifference(
-            Stage.UPDATE, "w differs", 1, ("w",), Source("train.py", 3, code="x = a < b")
+            Stage.UPDATE, "w differs", 1, ("w",), SourceLine("train.py", 3, code="x = a < b")
         ),
         "loss": curve("loss", 1.0, 2.000001, 3.5, first_step=3),
         "scalars": (curve("learning_rate", 1.0, 2.0, 3.0),),

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.compare import report
 from tpu_estimator_compat.tools.compare.report import Agreement, Report, Verdict
 
@@ -25,7 +25,7 @@ def made() -> Report:
         steps=2,
         tolerance=report.Tolerance("by two runs", 10.0, 1e-6, True),
         first_difference=report.FirstDifference(
-            report.Stage.UPDATE, "what", 1, ("w",), Source("train.py", 3, code="x = 1")
+            report.Stage.UPDATE, "what", 1, ("w",), SourceLine("train.py", 3, code="x = 1")
         ),
         loss=report.CurveComparison(
             "loss",

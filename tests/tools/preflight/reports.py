@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.tools.preflight.report import (
     Buffer,
@@ -23,8 +23,8 @@ GIB = 2**30
 MIB = 2**20
 
 
-def source(line: int, code: str, function: str = "model_fn") -> Source:
-    return Source(os.path.join(os.getcwd(), "my_project", "model.py"), line, function, code)
+def source(line: int, code: str, function: str = "model_fn") -> SourceLine:
+    return SourceLine(os.path.join(os.getcwd(), "my_project", "model.py"), line, function, code)
 
 
 FINDINGS = [
@@ -208,7 +208,7 @@ def not_captured() -> Report:
 
 def finding(line: int = 3, severity: Severity = Severity.FAILS, **other) -> Finding:
     """One of a line."""
-    source = Source("/project/model.py", line, "model_fn", f"x = tf.strings.lower(y{line})")
+    source = SourceLine("/project/model.py", line, "model_fn", f"x = tf.strings.lower(y{line})")
     known = {"message": "No kernel.", "advice": "Do it in the input_fn.", "source": source}
     return Finding(severity, Kind.UNSUPPORTED_OP, **{**known, **other})
 

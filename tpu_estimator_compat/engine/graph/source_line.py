@@ -6,7 +6,7 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class SourceLine:
     """A line of the user's code.
 
     Attributes:

@@ -20,7 +20,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tf_internals import error_interpolation
 
 _LIBRARIES = (
@@ -61,22 +61,22 @@ def is_users(filename: str) -> bool:
     return in_packages or not filename.startswith(_STANDARD_LIBRARY)
 
 
-def of_frames(frames: Iterable[Any]) -> Source | None:
+def of_frames(frames: Iterable[Any]) -> SourceLine | None:
     """The innermost line of the user's among `frames`, outermost first."""
     of_user = _users(frames)
     if not of_user:
         return None
     frame = of_user[-1]
     code = linecache.getline(frame.filename, frame.lineno).strip()
-    return Source(frame.filename, frame.lineno, frame.name, code)
+    return SourceLine(frame.filename, frame.lineno, frame.name, code)
 
 
-def of_error(error: BaseException) -> Source | None:
+def of_error(error: BaseException) -> SourceLine | None:
     """The innermost line of the user's that an error passed."""
     return of_frames(traceback.extract_tb(error.__traceback__))
 
 
-def of_operation(op: tf.Operation) -> Source | None:
+def of_operation(op: tf.Operation) -> SourceLine | None:
     """The user's line that made `op`; for a gradient, the line whose gradient it is."""
     return of_frames(_stack(op))
 
@@ -173,7 +173,7 @@ class Sources:
                     continue
         return None
 
-    def __getitem__(self, name: str) -> Source | None:
+    def __getitem__(self, name: str) -> SourceLine | None:
         """The user's line behind the operation `name`; None where it is not known."""
         op = self.find(name)
         return None if op is None else of_operation(op)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.compare import differences, first_difference
 from tpu_estimator_compat.tools.compare.differences import Bounds
 from tpu_estimator_compat.tools.compare.evidence import Evidence
@@ -138,7 +138,7 @@ def _first_step(
                 [y.activations[facts["op"]] for y in yardstick if facts["op"] in y.activations],
                 bounds,
             ),
-            Source(facts["file"], facts["line"], code=facts["code"]) if facts["file"] else None,
+            SourceLine(facts["file"], facts["line"], code=facts["code"]) if facts["file"] else None,
         )
         for facts in old.operations
         if facts["op"] in new.activations

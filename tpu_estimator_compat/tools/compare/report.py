@@ -9,7 +9,7 @@ import dataclasses
 import enum
 import math
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import json_form, numbers
 
 VERSION = 1
@@ -275,7 +275,7 @@ class OpComparison:
     type: str
     gradient: bool
     values: ArrayComparison
-    source: Source | None = None
+    source: SourceLine | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,7 +294,7 @@ class FirstDifference:
     what: str
     step: int | None = None
     names: tuple[str, ...] = ()
-    source: Source | None = None
+    source: SourceLine | None = None
 
 
 @dataclasses.dataclass(frozen=True)

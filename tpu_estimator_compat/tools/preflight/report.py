@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 
 
@@ -108,7 +108,7 @@ class Buffer:
     unpadded: int
     shape: str
     op: str = ""
-    source: Source | None = None
+    source: SourceLine | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 
 
-def place(source: Source) -> str:
+def place(source: SourceLine) -> str:
     """File and line, the file relative to the working directory or the home where it is below."""
     return f"{printable(_short(source.file))}:{source.line}"
 

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.tools.preflight.report import (
     Collectives,
@@ -36,7 +36,7 @@ def test_json_has_every_field_of_every_dataclass():
     assert set(report["layers"][0]) == _fields(Layer)
     assert set(report["buffers"][0]) == _fields(type(full.buffers[0]))
     assert set(report["findings"][1]) == _fields(Finding)
-    assert set(report["findings"][1]["source"]) == _fields(Source)
+    assert set(report["findings"][1]["source"]) == _fields(SourceLine)
 
 
 @sampled
@@ -55,7 +55,7 @@ def _report(read: dict) -> Report:
     """A report of what JSON says of it."""
 
     def source(of):
-        return Source(**of) if of else None
+        return SourceLine(**of) if of else None
 
     values = {name: read[name] for name in _fields(Report)}
     values["asked"] = Depth(read["asked"])

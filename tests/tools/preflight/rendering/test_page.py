@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.tools.preflight.report import Collectives, Layer
 from tpu_estimator_compat.tools.preflight.result import Preflight
@@ -45,7 +45,7 @@ def test_pictures_have_words(reports):
 
 def test_code_is_never_markup():
     bad = "\"><script>alert(1)</script><b a='&lt;"
-    source = Source(f"/{bad}.py", 1, bad, bad)
+    source = SourceLine(f"/{bad}.py", 1, bad, bad)
     said = Finding(Severity.FAILS, Kind.COMPILER, bad, bad, bad, bad, source)
     report = with_findings(said)
     report.layers = [Layer(bad, 5, 6, 7)]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.preflight.rendering.table import table
 from tpu_estimator_compat.tools.preflight.result import Preflight
 
@@ -74,7 +74,7 @@ def test_notes_and_reasons_are_said():
 
 
 def test_code_has_no_control_characters_where_it_is_shown():
-    evil = Source("/m.py", 1, "f", "x = '\x1b[2J\x07\u202e'")
+    evil = SourceLine("/m.py", 1, "f", "x = '\x1b[2J\x07\u202e'")
     report = with_findings(finding(source=evil))
     for text in (table([report]), Preflight([report]).to_html()):
         assert not {"\x1b", "\x07", "\u202e"} & set(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 
 
 class Severity(enum.Enum):
@@ -52,4 +52,4 @@ class Finding:
     advice: str = ""
     op: str = ""
     node: str = ""
-    source: Source | None = None
+    source: SourceLine | None = None

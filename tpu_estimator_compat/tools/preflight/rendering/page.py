@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.engine.jax.lowering.findings import Kind, Severity
 from tpu_estimator_compat.tools.preflight.rendering import bars, comparison, groups
 from tpu_estimator_compat.tools.preflight.rendering.memory_section import memory_section
@@ -115,7 +115,7 @@ def _finding(group: groups.FindingGroup) -> Html:
     return element("article", *parts, class_=f"finding {finding.severity.value}")
 
 
-def _source(source: Source) -> Html:
+def _source(source: SourceLine) -> Html:
     where = element("code", place(source))
     within = together(" in ", element("code", source.function)) if source.function else Html()
     code = element("pre", element("code", source.code)) if source.code else Html()
