@@ -20,7 +20,7 @@ from tpu_estimator_compat.config.arguments import (
     check_type,
 )
 from tpu_estimator_compat.engine.capture.user_functions import call_model_fn, check_model_fn
-from tpu_estimator_compat.engine.checkpoint import Source, check_available, latest
+from tpu_estimator_compat.engine.checkpoint import CheckpointSource, check_available, latest
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.inputs.modes import InputMode
@@ -346,7 +346,7 @@ class Estimator(Exporting):
         self,
         steps: int | None,
         hooks: Sequence[Hook] | None,
-        source: Source,
+        source: CheckpointSource,
         name: str | None,
     ) -> evaluation.EvalRequest:
         return evaluation.EvalRequest(
@@ -357,11 +357,11 @@ class Estimator(Exporting):
             output_dir=self.eval_dir(name),
         )
 
-    def _source_for(self, action: str, checkpoint_path: str | None) -> Source:
+    def _source_for(self, action: str, checkpoint_path: str | None) -> CheckpointSource:
         if checkpoint_path is not None:
             check_path(checkpoint_path, "checkpoint_path")
         if checkpoint_path:
-            return Source(checkpoint_path, None)
+            return CheckpointSource(checkpoint_path, None)
         path = latest(self._model_dir)
         if not path:
             logging.info(
@@ -369,7 +369,7 @@ class Estimator(Exporting):
                 self._model_dir,
                 action,
             )
-        return Source(path, self._model_dir if path else None)
+        return CheckpointSource(path, self._model_dir if path else None)
 
 
 def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:

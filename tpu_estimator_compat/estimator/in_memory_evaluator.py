@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_input_fn, check_type
-from tpu_estimator_compat.engine.checkpoint import Source
+from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.modes.evaluation import Evaluation
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.estimator import preparation
@@ -71,7 +71,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._input_fn = input_fn
         self._every = every_n_iter
         estimator._mode_rules.check_eval_steps(steps)
-        self._request = estimator._eval_request(steps, hooks, Source(None, None), name)
+        self._request = estimator._eval_request(steps, hooks, CheckpointSource(None, None), name)
 
     def begin(self) -> None:
         """Builds the graph of the evaluation, beside that of training."""

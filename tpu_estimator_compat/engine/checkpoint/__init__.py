@@ -1,7 +1,7 @@
 """TF1 checkpoints as files: which there are, what is in them, what cannot be read."""
 
 from tpu_estimator_compat.engine.checkpoint.state import (
-    Source,
+    CheckpointSource,
     check_available,
     check_writable,
     global_step_in,
@@ -10,7 +10,7 @@ from tpu_estimator_compat.engine.checkpoint.state import (
 )
 
 __all__ = [
-    "Source",
+    "CheckpointSource",
     "check_available",
     "check_writable",
     "global_step_in",

@@ -101,7 +101,7 @@ def check_writable(model_dir: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class CheckpointSource:
     """The checkpoint that variables take their values from.
 
     Attributes:

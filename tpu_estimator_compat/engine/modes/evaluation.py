@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.engine.checkpoint import Source
+from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks
 from tpu_estimator_compat.engine.hooks.evaluation_events import write_results
 from tpu_estimator_compat.engine.inputs import DeployedInput
@@ -47,7 +47,7 @@ class EvalRequest:
 
     hooks: Sequence[Hook]
     steps: int | None
-    source: Source
+    source: CheckpointSource
     warm_start: WarmStartSettings | None
     output_dir: str
 

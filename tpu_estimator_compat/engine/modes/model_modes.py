@@ -16,7 +16,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine.checkpoint import Source, diagnosis, latest, read_variables
+from tpu_estimator_compat.engine.checkpoint import (
+    CheckpointSource,
+    diagnosis,
+    latest,
+    read_variables,
+)
 from tpu_estimator_compat.engine.hooks import keras_callbacks
 from tpu_estimator_compat.engine.modes import first_values, runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
@@ -135,9 +140,9 @@ class ModelModes:
             first_values.warn(mode.captured, mode.scaffold)
 
     @property
-    def _source(self) -> Source:
+    def _source(self) -> CheckpointSource:
         """The checkpoint that variables are of, else the newest."""
-        return Source(self._checkpoint, self.config.model_dir)
+        return CheckpointSource(self._checkpoint, self.config.model_dir)
 
     def _initialize(self, session: GraphSession, variables: Sequence[tf.Variable]) -> None:
         """Variables that a later mode added, such as slots: from the checkpoint where it can."""
@@ -164,7 +169,8 @@ class ModelModes:
         """Takes over the newest checkpoint that can be read, if someone else wrote one since."""
         path = None if self.in_session else latest(self.config.model_dir)
         if path is not None and path != self._checkpoint and self._modes:
-            self._checkpoint = Source(None, self.config.model_dir).restore(self._take_over)
+            newest = CheckpointSource(None, self.config.model_dir)
+            self._checkpoint = newest.restore(self._take_over)
 
     def _take_over(self, path: str) -> None:
         if path == self._checkpoint:  # newer ones cannot be read

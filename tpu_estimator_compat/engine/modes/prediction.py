@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint import Source
+from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.hooks import split_hooks
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import first_values
@@ -44,7 +44,7 @@ class PredictRequest:
 
     hooks: Sequence[Hook]
     predict_keys: Sequence[str] | None
-    source: Source
+    source: CheckpointSource
     warm_start: WarmStartSettings | None
     yield_single_examples: bool
 

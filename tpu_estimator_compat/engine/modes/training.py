@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig, TaskType
-from tpu_estimator_compat.engine.checkpoint import Source, check_writable, global_step_in
+from tpu_estimator_compat.engine.checkpoint import CheckpointSource, check_writable, global_step_in
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks, traits
 from tpu_estimator_compat.engine.hooks.nan import LossNanHook
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
@@ -109,7 +109,7 @@ def train(
                 lambda: _new_session(mode, deployed, schedule.cadence, hooks),
                 mode.scaffold,
                 # Other machines take over what the chief has restored.
-                Source(None, config.model_dir if captured.writes_files else None),
+                CheckpointSource(None, config.model_dir if captured.writes_files else None),
                 restore_input=config.save_input_state,
             )
             return _loop(mode, request, creator, [*hooks, preemption], schedule)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint import diagnosis
-from tpu_estimator_compat.engine.checkpoint.state import Source
+from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
 from tpu_estimator_compat.engine.runtime import aside
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -30,7 +30,7 @@ class _SessionManager(session_manager.SessionManager):
     def __init__(
         self,
         make_session: Callable[[], GraphSession],
-        source: Source,
+        source: CheckpointSource,
         *,
         restore_input: bool,
         asks_variables: bool,
@@ -119,7 +119,7 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
         self,
         make_session: Callable[[], AnySession],
         scaffold: tf.compat.v1.train.Scaffold,
-        source: Source,
+        source: CheckpointSource,
         *,
         restore_input: bool = False,
     ):
