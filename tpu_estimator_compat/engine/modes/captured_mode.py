@@ -88,22 +88,22 @@ class CapturedMode:
         chief = self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
         return chief and self.topology.is_first_process
 
-    def runner(self, plan: StepPlan, **wishes: Any) -> Runner:
+    def runner(self, plan: StepPlan, **options: Any) -> Runner:
         """The runner of a plan's steps.
 
         Args:
           plan: the computation of a step.
-          **wishes: fields of `runtimes.Wishes` in which callers differ.
+          **options: fields of `runtimes.RunnerOptions` in which callers differ.
 
         Raises:
           NotImplementedError: see `runtimes.Runtime.runner`.
         """
-        of_mode = runtimes.Wishes(
+        of_mode = runtimes.RunnerOptions(
             trains=self.mode == ModeKeys.TRAIN,
             seed=self.graph.seed,
             model_dir=self.config.model_dir,
             tuning=self.tuning,
-            **wishes,
+            **options,
         )
         return runtimes.of(self.topology).runner(plan, self.store, of_mode)
 

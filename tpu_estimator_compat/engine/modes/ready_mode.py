@@ -78,13 +78,13 @@ class ReadyMode:
         self.session = RunnerSession(self._runners(interrupted=interrupted, for_keras=True))
         return self.session
 
-    def _runners(self, **wishes: Any) -> Callable[[], Runner]:
+    def _runners(self, **options: Any) -> Callable[[], Runner]:
         """A function that makes runners of the steps, one after the other."""
         streams = RandomStreams()
 
         def make_runner() -> Runner:
             with self.captured.in_graph():
-                return self.captured.runner(self.plan, streams=streams, **wishes)
+                return self.captured.runner(self.plan, streams=streams, **options)
 
         return make_runner
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
-    """The wishes of a caller for a runner.
+class RunnerOptions:
+    """The options of a caller for a runner.
 
     Attributes:
       interrupted: asked within long runs whether to end them early.
@@ -56,7 +56,7 @@ class Runtime(Protocol):
         """A store for live variables of the replicas."""
         ...
 
-    def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
+    def runner(self, plan: StepPlan, store: VariableStore, options: RunnerOptions) -> Runner:
         """The runner of the steps of `plan` on the variables of `store`, which is of this runtime.
 
         Raises:
@@ -79,23 +79,23 @@ class _TensorFlow:
     def new_store(self) -> VariableStore:
         return VariableStore(self.topology.strategy)
 
-    def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
-        if self.topology.workers and not wishes.for_keras:
+    def runner(self, plan: StepPlan, store: VariableStore, options: RunnerOptions) -> Runner:
+        if self.topology.workers and not options.for_keras:
             return WorkersRunner(
                 plan,
                 store,
-                model_dir=wishes.model_dir,
-                interrupted=wishes.interrupted,
-                tuning=wishes.tuning,
+                model_dir=options.model_dir,
+                interrupted=options.interrupted,
+                tuning=options.tuning,
             )
         return ReplicaRunner(
             plan,
             store,
-            next_element=wishes.next_element,
-            interrupted=wishes.interrupted,
-            notes_before=wishes.notes_before,
-            tuning=wishes.tuning,
-            streams=wishes.streams,
+            next_element=options.next_element,
+            interrupted=options.interrupted,
+            notes_before=options.notes_before,
+            tuning=options.tuning,
+            streams=options.streams,
         )
 
 
@@ -111,7 +111,7 @@ class _Jax:
 
         return DeviceStore(functools.partial(meshes.of_variable, self.topology.mesh))
 
-    def runner(self, plan: StepPlan, store: VariableStore, wishes: Wishes) -> Runner:
+    def runner(self, plan: StepPlan, store: VariableStore, options: RunnerOptions) -> Runner:
         from tpu_estimator_compat.engine.jax.elements import Elements
         from tpu_estimator_compat.engine.jax.processes.runner import ProcessesRunner
         from tpu_estimator_compat.engine.jax.runner import JaxRunner
@@ -119,7 +119,7 @@ class _Jax:
         from tpu_estimator_compat.engine.jax.variables import DeviceStore
 
         topology, of_devices = self.topology, cast(DeviceStore, store)
-        if topology.workers and wishes.for_keras:
+        if topology.workers and options.for_keras:
             raise NotImplementedError(
                 f"fit of a keras_model() in {topology.num_hosts} processes of jax.distributed is "
                 "not supported. Call train() of the estimator, or start one process."
@@ -128,19 +128,19 @@ class _Jax:
             plan,
             of_devices,
             topology,
-            seed=wishes.seed,
+            seed=options.seed,
             makes_host_calls=topology.is_first_process,
-            tuning=wishes.tuning,
+            tuning=options.tuning,
         )
-        elements = Elements(topology, stacked=not wishes.for_keras)
+        elements = Elements(topology, stacked=not options.for_keras)
         if topology.workers is None:
-            return JaxRunner(plan, of_devices, steps, elements, interrupted=wishes.interrupted)
+            return JaxRunner(plan, of_devices, steps, elements, interrupted=options.interrupted)
         return ProcessesRunner(
             plan,
             of_devices,
             topology,
             steps,
             elements,
-            interrupted=wishes.interrupted,
-            trains=wishes.trains,
+            interrupted=options.interrupted,
+            trains=options.trains,
         )
