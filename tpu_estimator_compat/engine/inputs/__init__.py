@@ -1,5 +1,6 @@
 """From a legacy input_fn to the elements that replicas are fed."""
 
+from tpu_estimator_compat.engine.inputs.async_release import AsyncRelease
 from tpu_estimator_compat.engine.inputs.calling import (
     CalledInput,
     call_input_fn,
@@ -7,13 +8,12 @@ from tpu_estimator_compat.engine.inputs.calling import (
     warn_if_endless,
 )
 from tpu_estimator_compat.engine.inputs.deployment import DeployedInput, context, feed
-from tpu_estimator_compat.engine.inputs.disposal import Disposal
 from tpu_estimator_compat.engine.inputs.partitioning import log_fallback, partition_dims
 
 __all__ = [
+    "AsyncRelease",
     "CalledInput",
     "DeployedInput",
-    "Disposal",
     "call_input_fn",
     "check_apart",
     "context",

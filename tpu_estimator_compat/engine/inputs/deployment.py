@@ -13,8 +13,8 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture.capture import Element, placeholders
 from tpu_estimator_compat.engine.inputs import modes
+from tpu_estimator_compat.engine.inputs.async_release import end_iterators
 from tpu_estimator_compat.engine.inputs.calling import CalledInput
-from tpu_estimator_compat.engine.inputs.disposal import end_iterators
 from tpu_estimator_compat.engine.inputs.modes import InputMode
 from tpu_estimator_compat.engine.runtime import eager, workers
 from tpu_estimator_compat.engine.topology import Topology
@@ -117,7 +117,7 @@ class DeployedInput:
         """Frees what iterators of the graph read, once nothing iterates over this.
 
         Args:
-          hurried: see `Disposal.drop`.
+          hurried: see `AsyncRelease.drop`.
         """
         for called in self.called[:1]:
             end_iterators(called.store.iterators(), hurried=hurried)
@@ -126,7 +126,7 @@ class DeployedInput:
         """Whether one iterator on the host feeds several replicas, in turn.
 
         An iterator for each, as a strategy has them, reads ahead onto devices with memory of their
-        own. On CPUs it gains nothing, and each of them may take a minute to end: see `Disposal`. It
+        own. On CPUs it gains nothing, and each of them may take a minute to end: see `AsyncRelease`. It
         is left to the strategy where that gives empty batches when data ends in mid-step.
         """
         devices = self.strategy.extended.worker_devices  # of this machine

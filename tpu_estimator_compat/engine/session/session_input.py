@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint import input_state
-from tpu_estimator_compat.engine.inputs import DeployedInput, Disposal
+from tpu_estimator_compat.engine.inputs import AsyncRelease, DeployedInput
 from tpu_estimator_compat.engine.runtime.aside import Aside, StillBlockedError
 
 Result = TypeVar("Result")
@@ -70,12 +70,12 @@ class SessionInput:
     def close(self, close_steps: Callable[[], None]) -> None:
         """Frees the input: on purpose, not by whatever garbage collection comes along.
 
-        The destructor of an iterator may take its time (see `Disposal`).
+        The destructor of an iterator may take its time (see `AsyncRelease`).
 
         Args:
           close_steps: frees what takes elements; called before the iterator goes.
         """
-        disposal = Disposal(self._iterator) if self._iterator is not None else None
+        release = AsyncRelease(self._iterator) if self._iterator is not None else None
         self._iterator = None
         if self._aside is not None:
             self._aside.close()
@@ -83,6 +83,6 @@ class SessionInput:
         # A signal ends the process, for which Python code that blocks the input would not.
         told = self._interrupted() or sys.exc_info()[0] is KeyboardInterrupt
         hurried = self._aside is not None and told
-        if disposal:
-            disposal.drop(hurried=hurried)
+        if release:
+            release.drop(hurried=hurried)
         self.deployed.close(hurried=hurried)

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from support import TESTS
 
-from tpu_estimator_compat.engine.inputs import DeployedInput, Disposal
-from tpu_estimator_compat.engine.inputs.disposal import end_iterators
+from tpu_estimator_compat.engine.inputs import AsyncRelease, DeployedInput
+from tpu_estimator_compat.engine.inputs.async_release import end_iterators
 
 from .calls import called
 
@@ -51,9 +51,9 @@ def source():
 def test_nobody_waits_for_a_destructor(strategy, replicas, source):
     iterator = iter(source.feed(strategy(replicas)))
     next(iterator)
-    disposal = Disposal(iterator)
+    release = AsyncRelease(iterator)
     del iterator
-    disposal.drop()
+    release.drop()
     assert source.given_up.wait(LONG)
     assert not source.freed.is_set()
     source.released.set()
@@ -65,9 +65,9 @@ def test_several_destructors_are_waited_for_at_the_same_time(strategy, source):
     iterators = [iter(each.feed(strategy(1))) for each in (source, other)]
     for iterator in iterators:
         next(iterator)
-    disposal = Disposal(iterators)
+    release = AsyncRelease(iterators)
     del iterator, iterators
-    disposal.drop()
+    release.drop()
     assert source.given_up.wait(LONG)
     assert other.given_up.wait(LONG)
     assert not source.freed.is_set()
@@ -81,10 +81,10 @@ def test_a_destructor_without_reason_to_wait_is_done_at_once(strategy, source):
     source.released.set()
     iterator = iter(source.feed(strategy(1)))
     next(iterator)
-    disposal = Disposal(iterator)
+    release = AsyncRelease(iterator)
     del iterator
     assert not source.given_up.is_set()
-    disposal.drop()
+    release.drop()
     assert source.given_up.wait(LONG)
 
 
@@ -95,10 +95,10 @@ def test_without_threads_it_is_freed_all_the_same(strategy, source, monkeypatch)
     source.released.set()
     iterator = iter(source.feed(strategy(1)))
     next(iterator)
-    disposal = Disposal(iterator)
+    release = AsyncRelease(iterator)
     del iterator
     monkeypatch.setattr(threading.Thread, "start", start)
-    disposal.drop()
+    release.drop()
     assert source.freed.is_set()
 
 
@@ -106,9 +106,9 @@ def test_an_iterator_that_somebody_has_is_freed_when_nobody_has(strategy, source
     iterator = iter(source.feed(strategy(1)))
     kept = [iterator]
     next(iterator)
-    disposal = Disposal(iterator)
+    release = AsyncRelease(iterator)
     del iterator
-    disposal.drop()
+    release.drop()
     assert float(next(kept[0])) == 1.0
     kept.clear()
     assert source.given_up.wait(LONG)

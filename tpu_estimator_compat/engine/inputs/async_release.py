@@ -25,7 +25,7 @@ from tpu_estimator_compat.tf_internals import context
 _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth of that
 
 
-class Disposal:
+class AsyncRelease:
     """Holds references to an iterator, to drop them last and where nobody waits.
 
     Args:
@@ -60,7 +60,7 @@ def end_iterators(iterators: Sequence[Resource], *, hurried: bool = False) -> No
 
     Args:
       iterators: of a graph.
-      hurried: see `Disposal.drop`.
+      hurried: see `AsyncRelease.drop`.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
         datasets = [iterator.no_data() for iterator in iterators]
@@ -113,7 +113,7 @@ def _in_a_thread(
 ) -> threading.Thread | None:
     """The thread that calls `free`; None where it, or what to do instead, is done."""
     daemon = hurried or aside.waits_no_more()
-    thread = threading.Thread(target=free, name="input_disposal", daemon=daemon)
+    thread = threading.Thread(target=free, name="input_release", daemon=daemon)
     try:
         thread.start()
     except RuntimeError:  # no more threads: Python is about to exit
