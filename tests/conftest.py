@@ -114,7 +114,7 @@ def strategy():
 
 
 @pytest.fixture
-def quick_disposal():
+def quick_release():
     """Iterators that Keras distributes over replicas end at once."""
     with untuned_replicas():
         yield

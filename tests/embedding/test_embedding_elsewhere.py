@@ -75,7 +75,7 @@ def estimator_of(folder, strategy, **changes):
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.usefixtures("quick_disposal")
+@pytest.mark.usefixtures("quick_release")
 def test_fit_trains_tables_as_train_does(tmp_path, strategy, replicas):
     by_train = estimator_of(tmp_path / "train", strategy(replicas))
     by_train.train(input_fn, steps=3)
@@ -236,7 +236,7 @@ def serialized(features):
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.usefixtures("quick_disposal")
+@pytest.mark.usefixtures("quick_release")
 def test_a_keras_model_predicts_what_sparse_ids_and_weights_say(strategy, trained, replicas):
     estimator = estimator_of_columns(trained, strategy(replicas))
     count = 3 * columns_probe.BATCH - 3  # the last batch is short

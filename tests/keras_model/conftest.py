@@ -5,7 +5,7 @@ from support.legacy_models import make_estimator
 
 
 @pytest.fixture(autouse=True)
-def quickly(quick_disposal):
+def quickly(quick_release):
     """All tests are about Keras' own loops."""
 
 

@@ -184,8 +184,8 @@ class Estimator(Exporting):
             logging.info("Skipping training since max_steps has already saved.")
             return self
         with eager.eager_mode():
-            model, captured, deployed = self._prepared(rules, input_fn, input_mode)
-            self._train_spec = deployed.element_spec
+            model, captured, deployed_input = self._prepared(rules, input_fn, input_mode)
+            self._train_spec = deployed_input.element_spec
             request = training.TrainRequest(
                 hooks=request_hooks,
                 saving_listeners=listeners,
@@ -196,7 +196,7 @@ class Estimator(Exporting):
                 batch_size=input_mode.batch_size,
             )
             with contextlib.closing(model):
-                loss = training.train(model, captured, deployed, request)
+                loss = training.train(model, captured, deployed_input, request)
         logging.info("Loss for final step: %s.", loss)
         return self
 

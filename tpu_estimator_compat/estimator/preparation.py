@@ -37,7 +37,7 @@ def element_spec(rules: Rules, input_fn: InputFn, input_mode: InputMode) -> Any:
     """The structure of `tf.TypeSpec`s of one replica's input. Calls input_fn."""
     store = runtimes.of(input_mode.topology).new_store()
     with new_graph(rules.config.tf_random_seed):
-        return _deployed(rules, input_fn, input_mode, store).element_spec
+        return _deployed_input(rules, input_fn, input_mode, store).element_spec
 
 
 def capture(
@@ -79,21 +79,21 @@ def prepare(
     # What a script sees of variables is what it would have seen of those that it asked for.
     refs = not tf.compat.v1.resource_variables_enabled()
     with new_graph(rules.config.tf_random_seed, reads_step=trains):
-        deployed = _deployed(rules, input_fn, input_mode, store)
+        deployed_input = _deployed_input(rules, input_fn, input_mode, store)
         stage = rules.host_stage(input_mode, check_shapes=True, sharded=True)
-        element = deployed.element()
+        element = deployed_input.element()
         captured = _captured(rules, input_mode, element, store, stage, check_shapes=True)
     if input_mode.topology.compiles_steps:
-        for called in deployed.called:
+        for called in deployed_input.called:
             inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
-    same = deployed.same_for_all
+    same = deployed_input.same_for_all
     return (
         dataclasses.replace(captured, same_on_all_replicas=same, ref_variables=refs),
-        deployed,
+        deployed_input,
     )
 
 
-def _deployed(
+def _deployed_input(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> inputs.DeployedInput:
     """Calls input_fn in the default graph, as often as it is to be called."""
@@ -104,7 +104,7 @@ def _deployed(
         rules.check_input(called, input_mode)
         found.append(called)
     compiled = input_mode.topology.compiles_steps or rules.config.jit_compile
-    return inputs.feed(found, input_mode, in_step=not compiled)
+    return inputs.deploy(found, input_mode, in_step=not compiled)
 
 
 def _captured(

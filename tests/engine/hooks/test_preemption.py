@@ -94,7 +94,7 @@ ENDS = pytest.mark.parametrize(
 
 @ENDS
 @pytest.mark.parametrize("when", ["train", "test"])
-@pytest.mark.usefixtures("quick_disposal")
+@pytest.mark.usefixtures("quick_release")
 def test_a_signal_saves_and_exits_from_fit(tmp_path, before, when, number, error):
     callback = KillFit(when, number)
     estimator = make_estimator(tmp_path, use_tpu=True, loop=STEPS)

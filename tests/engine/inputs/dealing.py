@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import feed, modes
+from tpu_estimator_compat.engine.inputs import deploy, modes
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
@@ -15,7 +15,7 @@ def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, si
     """What each replica gets in each step: a list of steps of lists of replicas."""
     topology = Topology(strategy(replicas), tpu_semantics=True)
     input_mode = modes.resolve(mode, tpu.TPUConfig(**config), topology, size, batch_axis)
-    found = feed([*map(ReadyInput, datasets)], input_mode)
+    found = deploy([*map(ReadyInput, datasets)], input_mode)
     steps = []
     iterator = iter(found)
     while True:

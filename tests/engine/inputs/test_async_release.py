@@ -34,7 +34,7 @@ class Source:
             if self.released.wait(LONG):
                 self.freed.set()
 
-    def feed(self, strategy):
+    def deployed_input(self, strategy):
         spec = tf.TensorSpec([], tf.float32)
         data = tf.data.Dataset.from_generator(self, output_signature=spec)
         return DeployedInput([], lambda: [data], strategy, spec)
@@ -49,7 +49,7 @@ def source():
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_nobody_waits_for_a_destructor(strategy, replicas, source):
-    iterator = iter(source.feed(strategy(replicas)))
+    iterator = iter(source.deployed_input(strategy(replicas)))
     next(iterator)
     release = AsyncRelease(iterator)
     del iterator
@@ -62,7 +62,7 @@ def test_nobody_waits_for_a_destructor(strategy, replicas, source):
 
 def test_several_destructors_are_waited_for_at_the_same_time(strategy, source):
     other = Source()
-    iterators = [iter(each.feed(strategy(1))) for each in (source, other)]
+    iterators = [iter(each.deployed_input(strategy(1))) for each in (source, other)]
     for iterator in iterators:
         next(iterator)
     release = AsyncRelease(iterators)
@@ -79,7 +79,7 @@ def test_several_destructors_are_waited_for_at_the_same_time(strategy, source):
 
 def test_a_destructor_without_reason_to_wait_is_done_at_once(strategy, source):
     source.released.set()
-    iterator = iter(source.feed(strategy(1)))
+    iterator = iter(source.deployed_input(strategy(1)))
     next(iterator)
     release = AsyncRelease(iterator)
     del iterator
@@ -93,7 +93,7 @@ def test_without_threads_it_is_freed_all_the_same(strategy, source, monkeypatch)
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     source.released.set()
-    iterator = iter(source.feed(strategy(1)))
+    iterator = iter(source.deployed_input(strategy(1)))
     next(iterator)
     release = AsyncRelease(iterator)
     del iterator
@@ -103,7 +103,7 @@ def test_without_threads_it_is_freed_all_the_same(strategy, source, monkeypatch)
 
 
 def test_an_iterator_that_somebody_has_is_freed_when_nobody_has(strategy, source):
-    iterator = iter(source.feed(strategy(1)))
+    iterator = iter(source.deployed_input(strategy(1)))
     kept = [iterator]
     next(iterator)
     release = AsyncRelease(iterator)

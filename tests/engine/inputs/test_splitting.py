@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import feed, modes
+from tpu_estimator_compat.engine.inputs import deploy, modes
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -29,7 +29,7 @@ def test_nested_structures_keep_static_shapes(strategy):
     )
     topology = Topology(strategy(4), tpu_semantics=True)
     input_mode = modes.resolve(ModeKeys.TRAIN, tpu.TPUConfig(), topology)
-    spec = feed([ReadyInput(dataset)], input_mode).element_spec
+    spec = deploy([ReadyInput(dataset)], input_mode).element_spec
     assert spec[0]["a"].shape == [2, 3]
     assert spec[0]["b"].shape == [2]
     assert spec[1].shape == [2]

@@ -7,7 +7,7 @@ from tpu_estimator_compat.engine.inputs.calling import (
     check_apart,
     warn_if_endless,
 )
-from tpu_estimator_compat.engine.inputs.deployment import DeployedInput, context, feed
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput, context, deploy
 from tpu_estimator_compat.engine.inputs.partitioning import log_fallback, partition_dims
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "call_input_fn",
     "check_apart",
     "context",
-    "feed",
+    "deploy",
     "log_fallback",
     "partition_dims",
     "warn_if_endless",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.inputs.deployment import flat_parts
+from tpu_estimator_compat.engine.inputs.deployed_input import flat_parts
 from tpu_estimator_compat.engine.jax.dispatches import NOTHING, Chunk
 from tpu_estimator_compat.engine.jax.host_stage import JaxHostStage
 from tpu_estimator_compat.engine.jax.topology import JaxTopology

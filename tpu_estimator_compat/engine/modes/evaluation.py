@@ -58,16 +58,20 @@ class Evaluation:
     Args:
       model: the model of this call, whose steps these become.
       captured: the EVAL mode.
-      deployed: its input.
+      deployed_input: its input.
       request: limits, checkpoint and listeners.
     """
 
     def __init__(
-        self, model: Model, captured: CapturedMode, deployed: DeployedInput, request: EvalRequest
+        self,
+        model: Model,
+        captured: CapturedMode,
+        deployed_input: DeployedInput,
+        request: EvalRequest,
     ):
         self._model = model
         self._captured = captured
-        self._deployed = deployed
+        self._deployed_input = deployed_input
         self._request = request
         with captured.in_graph():
             warm_start = None if request.source.path else request.warm_start
@@ -120,7 +124,7 @@ class Evaluation:
         self, scaffold: tf.compat.v1.train.Scaffold, cadence: Cadence
     ) -> SessionCreator[StepSession]:
         return SessionCreator(
-            lambda: self._mode.step_session(self._deployed, cadence),
+            lambda: self._mode.step_session(self._deployed_input, cadence),
             scaffold,
             self._request.source,
         )

@@ -50,7 +50,7 @@ class PredictRequest:
 
 
 def predict(
-    model: Model, captured: CapturedMode, deployed: DeployedInput, request: PredictRequest
+    model: Model, captured: CapturedMode, deployed_input: DeployedInput, request: PredictRequest
 ) -> Iterator[Any]:
     """Yields predictions until the data ends.
 
@@ -60,7 +60,7 @@ def predict(
     Args:
       model: the model of this call, whose steps these become.
       captured: the PREDICT mode.
-      deployed: its input.
+      deployed_input: its input.
       request: the arguments of the call.
 
     Yields:
@@ -80,7 +80,7 @@ def predict(
         model.modes.drive(mode)
         if not source.path:
             first_values.warn(captured, mode.scaffold)
-        creator = SessionCreator(lambda: mode.step_session(deployed), mode.scaffold, source)
+        creator = SessionCreator(lambda: mode.step_session(deployed_input), mode.scaffold, source)
         writers = writer_hooks(captured) if summary_ops_v2.summary_writer_initializer_op() else []
     fetches = mode.outputs
     request_hooks, keras_callbacks = split_hooks(
@@ -162,7 +162,7 @@ def _many_at_once(
     with contextlib.closing(session):  # writes what its summary writers hold
         tuner = PredictionTuner(captured.tuning)
         while True:
-            asked = tuner.batches if session.input.deployed.reads_ahead else 1
+            asked = tuner.batches if session.input.deployed_input.reads_ahead else 1
             started = captured.tuning.clock()
             try:
                 steps = session.collect(flat, asked)

@@ -48,22 +48,24 @@ class ReadyMode:
     outputs: Any
     session: RunnerSession | None = None
 
-    def step_session(self, deployed: DeployedInput, cadence: Cadence | None = None) -> StepSession:
+    def step_session(
+        self, deployed_input: DeployedInput, cadence: Cadence | None = None
+    ) -> StepSession:
         """A session that makes steps with a deployed input.
 
         Args:
-          deployed: the input.
+          deployed_input: the input.
           cadence: the outer loop's division of the steps; None for one by one.
         """
         cadence = cadence or Cadence()
         if self.plan.host_stage:  # every replica's by itself: ids are of any number
-            deployed = dataclasses.replace(deployed, replicas_per_element=None)
+            deployed_input = dataclasses.replace(deployed_input, replicas_per_element=None)
         make_runner = self._runners(
             interrupted=cadence.interrupted,
-            next_element=deployed.next,
+            next_element=deployed_input.next,
             notes_before=cadence.reads.before_last_step,
         )
-        self.session = session = StepSession(make_runner, deployed, cadence)
+        self.session = session = StepSession(make_runner, deployed_input, cadence)
         return session
 
     def keras_session(self, interrupted: Callable[[], bool]) -> RunnerSession:

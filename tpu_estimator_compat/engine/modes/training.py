@@ -74,14 +74,14 @@ def check_task(config: RunConfig) -> None:
 
 
 def train(
-    model: Model, captured: CapturedMode, deployed: DeployedInput, request: TrainRequest
+    model: Model, captured: CapturedMode, deployed_input: DeployedInput, request: TrainRequest
 ) -> np.generic | None:
     """Trains until a limit, a hook, or the end of the data.
 
     Args:
       model: the model of this call, whose steps these become.
       captured: the TRAIN mode.
-      deployed: its input.
+      deployed_input: its input.
       request: limits and listeners.
 
     Returns:
@@ -89,7 +89,7 @@ def train(
     """
     config = captured.config
     if config.save_input_state:
-        deployed = _resumable(captured, deployed)
+        deployed_input = _resumable(captured, deployed_input)
     if captured.writes_files and config.model_dir:
         check_writable(config.model_dir)
     with captured.in_graph():
@@ -106,7 +106,7 @@ def train(
                 interrupted=preemption.interrupted,
             )
             creator = SessionCreator(
-                lambda: _new_session(mode, deployed, schedule.cadence, hooks),
+                lambda: _new_session(mode, deployed_input, schedule.cadence, hooks),
                 mode.scaffold,
                 # Other machines take over what the chief has restored.
                 CheckpointSource(None, config.model_dir if captured.writes_files else None),
@@ -124,11 +124,11 @@ def _collect_loss(mode: ReadyMode) -> None:
 
 
 def _new_session(
-    mode: ReadyMode, deployed: DeployedInput, cadence: Cadence, hooks: Sequence[Hook]
+    mode: ReadyMode, deployed_input: DeployedInput, cadence: Cadence, hooks: Sequence[Hook]
 ) -> StepSession:
     for hook in hooks:  # a session after one that broke goes on from what that one saved
         traits.wait(hook)
-    return mode.step_session(deployed, cadence)
+    return mode.step_session(deployed_input, cadence)
 
 
 def _loop(
@@ -159,13 +159,13 @@ def _loop(
     return loss
 
 
-def _resumable(captured: CapturedMode, deployed: DeployedInput) -> DeployedInput:
+def _resumable(captured: CapturedMode, deployed_input: DeployedInput) -> DeployedInput:
     if captured.topology.workers:
         raise NotImplementedError(
             "RunConfig(save_input_state=True) on several machines: only the chief writes files. "
             "Set save_input_state=False there."
         )
-    return deployed.made_resumable()
+    return deployed_input.made_resumable()
 
 
 @contextlib.contextmanager

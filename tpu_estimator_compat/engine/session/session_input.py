@@ -20,28 +20,28 @@ class SessionInput:
     """The iterator of a session, made when it is first asked for.
 
     Args:
-      deployed: the input.
+      deployed_input: the input.
       interrupted: whether a signal asks to stop.
 
     Attributes:
-      deployed: the same.
+      deployed_input: the same.
       exhausted: whether the data has ended.
       stands_at: the checkpoint whose position the iterator was moved to, until a step takes an
         element.
     """
 
-    def __init__(self, deployed: DeployedInput, interrupted: Callable[[], bool]):
-        self.deployed = deployed
+    def __init__(self, deployed_input: DeployedInput, interrupted: Callable[[], bool]):
+        self.deployed_input = deployed_input
         self.exhausted = False
         self.stands_at: str | None = None
         self._interrupted = interrupted
         self._iterator: Iterator | None = None
-        self._aside = Aside(interrupted) if deployed.runs_python else None
+        self._aside = Aside(interrupted) if deployed_input.runs_python else None
 
     def iterator(self) -> Iterator:
         """The iterator that the steps take their input from."""
         if self._iterator is None:
-            self._iterator = iter(self.deployed)
+            self._iterator = iter(self.deployed_input)
         return self._iterator
 
     def restore(self, path: str) -> bool:
@@ -85,4 +85,4 @@ class SessionInput:
         hurried = self._aside is not None and told
         if release:
             release.drop(hurried=hurried)
-        self.deployed.close(hurried=hurried)
+        self.deployed_input.close(hurried=hurried)

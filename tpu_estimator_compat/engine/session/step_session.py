@@ -38,7 +38,7 @@ class StepSession(RunnerSession):
 
     Args:
       make_runner: makes the runner of the steps.
-      deployed: the input; one iterator of it is made here.
+      deployed_input: the input; one iterator of it is made here.
       cadence: the outer loop's division of the steps; it is read at every run.
 
     Attributes:
@@ -48,13 +48,13 @@ class StepSession(RunnerSession):
     """
 
     def __init__(
-        self, make_runner: Callable[[], Runner], deployed: DeployedInput, cadence: Cadence
+        self, make_runner: Callable[[], Runner], deployed_input: DeployedInput, cadence: Cadence
     ):
         super().__init__(make_runner)
         self._plan = self.runner.plan
         self.steps_last_run = self.steps_made = 0
         self._cadence = cadence
-        self.input = SessionInput(deployed, lambda: self._cadence.interrupted())
+        self.input = SessionInput(deployed_input, lambda: self._cadence.interrupted())
         self._reader = VariableReader(self, cadence.reads)
         self._noted_step: Any = None
         self._assignments = 0
@@ -64,7 +64,7 @@ class StepSession(RunnerSession):
     def start(self, restored: str | None = None) -> None:
         """See `GraphSession`. An iterator of the graph is ready before a hook looks at it."""
         super().start(restored)
-        if self.input.deployed.is_whole:
+        if self.input.deployed_input.is_whole:
             self.iterator()
 
     def iterator(self) -> Iterator:
@@ -236,7 +236,7 @@ class StepSession(RunnerSession):
 
     def can_collect(self, fetches: Fetches) -> bool:
         """Whether `collect` can serve `fetches`: elements come from datasets alone."""
-        return not self.input.deployed.computed and self.runner.can_collect(fetches)
+        return not self.input.deployed_input.computed and self.runner.can_collect(fetches)
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
         """Evaluates `fetches` for up to `most` input elements: see `Runner.collect`."""

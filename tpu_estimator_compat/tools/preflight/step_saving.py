@@ -107,7 +107,7 @@ class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         del coord
         runner = session.runner
         step = runner.step
-        self.element_spec = session.input.deployed.element_spec
+        self.element_spec = session.input.deployed_input.element_spec
         feeds = runner.feeds(session.iterator(), STEPS)
         function = step.function(1)
         values = {name: np.asarray(runner.store.peek(name)) for name in function.names}

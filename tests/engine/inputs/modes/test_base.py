@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import feed, modes
+from tpu_estimator_compat.engine.inputs import deploy, modes
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -37,7 +37,7 @@ def test_what_each_of_two_hosts_feeds(strategy, mode, config, given, expected):
     """One process that feeds two hosts, as on a TPU pod: a dataset per host."""
     topology = Topology(strategy(4), tpu_semantics=True, num_hosts=2)
     datasets = [tf.data.Dataset.from_tensors(batch) for batch in given]
-    found = feed(
+    found = deploy(
         [*map(ReadyInput, datasets)], modes.resolve(mode, tpu.TPUConfig(**config), topology)
     )
     dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.deal()]

@@ -126,8 +126,8 @@ class DeployedInput:
         """Whether one iterator on the host feeds several replicas, in turn.
 
         An iterator for each, as a strategy has them, reads ahead onto devices with memory of their
-        own. On CPUs it gains nothing, and each of them may take a minute to end: see `AsyncRelease`. It
-        is left to the strategy where that gives empty batches when data ends in mid-step.
+        own. On CPUs it gains nothing, and each may take a minute to end: see `AsyncRelease`. It is
+        left to the strategy where that gives empty batches when data ends in mid-step.
         """
         devices = self.strategy.extended.worker_devices  # of this machine
         if len(devices) == 1 or self.resumable:
@@ -211,7 +211,7 @@ def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
     return tf.distribute.InputContext(topology.num_hosts, host, topology.num_replicas)
 
 
-def feed(
+def deploy(
     called: Sequence[CalledInput], input_mode: InputMode, *, in_step: bool = False
 ) -> DeployedInput:
     """Elements for the replicas, out of what all input_fn calls gave.
@@ -222,7 +222,7 @@ def feed(
       in_step: whether a sole replica may compute itself what input_fn returned as tensors.
 
     Returns:
-      The feed. In PREDICT on TPU its elements are `padding.Padded`.
+      The input. In PREDICT on TPU its elements are `padding.Padded`.
     """
     whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
     in_step = in_step and whole and not called[0].is_dataset

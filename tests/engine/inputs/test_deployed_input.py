@@ -23,14 +23,14 @@ def test_replicas_on_cpus_share_an_iterator(strategy, length, one):
     """But for that of a strategy, which gives empty batches where data ends in mid-step."""
     spec = tf.TensorSpec([length], tf.float32)
     data = tf.data.Dataset.from_generator(lambda: iter([[1.0] * 3] * 3), output_signature=spec)
-    feed = DeployedInput([], lambda: [data], strategy(2), spec)
-    iterator = iter(feed)
+    deployed_input = DeployedInput([], lambda: [data], strategy(2), spec)
+    iterator = iter(deployed_input)
     assert (len(functions.handles_of(iterator)) == 1) == one
-    parts = strategy(2).experimental_local_results(feed.next(iterator))
+    parts = strategy(2).experimental_local_results(deployed_input.next(iterator))
     assert [len(part) for part in parts] == [3, 3]
     if one:
         with pytest.raises(StopIteration):
-            feed.next(iterator)
+            deployed_input.next(iterator)
     else:
-        parts = strategy(2).experimental_local_results(feed.next(iterator))
+        parts = strategy(2).experimental_local_results(deployed_input.next(iterator))
         assert [len(part) for part in parts] == [3, 0]
