@@ -22,14 +22,14 @@ def plans(*hooks, loop=None, seconds_per_step=0.01, increment=1, runs=5, **numbe
     """The lengths of the first runs, whose steps take so long by the schedule's clock."""
     now = 100.0
     schedule = Schedule(hooks, loop, Tuning(clock=lambda: now, **numbers))
-    cadence = schedule.cadence
+    limits = schedule.limits
     lengths, global_step = [], 0
     for _ in range(runs):
         schedule.before_run(global_step)
-        lengths.append(cadence.steps)
-        now += seconds_per_step * cadence.steps
-        global_step += increment * cadence.steps
-        schedule.after_run(cadence.steps, global_step)
+        lengths.append(limits.steps)
+        now += seconds_per_step * limits.steps
+        global_step += increment * limits.steps
+        schedule.after_run(limits.steps, global_step)
         now += 5.0  # between runs: nobody's time
     return lengths
 
@@ -77,11 +77,11 @@ def test_a_run_that_made_no_steps_says_nothing():
     for _ in range(3):
         schedule.before_run(0)
         schedule.after_run(0, 0)
-        assert schedule.cadence.steps == 1
+        assert schedule.limits.steps == 1
 
 
-def test_a_cadence_goes_by_who_listens():
-    off_tpu = Schedule([hooks_lib.StopAtStepHook(num_steps=1)], None).cadence
+def test_limits_depend_on_hooks_and_loop():
+    off_tpu = Schedule([hooks_lib.StopAtStepHook(num_steps=1)], None).limits
     assert (off_tpu.reads.before_last_step, off_tpu.host_calls_may_lag) == (True, True)
-    on_tpu = Schedule([object()], IterationsPerLoopCounter(7, "count")).cadence
+    on_tpu = Schedule([object()], IterationsPerLoopCounter(7, "count")).limits
     assert (on_tpu.reads.before_last_step, on_tpu.host_calls_may_lag) == (False, False)

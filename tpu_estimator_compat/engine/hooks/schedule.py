@@ -12,7 +12,7 @@ from tpu_estimator_compat.engine.hooks import traits
 from tpu_estimator_compat.engine.runtime.tuners import RunTuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.session import read_policy
-from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.run_limits import RunLimits
 
 
 class Schedule:
@@ -29,7 +29,7 @@ class Schedule:
       interrupted: asked within long runs whether to end them early.
 
     Attributes:
-      cadence: the limits of the next run, for the sessions that make it.
+      limits: the limits of the next run, for the sessions that make it.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Schedule:
         ref_variables: bool = False,
         interrupted: Callable[[], bool] = lambda: False,
     ):
-        self.cadence = Cadence(
+        self.limits = RunLimits(
             reads=read_policy.policy(in_loops=loop is not None, ref_variables=ref_variables),
             host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
             interrupted=interrupted,
@@ -59,7 +59,7 @@ class Schedule:
         """Makes a run.
 
         Args:
-          monitored: a MonitoredSession whose sessions are of `cadence`.
+          monitored: a MonitoredSession whose sessions are of `limits`.
           fetches: tensors and operations of each run.
 
         Returns:
@@ -78,7 +78,7 @@ class Schedule:
     def before_run(self, global_step: int) -> None:
         """Plans the next run."""
         self._first_step = global_step
-        self.cadence.steps = self._plan(global_step)
+        self.limits.steps = self._plan(global_step)
         self._started = self._tuning.clock()
 
     def after_run(self, steps: int, global_step: int) -> None:

@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import evaluation_plan
 from tpu_estimator_compat.engine.modes.ready_mode import make_ready
 from tpu_estimator_compat.engine.modes.training import writer_hooks
-from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -121,10 +121,10 @@ class Evaluation:
         return tf.compat.v1.train.Scaffold(init_fn=assign, copy_from_scaffold=self.scaffold)
 
     def _creator(
-        self, scaffold: tf.compat.v1.train.Scaffold, cadence: Cadence
+        self, scaffold: tf.compat.v1.train.Scaffold, limits: RunLimits
     ) -> SessionCreator[StepSession]:
         return SessionCreator(
-            lambda: self._mode.step_session(self._deployed_input, cadence),
+            lambda: self._mode.step_session(self._deployed_input, limits),
             scaffold,
             self._request.source,
         )
@@ -148,7 +148,7 @@ class Evaluation:
         hooks = [*request_hooks, *stop, *writer_hooks(captured), *captured.spec.hooks, final]
         hooks += keras_callbacks
         schedule = Schedule(hooks, loop, captured.tuning, ref_variables=captured.ref_variables)
-        creator = self._creator(scaffold, schedule.cadence)
+        creator = self._creator(scaffold, schedule.limits)
         with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
                 schedule.run(monitored, list(self._mode.plan.targets))

@@ -18,7 +18,7 @@ from tpu_estimator_compat.engine.checkpoint.writing import add_default_saver
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import LOSS
-from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -49,23 +49,23 @@ class ReadyMode:
     session: RunnerSession | None = None
 
     def step_session(
-        self, deployed_input: DeployedInput, cadence: Cadence | None = None
+        self, deployed_input: DeployedInput, limits: RunLimits | None = None
     ) -> StepSession:
         """A session that makes steps with a deployed input.
 
         Args:
           deployed_input: the input.
-          cadence: the outer loop's division of the steps; None for one by one.
+          limits: the outer loop's division of the steps; None for one by one.
         """
-        cadence = cadence or Cadence()
+        limits = limits or RunLimits()
         if self.plan.host_stage:  # every replica's by itself: ids are of any number
             deployed_input = dataclasses.replace(deployed_input, replicas_per_element=None)
         make_runner = self._runners(
-            interrupted=cadence.interrupted,
+            interrupted=limits.interrupted,
             next_element=deployed_input.next,
-            notes_before=cadence.reads.before_last_step,
+            notes_before=limits.reads.before_last_step,
         )
-        self.session = session = StepSession(make_runner, deployed_input, cadence)
+        self.session = session = StepSession(make_runner, deployed_input, limits)
         return session
 
     def keras_session(self, interrupted: Callable[[], bool]) -> RunnerSession:

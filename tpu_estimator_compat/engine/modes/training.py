@@ -30,7 +30,7 @@ from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import training_plan
 from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
-from tpu_estimator_compat.engine.session.cadence import Cadence
+from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.topology import Topology
@@ -106,7 +106,7 @@ def train(
                 interrupted=preemption.interrupted,
             )
             creator = SessionCreator(
-                lambda: _new_session(mode, deployed_input, schedule.cadence, hooks),
+                lambda: _new_session(mode, deployed_input, schedule.limits, hooks),
                 mode.scaffold,
                 # Other machines take over what the chief has restored.
                 CheckpointSource(None, config.model_dir if captured.writes_files else None),
@@ -124,11 +124,11 @@ def _collect_loss(mode: ReadyMode) -> None:
 
 
 def _new_session(
-    mode: ReadyMode, deployed_input: DeployedInput, cadence: Cadence, hooks: Sequence[Hook]
+    mode: ReadyMode, deployed_input: DeployedInput, limits: RunLimits, hooks: Sequence[Hook]
 ) -> StepSession:
     for hook in hooks:  # a session after one that broke goes on from what that one saved
         traits.wait(hook)
-    return mode.step_session(deployed_input, cadence)
+    return mode.step_session(deployed_input, limits)
 
 
 def _loop(

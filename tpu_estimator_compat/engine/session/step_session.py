@@ -1,7 +1,7 @@
 """The session of a mode: makes steps when a fetch needs them, and does the host's work otherwise.
 
 `run` is what TF's MonitoredSession and its hooks call. Where the plan's targets are among what is
-asked for, it makes as many steps as the cadence says; fetches that only hooks ask for are evaluated
+asked for, it makes as many steps as the limits say; fetches that only hooks ask for are evaluated
 with the last of them.
 """
 
@@ -18,8 +18,8 @@ from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.runtime.group import State
-from tpu_estimator_compat.engine.session.cadence import Cadence
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
+from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.session_input import SessionInput
@@ -39,7 +39,7 @@ class StepSession(RunnerSession):
     Args:
       make_runner: makes the runner of the steps.
       deployed_input: the input; one iterator of it is made here.
-      cadence: the outer loop's division of the steps; it is read at every run.
+      limits: the outer loop's division of the steps; it is read at every run.
 
     Attributes:
       input: the input, with its iterator.
@@ -48,14 +48,14 @@ class StepSession(RunnerSession):
     """
 
     def __init__(
-        self, make_runner: Callable[[], Runner], deployed_input: DeployedInput, cadence: Cadence
+        self, make_runner: Callable[[], Runner], deployed_input: DeployedInput, limits: RunLimits
     ):
         super().__init__(make_runner)
         self._plan = self.runner.plan
         self.steps_last_run = self.steps_made = 0
-        self._cadence = cadence
-        self.input = SessionInput(deployed_input, lambda: self._cadence.interrupted())
-        self._reader = VariableReader(self, cadence.reads)
+        self._limits = limits
+        self.input = SessionInput(deployed_input, lambda: self._limits.interrupted())
+        self._reader = VariableReader(self, limits.reads)
         self._noted_step: Any = None
         self._assignments = 0
         self._known: dict[int, StepFetches] = {}
@@ -86,7 +86,7 @@ class StepSession(RunnerSession):
         """See `RunnerSession`."""
         super().renew_steps()
         self._known.clear()
-        self._reader = VariableReader(self, self._cadence.reads)
+        self._reader = VariableReader(self, self._limits.reads)
 
     def evaluate_outside(self, fetches: Fetches) -> list[Any]:
         """Values that need no step, from the variables as they are."""
@@ -136,7 +136,7 @@ class StepSession(RunnerSession):
     def _run_steps(self, asked: StepFetches) -> list[Any]:
         if self.input.exhausted or self.runner.ended:
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-        steps = self._cadence.steps if asked.makes_steps else 1
+        steps = self._limits.steps if asked.makes_steps else 1
         if asked.makes_steps:
             self.runner.begin_loop()
         if asked.in_loop:
@@ -151,7 +151,7 @@ class StepSession(RunnerSession):
         """Runs steps in which a hook feeds tensors, one by one, each with the same values."""
         values: list[Any] = []
         self.steps_last_run = 0
-        for _ in range(self._cadence.steps if asked.makes_steps else 1):
+        for _ in range(self._limits.steps if asked.makes_steps else 1):
             values = self._run_once(asked, feeds)
             self.steps_last_run += 1
             self.steps_made += asked.makes_steps
@@ -209,7 +209,7 @@ class StepSession(RunnerSession):
         self.steps_last_run = result.steps
         self.steps_made += result.steps
         self._note(result.counter)
-        if not self._cadence.host_calls_may_lag:
+        if not self._limits.host_calls_may_lag:
             self.runner.finish_host_calls()
         return result
 

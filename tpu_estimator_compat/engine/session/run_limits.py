@@ -9,7 +9,7 @@ from tpu_estimator_compat.engine.session.read_policy import AFTER_LOOP, ReadPoli
 
 
 @dataclasses.dataclass
-class Cadence:
+class RunLimits:
     """The outer loop's limits for the next run; sessions made anew within a run share them.
 
     Attributes:
