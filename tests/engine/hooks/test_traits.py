@@ -1,4 +1,4 @@
-"""What is known of each class of hook: its row, and what a stranger is taken for."""
+"""What is known of each class of hook: its row, and what an unknown class is taken for."""
 
 import threading
 
@@ -215,7 +215,7 @@ class StopsElsewhere(hooks_lib.StopAtStepHook):
     [tf.train.SessionRunHook(), StopsElsewhere(last_step=100), SavesElsewhere("", save_steps=10)],
     ids=lambda hook: type(hook).__name__,
 )
-def test_strangers_want_every_step(hook):
+def test_unknown_hooks_want_every_step(hook):
     row = traits.of(hook)
     assert traits.demand(hook, NOW) == EVERY_STEP
     assert row.looks_at_host_calls
@@ -224,7 +224,7 @@ def test_strangers_want_every_step(hook):
     assert row.saves_checkpoints == isinstance(hook, SavesElsewhere)
 
 
-def of_a_turn(self, *args):
+def timer_method(self, *args):
     """What is called in a turn, whatever it is called with."""
 
 
@@ -239,7 +239,7 @@ def logging_hook(**members):
 def test_a_subclass_that_changes_a_turn_keeps_the_cadence(made, hook_type):
     hook, row = made(hook_type), traits.of(made(hook_type))
     free = {"__init__", "__repr__", "begin", "after_create_session", "end", "its_own"}
-    members = dict.fromkeys({*free, *row.of_a_turn}, of_a_turn)
+    members = dict.fromkeys({*free, *row.timer_methods}, timer_method)
     hook.__class__ = type("Changed", (hook_type,), members)
     assert traits.demand(hook, NOW) == Demand(steps=KNOWN[hook_type][1])
     assert traits.of(hook).call_counter == row.call_counter
@@ -250,17 +250,17 @@ def test_a_subclass_that_changes_a_turn_keeps_the_cadence(made, hook_type):
 
 @pytest.mark.parametrize("hook_type", KNOWN, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("method", ["before_run", "after_run", "__getattribute__", "__setattr__"])
-def test_a_subclass_that_takes_turns_of_its_own_is_a_stranger(made, hook_type, method):
+def test_a_subclass_that_overrides_the_schedule_is_unknown(made, hook_type, method):
     hook = made(hook_type)
     hook.__class__ = type("Own", (hook_type,), {method: getattr(hook_type, method)})
     assert traits.demand(hook, NOW) == EVERY_STEP
     assert traits.of(hook).call_counter is None
 
 
-def test_methods_of_a_turn_are_there():
+def test_timer_methods_are_there():
     """A TensorFlow that renames one is seen here."""
     for hook_type, row in traits._ROWS.items():
-        assert all(callable(getattr(hook_type, name)) for name in row.of_a_turn), hook_type
+        assert all(callable(getattr(hook_type, name)) for name in row.timer_methods), hook_type
 
 
 class Mixin:
@@ -293,7 +293,7 @@ class Harmless:
     ],
 )
 def test_mixins_count_wherever_they_stand(bases, steps):
-    hook = type("Mixed", bases, {"_log_tensors": of_a_turn})({}, every_n_iter=10)
+    hook = type("Mixed", bases, {"_log_tensors": timer_method})({}, every_n_iter=10)
     hook._timer.update_last_triggered_step(TRIGGERED)
     assert traits.demand(counted(hook), NOW) == Demand(steps=steps)
 
@@ -310,9 +310,9 @@ def test_a_subclass_of_a_subclass():
         hook.__class__ = type("Below", (type(hook),), members)
         return hook
 
-    assert traits.demand(below(logging_hook(_log_tensors=of_a_turn)), NOW) == Demand(steps=9)
-    assert traits.demand(below(logging_hook(after_run=of_a_turn)), NOW) == EVERY_STEP
-    own = below(logging_hook(_log_tensors=of_a_turn), before_run=of_a_turn)
+    assert traits.demand(below(logging_hook(_log_tensors=timer_method)), NOW) == Demand(steps=9)
+    assert traits.demand(below(logging_hook(after_run=timer_method)), NOW) == EVERY_STEP
+    own = below(logging_hook(_log_tensors=timer_method), before_run=timer_method)
     assert traits.demand(own, NOW) == EVERY_STEP
 
 
@@ -326,20 +326,20 @@ def test_a_property_in_the_place_of_what_turns_go_by(name):
 
 @pytest.mark.parametrize("hook_type", KNOWN, ids=lambda t: t.__name__)
 def test_attributes_in_the_place_of_methods(made, hook_type):
-    for name in traits.of(made(hook_type)).of_a_turn:
+    for name in traits.of(made(hook_type)).timer_methods:
         hook = made(hook_type)
-        setattr(hook, name, of_a_turn)
+        setattr(hook, name, timer_method)
         assert traits.demand(hook, NOW) == Demand(steps=KNOWN[hook_type][1])
     hook = made(hook_type)
-    hook.after_run = of_a_turn
+    hook.after_run = timer_method
     assert traits.demand(hook, NOW) == EVERY_STEP
     assert not traits.of(hook).bounds_training
 
 
 def test_a_method_that_a_class_is_given_later_counts():
-    hook = logging_hook(_log_tensors=of_a_turn)
+    hook = logging_hook(_log_tensors=timer_method)
     assert traits.demand(hook, NOW) == Demand(steps=9)
-    type(hook).after_run = of_a_turn
+    type(hook).after_run = timer_method
     assert traits.demand(hook, NOW) == EVERY_STEP
 
 
@@ -366,7 +366,7 @@ def test_who_would_log_at_the_end_may_get_another_timer():
 
 def test_a_turn_without_the_timer_is_due_at_every_step():
     """`_log_tensors` updates the timer: where it is replaced, and does not, nobody else does."""
-    hook = logging_hook(_log_tensors=of_a_turn)
+    hook = logging_hook(_log_tensors=timer_method)
     hook._timer.reset()
     assert traits.demand(hook, NOW) == EVERY_STEP
     hook._iter_count, hook._timer._last_triggered_step = 40, 20
@@ -383,7 +383,7 @@ def test_a_hooks_own_word_counts_first(base, steps):
 
 def test_tensorflows_hooks_are_known():
     """A hook that TensorFlow adds is seen here, before it slows anybody down."""
-    strangers = {hooks_lib.FeedFnHook, hooks_lib.GlobalStepWaiterHook}
+    unknown = {hooks_lib.FeedFnHook, hooks_lib.GlobalStepWaiterHook}
     hooks = {
         each
         for each in vars(hooks_lib).values()
@@ -392,4 +392,4 @@ def test_tensorflows_hooks_are_known():
         and each.__module__ == hooks_lib.__name__
         and not each.__name__.startswith("_")
     }
-    assert hooks - set(traits._ROWS) == strangers
+    assert hooks - set(traits._ROWS) == unknown

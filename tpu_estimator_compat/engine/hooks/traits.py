@@ -67,7 +67,7 @@ class HookTraits:
         it was not called for; None where it counts none.
       saves_checkpoints: whether it takes the place of the estimator's own saver.
       writes_in_background: whether a checkpoint may be unfinished until its `wait()` returns.
-      of_a_turn: methods that are called only when its timer is due. A subclass may override them,
+      timer_methods: methods that are called only when its timer is due. A subclass may override them,
         and what is called at the beginning and at the end, and nothing else that takes turns.
     """
 
@@ -77,10 +77,10 @@ class HookTraits:
     call_counter: str | None = None
     saves_checkpoints: bool = False
     writes_in_background: bool = False
-    of_a_turn: frozenset[str] = frozenset()
+    timer_methods: frozenset[str] = frozenset()
 
 
-_STRANGER = HookTraits()
+_UNKNOWN = HookTraits()
 
 
 def of(hook: Hook) -> HookTraits:
@@ -92,19 +92,19 @@ def of(hook: Hook) -> HookTraits:
     """
     known = next((c for c in type(hook).__mro__ if c in _ROWS), None)
     if known is None:
-        return _STRANGER
+        return _UNKNOWN
     row = _ROWS[known]
     if _methods(known).isdisjoint(vars(hook)) and type(hook) is known:
         return row
     saver = HookTraits(
         saves_checkpoints=row.saves_checkpoints, writes_in_background=row.writes_in_background
     )
-    if _overrides_turns(hook, known):
+    if _overrides_schedule(hook, known):
         return saver
     return dataclasses.replace(saver, demand=row.demand, call_counter=row.call_counter)
 
 
-def _overrides_turns(hook: Hook, known: type) -> bool:
+def _overrides_schedule(hook: Hook, known: type) -> bool:
     """Whether `hook` takes its turns in another way than the class `known`, which it is of.
 
     All classes that `known` does not have count, wherever they stand: a method of `known` may call
@@ -132,7 +132,7 @@ def _names(known: type) -> frozenset[str]:
     methods = [vars(c).get(name) for c in known.__mro__ for name in ("before_run", "after_run")]
     used = {name for m in methods if m is not None for name in m.__code__.co_names}
     private = {name for name in used if name.startswith("_")}
-    free = {"begin", "after_create_session", "end", *_ROWS[known].of_a_turn}
+    free = {"begin", "after_create_session", "end", *_ROWS[known].timer_methods}
     return (_methods(known) | private | {"__getattribute__", "__setattr__"}) - free
 
 
@@ -217,33 +217,37 @@ def _never(hook: Hook, global_step: int) -> Demand:
     return NEVER
 
 
-def _row(demand: Callable[[Hook, int], Demand], *of_a_turn: str, **other: Any) -> HookTraits:
-    """The row of a hook that has these methods of a turn."""
-    return HookTraits(demand, of_a_turn=frozenset(of_a_turn), **other)
-
-
-def _own(demand: Callable[[Hook, int], Demand], *of_a_turn: str, **other: Any) -> HookTraits:
-    """The row of a hook that does not look at what host calls did."""
-    return _row(demand, *of_a_turn, looks_at_host_calls=False, **other)
+def _row(
+    demand: Callable[[Hook, int], Demand],
+    *timer_methods: str,
+    looks_at_host_calls: bool = False,
+    **other: Any,
+) -> HookTraits:
+    return HookTraits(demand, looks_at_host_calls, timer_methods=frozenset(timer_methods), **other)
 
 
 _SAVING = ("_save", "_get_saver")
 _ROWS: dict[type, HookTraits] = {
-    hooks_lib.CheckpointSaverHook: _row(_timed, *_SAVING, saves_checkpoints=True),  # has listeners
-    hooks_lib.FinalOpsHook: _row(_never),
-    hooks_lib.LoggingTensorHook: _own(_logging, "_log_tensors", call_counter="_iter_count"),
-    hooks_lib.NanTensorHook: _own(_every_step),
-    hooks_lib.ProfilerHook: _own(_summary, "_save"),
-    hooks_lib.StepCounterHook: _own(_timed, "_log_and_record"),
-    hooks_lib.StopAtStepHook: _own(_last_step, bounds_training=True),
-    hooks_lib.SummarySaverHook: _own(_summary, "_get_summary_op"),
-    ExamplesPerSecondHook: _own(_timed, "_log_and_record"),
-    HostCallHook: _own(_host_call),
-    LossNanHook: _own(_never),
-    ProgressBarHook: _own(_never),
-    SaverHook: _own(_timed, saves_checkpoints=True, writes_in_background=True),
-    StopAtCheckpointStepHook: _row(_last_step),
-    StopOnPredicateHook: _own(_after_step),
-    StopWithChiefHook: _own(_never),
-    SummaryWritersHook: _own(_never),
+    hooks_lib.CheckpointSaverHook: _row(
+        _timed,
+        *_SAVING,
+        looks_at_host_calls=True,  # by its listeners
+        saves_checkpoints=True,
+    ),
+    hooks_lib.FinalOpsHook: _row(_never, looks_at_host_calls=True),
+    hooks_lib.LoggingTensorHook: _row(_logging, "_log_tensors", call_counter="_iter_count"),
+    hooks_lib.NanTensorHook: _row(_every_step),
+    hooks_lib.ProfilerHook: _row(_summary, "_save"),
+    hooks_lib.StepCounterHook: _row(_timed, "_log_and_record"),
+    hooks_lib.StopAtStepHook: _row(_last_step, bounds_training=True),
+    hooks_lib.SummarySaverHook: _row(_summary, "_get_summary_op"),
+    ExamplesPerSecondHook: _row(_timed, "_log_and_record"),
+    HostCallHook: _row(_host_call),
+    LossNanHook: _row(_never),
+    ProgressBarHook: _row(_never),
+    SaverHook: _row(_timed, saves_checkpoints=True, writes_in_background=True),
+    StopAtCheckpointStepHook: _row(_last_step, looks_at_host_calls=True),
+    StopOnPredicateHook: _row(_after_step),
+    StopWithChiefHook: _row(_never),
+    SummaryWritersHook: _row(_never),
 }
