@@ -37,12 +37,12 @@ def write_text(graph_def: GraphDef, path: str) -> None:
 def text_of(graph_def: GraphDef) -> str:
     """The text that `tf.io.write_graph` writes."""
     if not _prints_alike():
-        return _slowly(graph_def)
+        return _printed_by_python(graph_def)
     rest = type(graph_def)()
     rest.CopyFrom(graph_def)
     del rest.node[:]
     nodes = "".join(map(_block, graph_def.node))
-    return nodes + _slowly(rest)
+    return nodes + _printed_by_python(rest)
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def _prints_alike() -> bool:
     sample.attr["shape"].shape.dim.add().size = 2
     sample.attr["dtype"].type = tf.float32.as_datatype_enum
     sample.attr["_class"].list.s.append(b'loc:@"sample"\n\xff')
-    return _text_of(sample) == _slowly(sample)
+    return _text_of(sample) == _printed_by_python(sample)
 
 
 def _block(node: NodeDef) -> str:
@@ -65,11 +65,11 @@ def _text_of(node: NodeDef) -> str:
     """The text of a node, its attributes in the order of their names."""
     text = str(node)
     if _PRINTED_OTHERWISE.search(text):
-        return _slowly(node)
+        return _printed_by_python(node)
     head, *attrs = text[:-1].split(_ATTR)
     return _ATTR.join((head, *sorted(attrs))) + "\n"
 
 
-def _slowly(message: Any) -> str:
+def _printed_by_python(message: Any) -> str:
     options = {"float_format": ""} if _WRITES_ALL_DIGITS else {}
     return text_format.MessageToString(message, **options)

@@ -38,9 +38,9 @@ def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) 
     level = logging.get_verbosity()
     line: _Line
     if _is_notebook() and level in (logging.INFO, logging.WARN):  # INFO is the default there
-        line = _OutputOfCell()
+        line = _CellOutput()
     elif sys.stderr.isatty() and level == logging.WARN:
-        line = _LineOfTerminal(sys.stderr)
+        line = _TerminalLine(sys.stderr)
     else:
         return []
     if "PYTEST_CURRENT_TEST" in os.environ:
@@ -58,7 +58,7 @@ def _is_notebook() -> bool:
     return type(sys.stdout).__module__.partition(".")[0] == "ipykernel"
 
 
-class _LineOfTerminal:
+class _TerminalLine:
     """The last line of a terminal."""
 
     def __init__(self, stream: TextIO):
@@ -76,7 +76,7 @@ class _LineOfTerminal:
             self._stream.flush()
 
 
-class _OutputOfCell:
+class _CellOutput:
     """An output of the cell that runs; what is printed has another."""
 
     def __init__(self) -> None:

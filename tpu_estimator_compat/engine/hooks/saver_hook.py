@@ -152,7 +152,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
             return None
         if not self._in_steps:
             input_state.warn_of_stateful_ops(session.iterator())
-        if session.input.stands_at == self._path(step):
+        if session.input.restored_from == self._path(step):
             return None  # it was read from there, and nothing was taken since
         return InputState(session.iterator())
 

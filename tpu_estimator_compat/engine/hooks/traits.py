@@ -67,8 +67,8 @@ class HookTraits:
         it was not called for; None where it counts none.
       saves_checkpoints: whether it takes the place of the estimator's own saver.
       writes_in_background: whether a checkpoint may be unfinished until its `wait()` returns.
-      timer_methods: methods that are called only when its timer is due. A subclass may override them,
-        and what is called at the beginning and at the end, and nothing else that takes turns.
+      timer_methods: methods that are called only when its timer is due. A subclass that overrides
+        only these, `begin`, `after_create_session` and `end` keeps the demand of its class.
     """
 
     demand: Callable[[Hook, int], Demand] = _every_step
@@ -226,11 +226,11 @@ def _row(
     return HookTraits(demand, looks_at_host_calls, timer_methods=frozenset(timer_methods), **other)
 
 
-_SAVING = ("_save", "_get_saver")
 _ROWS: dict[type, HookTraits] = {
     hooks_lib.CheckpointSaverHook: _row(
         _timed,
-        *_SAVING,
+        "_save",
+        "_get_saver",
         looks_at_host_calls=True,  # by its listeners
         saves_checkpoints=True,
     ),

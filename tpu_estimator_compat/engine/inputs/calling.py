@@ -124,7 +124,7 @@ class CalledInput:
         """The elements. Call it where the variables of the graph have values."""
         if self.is_dataset:
             return self._of_variant()
-        return self._again_and_again()
+        return self._of_tensors_run_again()
 
     def iterator(self, dataset: tf.data.Dataset) -> Iterator:
         """An iterator of a dataset: that of the graph, if `element` has made one.
@@ -143,9 +143,9 @@ class CalledInput:
             # The dataset's options are part of the variant.
             dataset = dataset_ops._VariantDataset(value, self.element_spec)
         dataset._store = self.store  # tables that its functions look into live as long as it does
-        return self._not_ahead(dataset)
+        return self._without_prefetch(dataset)
 
-    def _again_and_again(self) -> tf.data.Dataset:
+    def _of_tensors_run_again(self) -> tf.data.Dataset:
         """A dataset of what the tensors of an element are, each time that they are run."""
         program = ReplicaProgram(self.graph, [], self._tensors)
         self.store.prepare(program.handles, replicated=False)
@@ -158,9 +158,9 @@ class CalledInput:
         with eager.eager_mode(), tf.device("/cpu:0"):
             endless = tf.data.Dataset.from_tensors(0).repeat()
             # A map whose function reaches the end of its own data ends, instead of failing.
-            return self._not_ahead(dataset_ops.DatasetV1Adapter(endless).map(again))
+            return self._without_prefetch(dataset_ops.DatasetV1Adapter(endless).map(again))
 
-    def _not_ahead(self, elements: tf.data.Dataset) -> tf.data.Dataset:
+    def _without_prefetch(self, elements: tf.data.Dataset) -> tf.data.Dataset:
         """Keeps tf.data from reading ahead by itself where elements are made of variables."""
         if not self.has_state:
             return elements

@@ -231,7 +231,7 @@ def deploy(
     computed = in_step or any(each.has_state for each in called)
     return DeployedInput(
         called,
-        _ticks(len(input_mode.topology.hosts))
+        _dummy_datasets(len(input_mode.topology.hosts))
         if in_step or empty
         else lambda: input_mode.deal([each.dataset() for each in called]),
         input_mode.topology.strategy,
@@ -248,7 +248,7 @@ def deploy(
     )
 
 
-def _ticks(hosts: int) -> Callable[[], list[tf.data.Dataset]]:
+def _dummy_datasets(hosts: int) -> Callable[[], list[tf.data.Dataset]]:
     """Makes datasets for steps that need no element, or compute theirs themselves."""
     return lambda: [tf.data.Dataset.from_tensors(0).repeat()] * hosts
 

@@ -152,10 +152,10 @@ class Evaluation:
         with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
                 schedule.run(monitored, list(self._mode.plan.targets))
-        self._tell_of_data(creator.session)
+        self._warn_if_data_ended(creator.session)
         return creator.restored, final.values
 
-    def _tell_of_data(self, session: StepSession | None) -> None:
+    def _warn_if_data_ended(self, session: StepSession | None) -> None:
         wanted = self._request.steps
         if wanted is None or wanted == math.inf:
             return

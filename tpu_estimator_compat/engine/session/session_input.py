@@ -26,14 +26,14 @@ class SessionInput:
     Attributes:
       deployed_input: the same.
       exhausted: whether the data has ended.
-      stands_at: the checkpoint whose position the iterator was moved to, until a step takes an
+      restored_from: the checkpoint whose position the iterator was moved to, until a step takes an
         element.
     """
 
     def __init__(self, deployed_input: DeployedInput, interrupted: Callable[[], bool]):
         self.deployed_input = deployed_input
         self.exhausted = False
-        self.stands_at: str | None = None
+        self.restored_from: str | None = None
         self._interrupted = interrupted
         self._iterator: Iterator | None = None
         self._aside = Aside(interrupted) if deployed_input.runs_python else None
@@ -47,7 +47,7 @@ class SessionInput:
     def restore(self, path: str) -> bool:
         """Moves the iterator to where it stood at the checkpoint `path`, if that is known."""
         found = input_state.restore(self.iterator(), path)
-        self.stands_at = path if found else None
+        self.restored_from = path if found else None
         return found
 
     def take(self, call: Callable[[Iterator], Result]) -> Result:
@@ -57,7 +57,7 @@ class SessionInput:
           tf.errors.OutOfRangeError: it is given up, since training is to stop: as at the end of the
             data, the steps that are made are saved.
         """
-        self.stands_at = None
+        self.restored_from = None
         iterator = self.iterator()
         if self._aside is None:
             return call(iterator)

@@ -91,7 +91,7 @@ class ShardedVariables:
 
     def _write_others(self, folder: str, asked: Sequence[int]) -> Iterator[str]:
         """Writes what the other machines send, some pieces to a file; yields prefixes."""
-        files, held = itertools.count(1), _Held()
+        files, held = itertools.count(1), _FileOfPieces()
         for machine in range(1, self._group.count):
             for i in asked:
                 for piece in self._pieces(machine, i):
@@ -99,7 +99,7 @@ class ShardedVariables:
                     held.add(piece, rows)
                     if held.bytes >= _FILE:
                         yield held.write(os.path.join(folder, str(next(files))))
-                        held = _Held()
+                        held = _FileOfPieces()
         if held.bytes:
             yield held.write(os.path.join(folder, str(next(files))))
 
@@ -182,7 +182,7 @@ class ShardedVariables:
         return tf.TensorSpec(piece.own_shape, self._dtypes[i])
 
 
-class _Held:
+class _FileOfPieces:
     """Pieces that are to be written to one file."""
 
     def __init__(self) -> None:

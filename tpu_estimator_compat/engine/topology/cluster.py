@@ -108,7 +108,7 @@ def _joined(
             )
             _configure_heartbeats(addresses)
             return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-    except (rendezvous.Missing, OSError, tf.errors.OpError) as error:
+    except (rendezvous.MissingWorkersError, OSError, tf.errors.OpError) as error:
         raise RuntimeError(
             f"{task_type} {task_id} could not join the other workers of {addresses} in "
             f"{timeout_secs} s: {error} Start the script on all of them with the same cluster in "

@@ -17,7 +17,7 @@ _PAUSE = 0.1  # seconds between two calls
 _LONGEST_LINE = 64
 
 
-class Missing(RuntimeError):
+class MissingWorkersError(RuntimeError):
     """Workers that did not come in time; the message names them."""
 
 
@@ -30,7 +30,7 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
       seconds: the seconds to wait.
 
     Raises:
-      Missing: not all have come in time.
+      MissingWorkersError: not all have come in time.
       OSError: the chief cannot listen on its port.
     """
     deadline = time.monotonic() + seconds
@@ -76,7 +76,7 @@ def _call(chief: str, index: int, deadline: float) -> None:
 def _left(deadline: float, missing: Iterable[str]) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise Missing(f"No sign of {', '.join(missing)}.")
+        raise MissingWorkersError(f"No sign of {', '.join(missing)}.")
     return left
 
 

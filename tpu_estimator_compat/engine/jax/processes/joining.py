@@ -73,7 +73,7 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
             cluster_detection_method="deactivate",
             initialization_timeout=seconds,
         )
-    except (rendezvous.Missing, OSError, RuntimeError) as error:
+    except (rendezvous.MissingWorkersError, OSError, RuntimeError) as error:
         raise RuntimeError(
             f"{own} could not join the others of {addresses} in {seconds} s: {error} Start the "
             "script on all of them with the same cluster in TF_CONFIG, check that their ports are "
