@@ -1,10 +1,9 @@
-"""Lets go of an iterator without waiting for the thread that tunes its buffers.
+"""Frees iterators without waiting for the thread that tunes their buffers.
 
-That thread sleeps between its rounds, twice as long each time, up to a minute. An iterator's
-destructor wakes it first and tells it to end a moment later: often it has looked already, found no
-reason to end, and gone back to sleep (`Model::OptimizeLoop` and `CancellationManager::StartCancel`
-of TensorFlow 2.21). The destructor waits for it, and where Python drops the last reference, it
-waits with Python's lock in hand.
+That thread sleeps between its rounds, twice as long each time, up to a minute. The destructor of an
+iterator wakes the thread before it tells it to end, so that the thread often goes back to sleep
+(`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). The destructor
+waits for it, and holds the GIL where Python drops the last reference.
 """
 
 from __future__ import annotations
@@ -26,11 +25,9 @@ _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth
 
 
 class AsyncRelease:
-    """Holds references to an iterator, to drop them last and where nobody waits.
+    """References to an iterator of tf.data or of a strategy, dropped last and in threads.
 
-    Args:
-      iterator: of tf.data or of a distribution strategy. The caller drops its own references
-        between making this and `drop`.
+    The caller drops its own references between making this and `drop`.
     """
 
     def __init__(self, iterator: Any):
@@ -43,7 +40,7 @@ class AsyncRelease:
             ]
 
     def drop(self, *, hurried: bool = False) -> None:
-        """Frees the iterator: at once as a rule, else in threads that Python's exit waits for.
+        """Frees the iterator within `_PATIENCE`, or later in threads that Python's exit waits for.
 
         Args:
           hurried: the process is about to end, and Python code of the input may block for ever.
@@ -52,15 +49,10 @@ class AsyncRelease:
 
 
 def end_iterators(iterators: Sequence[Resource], *, hurried: bool = False) -> None:
-    """Has iterators of input_fn's graph free what they read; they are at their end then.
+    """Moves iterators of input_fn's graph to their end, which frees the datasets that they read.
 
-    Such an iterator goes with the function that made it, in whatever garbage collection deletes
-    that: with Python's lock in hand. If Python makes what it reads, its destructor has a generator
-    closed, and waits for that lock for ever.
-
-    Args:
-      iterators: of a graph.
-      hurried: see `AsyncRelease.drop`.
+    Otherwise the garbage collector frees them with the function that made them, and holds the GIL.
+    If Python makes the elements, the destructor closes a generator, and waits for the GIL for ever.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
         datasets = [iterator.no_data() for iterator in iterators]
@@ -68,7 +60,7 @@ def end_iterators(iterators: Sequence[Resource], *, hurried: bool = False) -> No
     def read(iterator: Resource, dataset: tf.data.Dataset) -> None:
         with eager.eager_mode(), tf.device("/cpu:0"):
             iterator.read(dataset)
-            # Another machine may else be asked to read when it has let go of the iterator.
+            # Otherwise another machine may be asked to read after it has freed the iterator.
             context.context().sync_executors()
 
     _await(
@@ -81,9 +73,9 @@ def end_iterators(iterators: Sequence[Resource], *, hurried: bool = False) -> No
 
 
 class _Part:
-    """A reference to one of the iterators that a strategy's iterator is made of.
+    """A reference to one of the iterators in a strategy's iterator.
 
-    Each is dropped in a thread of its own: they may all have to be waited for.
+    Each is dropped in its own thread, since each destructor may have to wait.
     """
 
     def __init__(self, handle: tf.Tensor):
@@ -91,14 +83,14 @@ class _Part:
         self._handle = weakref.ref(handle)
 
     def start(self, seconds: float, hurried: bool = False) -> threading.Thread | None:
-        """Drops it in a while; returns the thread that does, or None if it is done."""
+        """Drops it after `seconds`; returns the thread that does, or None if it is done."""
         return _in_a_thread(functools.partial(self._free, seconds), hurried, instead=self._drop)
 
     def _free(self, seconds: float) -> None:
         time.sleep(seconds)
-        # The traceback of an error has the iterator in its frames, as long as somebody has it.
+        # An error's traceback may still hold the iterator in its frames.
         if (tensor := self._handle()) is not None:
-            later = weakref.finalize(tensor, self.start, _PATIENCE)  # it is about to go, then
+            later = weakref.finalize(tensor, self.start, _PATIENCE)
             later.atexit = False
             return
         self._drop()
@@ -111,7 +103,7 @@ class _Part:
 def _in_a_thread(
     free: Callable[[], None], hurried: bool, instead: Callable[[], None] | None = None
 ) -> threading.Thread | None:
-    """The thread that calls `free`; None where it, or what to do instead, is done."""
+    """Calls `free` in a thread; None where no thread could be started, and it was called here."""
     daemon = hurried or aside.waits_no_more()
     thread = threading.Thread(target=free, name="input_release", daemon=daemon)
     try:
@@ -123,7 +115,6 @@ def _in_a_thread(
 
 
 def _await(threads: Sequence[threading.Thread | None], hurried: bool) -> None:
-    """Waits for threads that end as soon as they should."""
     deadline = time.monotonic() + _PATIENCE
     for thread in threads:
         if thread is not None:
@@ -133,11 +124,7 @@ def _await(threads: Sequence[threading.Thread | None], hurried: bool) -> None:
 
 
 def _in_a_queue(handle: tf.Tensor) -> tf.queue.QueueBase:
-    """A queue with a handle in it.
-
-    TensorFlow frees what is in a queue in the op that deletes the queue, and runs that op without
-    Python's lock.
-    """
+    """A queue that holds a handle: TensorFlow deletes a queue and its content without the GIL."""
     with tf.device(handle.device):
         queue = tf.queue.FIFOQueue(1, [tf.resource])
         queue.enqueue(handle)

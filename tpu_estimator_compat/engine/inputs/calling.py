@@ -1,8 +1,8 @@
-"""Calls an input_fn in the graph that model_fn goes on with, and says what its elements are.
+"""Calls an input_fn in the graph that model_fn continues, and describes its elements.
 
-An input_fn may return a Dataset, tensors of an iterator, or bare tensors; it may make variables,
-hash tables, queues and random ops. The original made all of it a part of one graph. So do we: what
-is upstream of the element's tensors is the input's, all else is the step's.
+An input_fn may return a Dataset, tensors of an iterator, or other tensors; it may make variables,
+hash tables, queues and random ops. As in the original, all of it is part of one graph: the ops
+upstream of the element's tensors belong to the input, the others to the step.
 """
 
 from __future__ import annotations
@@ -38,15 +38,12 @@ _STATE = frozenset(
 
 
 class CalledInput:
-    """The result of a call of input_fn.
+    """The result of one input_fn call.
 
     Args:
-      result: the result.
+      result: the return value of input_fn.
       graph: the graph in which input_fn was called.
       store: the live variables and resources of that graph.
-
-    Attributes:
-      result, graph, store: the same.
     """
 
     def __init__(self, result: Any, graph: tf.Graph, store: VariableStore):
@@ -56,7 +53,6 @@ class CalledInput:
 
     @property
     def is_dataset(self) -> bool:
-        """Whether input_fn returned a Dataset."""
         return isinstance(self.result, tf.data.Dataset)
 
     @functools.cached_property
@@ -68,7 +64,7 @@ class CalledInput:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in its elements: model_fn makes its own."""
+        """Whether its elements have no tensors: model_fn makes its own."""
         return not self.is_dataset and not self._tensors
 
     @property
@@ -78,17 +74,17 @@ class CalledInput:
 
     @property
     def has_state(self) -> bool:
-        """Whether elements are made of variables, or of tables that can be written to."""
+        """Whether elements depend on variables, or on tables that can be written to."""
         return self._has(_STATE)
 
     @property
     def variables(self) -> set[str]:
-        """Names of the variables that elements are made of."""
+        """Names of the variables that elements depend on."""
         return {op.name for op in self._ops if graph_ops.is_variable_handle(op)}
 
     @property
     def has_end(self) -> bool:
-        """Whether its data may end: they come from a Dataset or from a queue."""
+        """Whether the data may end: it comes from a Dataset or a queue."""
         if self.is_dataset or self.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
             return True
         return any(t.op.type == "IteratorGetNext" for t in self._tensors)
@@ -98,12 +94,12 @@ class CalledInput:
 
     @functools.cached_property
     def _ops(self) -> set[tf.Operation]:
-        """The operations that elements depend on, those in functions apart."""
+        """The operations that elements depend on, without those in functions."""
         return graph_ops.ancestors([t.op for t in self._tensors], ())
 
     @functools.cached_property
     def _tensors(self) -> list[tf.Tensor]:
-        """The tensors by which elements are made: flat ones, or a Dataset's variant."""
+        """The tensors of an element, flat, or a Dataset's variant."""
         if self.is_dataset:
             with self.graph.as_default():
                 return [self.result._variant_tensor]
@@ -112,7 +108,7 @@ class CalledInput:
     def element(self) -> Any:
         """The element in the default graph: features, or (features, labels).
 
-        Of a Dataset, an iterator's that is made here, as the original made it.
+        For a Dataset, it is that of an initializable iterator, as in the original.
         """
         if self.is_dataset:
             iterator = tf.compat.v1.data.make_initializable_iterator(self.result)
@@ -121,15 +117,15 @@ class CalledInput:
         return self._structure
 
     def dataset(self) -> tf.data.Dataset:
-        """The elements. Call it where the variables of the graph have values."""
+        """A dataset of the elements; called where the variables of the graph have values."""
         if self.is_dataset:
             return self._of_variant()
         return self._of_tensors_run_again()
 
     def iterator(self, dataset: tf.data.Dataset) -> Iterator:
-        """An iterator of a dataset: that of the graph, if `element` has made one.
+        """An iterator over a dataset: that of the graph, if `element` made one.
 
-        So code that saves or initializes the graph's iterator has the one that steps read.
+        So code that saves or initializes the graph's iterator handles the one that steps read.
         """
         if self._iterator is None:
             return iter(dataset)
@@ -142,11 +138,11 @@ class CalledInput:
         with eager.eager_mode():
             # The dataset's options are part of the variant.
             dataset = dataset_ops._VariantDataset(value, self.element_spec)
-        dataset._store = self.store  # tables that its functions look into live as long as it does
+        dataset._store = self.store  # keeps tables alive that its functions look into
         return self._without_prefetch(dataset)
 
     def _of_tensors_run_again(self) -> tf.data.Dataset:
-        """A dataset of what the tensors of an element are, each time that they are run."""
+        """A dataset that evaluates the element's tensors anew for each element."""
         program = ReplicaProgram(self.graph, [], self._tensors)
         self.store.prepare(program.handles, replicated=False)
 
@@ -157,11 +153,11 @@ class CalledInput:
 
         with eager.eager_mode(), tf.device("/cpu:0"):
             endless = tf.data.Dataset.from_tensors(0).repeat()
-            # A map whose function reaches the end of its own data ends, instead of failing.
+            # A map whose function meets OutOfRange ends instead of failing.
             return self._without_prefetch(dataset_ops.DatasetV1Adapter(endless).map(again))
 
     def _without_prefetch(self, elements: tf.data.Dataset) -> tf.data.Dataset:
-        """Keeps tf.data from reading ahead by itself where elements are made of variables."""
+        """Keeps tf.data from prefetching by itself where elements depend on variables."""
         if not self.has_state:
             return elements
         options = tf.data.Options()
@@ -171,16 +167,10 @@ class CalledInput:
 
 
 def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:
-    """Calls an input_fn in the default graph, on the CPU.
+    """Calls an input_fn in the default graph, on the CPU, and checks the result.
 
     Args:
       call: calls the user's input_fn with its arguments.
-      store: gets the variables and resources of the graph.
-
-    Raises:
-      ValueError: input_fn returned a tuple of another length than two, or a Dataset that was made
-        outside of it.
-      TypeError: it returned a text, a function, an iterator or other things that are no tensors.
     """
     graph = tf.compat.v1.get_default_graph()
     with tf.device("/cpu:0"):
@@ -191,28 +181,18 @@ def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:
 
 
 def check_is_dataset(called: CalledInput, demand: str) -> None:
-    """Refuses tensors where TPU execution wants a Dataset.
-
-    Args:
-      called: the result of `call_input_fn`.
-      demand: the advice in the error.
-
-    Raises:
-      TypeError: input_fn returned tensors.
-    """
+    """Raises TypeError, beginning with `demand`, where input_fn returned tensors."""
     if not called.is_dataset:
         raise TypeError(f"{demand} Got {called.result}.")
 
 
 def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
-    """Refuses input made of variables that devices have, where the host makes the input.
+    """Refuses input that depends on variables of the devices, where the host makes the input.
+
+    Called after model_fn.
 
     Args:
-      called: the result of `call_input_fn`; model_fn has been called since.
-      on_tpu: whether TensorFlow's TPUs have all variables, or JAX's devices those of steps.
-
-    Raises:
-      NotImplementedError: it reads such a variable: the global step, or a trainable one.
+      on_tpu: whether TensorFlow's TPUs hold all variables; JAX's devices hold those of steps.
     """
     graph, names = called.graph, called.variables
     if not on_tpu:
@@ -228,7 +208,7 @@ def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
 
 
 def warn_if_endless(called: CalledInput) -> None:
-    """Warns of a prediction that no end of data can end: its features come from no Dataset."""
+    """Warns of a prediction whose data cannot end: its features come from no Dataset."""
     if not called.has_end:
         logging.warning(
             "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict "
@@ -237,7 +217,6 @@ def warn_if_endless(called: CalledInput) -> None:
 
 
 def warn_of_queues(called: CalledInput) -> None:
-    """Warns of an input that queue runners fill."""
     if called.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
         logging.warning(
             "Input pipeline contains one or more QueueRunners. It could be slow and not scalable. "
@@ -273,15 +252,15 @@ def _check(result: Any, graph: tf.Graph) -> None:
 
 
 def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
-    """The graph that a dataset was made in; None for one that was made eagerly."""
+    """The graph of a dataset; None if it was made eagerly."""
     variant = dataset._variant_tensor
     return None if hasattr(variant, "numpy") else variant.graph
 
 
 def _of_tensors(result: Any, graph: tf.Graph) -> Any:
-    """The result of input_fn as an element of a dataset: of tensors alone.
+    """The result of input_fn as an element of tensors alone.
 
-    Empty tuples stand for None, keys can be sorted.
+    Empty tuples replace None, and keys can be sorted.
     """
     if result is None:
         return (), ()

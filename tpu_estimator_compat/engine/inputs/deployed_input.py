@@ -1,4 +1,4 @@
-"""The replicas' input: iterators over the batches that an input mode deals to them."""
+"""The input of a mode: iterators over the batches that an input mode deals to replicas."""
 
 from __future__ import annotations
 
@@ -33,27 +33,25 @@ Structure = Any
 
 @dataclasses.dataclass(frozen=True)
 class DeployedInput:
-    """Elements for the replicas.
+    """The input of a mode, from which sessions make iterators.
 
     Attributes:
       called: the results of input_fn, one per call.
-      deal: makes the datasets, one per host that this process feeds; one element per replica of
-        that host and step, dealt to the replicas in turn. Called where variables have values.
-      strategy: the replicas.
+      deal: makes one dataset per host that this process feeds, with one element per replica and
+        step, in the replicas' order. Called where variables have values.
       element_spec: the input of one replica: structure of `tf.TypeSpec`s.
-      hosts: the number of hosts that this process feeds.
-      is_whole: whether the sole replica is fed what input_fn gave, as it is.
+      hosts: number of hosts that this process feeds.
+      is_whole: whether the sole replica gets the elements of input_fn unchanged.
       in_step: whether a step computes its element itself, as a part of its graph.
-      computed: whether elements are computed of variables, or by the step itself.
-      reads_ahead: whether elements may be read before they are needed. Not those that are computed,
-        nor where Python makes the elements of a prediction: it may wait for earlier predictions
-        before it gives the next.
-      sleep_secs: the seconds to wait before the first element.
-      runs_python: whether Python makes them, which other machines do not have.
-      resumable: whether the iterator's position can be saved: not where elements wait on devices.
-      same_for_all: whether all replicas are fed the same.
-      replicas_per_element: the number of replicas' elements stacked to one of the iterator; None
-        where they come one by one, or as the strategy distributes them.
+      computed: whether variables, or the step itself, compute the elements.
+      reads_ahead: whether elements may be read before they are needed. False for computed ones, and
+        for predictions on elements from Python, which may wait for earlier predictions.
+      sleep_secs: seconds to wait before the first element.
+      runs_python: whether Python code, which other machines do not have, makes elements.
+      resumable: whether the iterator's position can be saved: no elements wait on devices.
+      same_for_all: whether all replicas get the same elements.
+      replicas_per_element: number of replicas whose elements are stacked to one; None where they
+        come one by one, or as the strategy distributes them.
     """
 
     called: Sequence[CalledInput]
@@ -114,20 +112,17 @@ class DeployedInput:
             )
 
     def close(self, *, hurried: bool = False) -> None:
-        """Frees what iterators of the graph read, once nothing iterates over this.
-
-        Args:
-          hurried: see `AsyncRelease.drop`.
-        """
+        """Frees the datasets of iterators in the graph, once nothing iterates over this."""
         for called in self.called[:1]:
             end_iterators(called.store.iterators(), hurried=hurried)
 
     def _take_turns(self, datasets: Sequence[tf.data.Dataset]) -> bool:
         """Whether one iterator on the host feeds several replicas, in turn.
 
-        An iterator for each, as a strategy has them, reads ahead onto devices with memory of their
-        own. On CPUs it gains nothing, and each may take a minute to end: see `AsyncRelease`. It is
-        left to the strategy where that gives empty batches when data ends in mid-step.
+        A strategy has an iterator for each, which reads ahead onto devices with memory of their
+        own. On CPUs that gains nothing, and each iterator may take a minute to end: see
+        `AsyncRelease`. The strategy keeps the input if it gives replicas empty batches when data
+        ends in mid-step.
         """
         devices = self.strategy.extended.worker_devices  # of this machine
         if len(devices) == 1 or self.resumable:
@@ -139,7 +134,7 @@ class DeployedInput:
         return not _enable_get_next_as_optional(self.strategy, dataset, dataset.cardinality())
 
     def next(self, iterator: Iterator) -> Structure:
-        """The next step's elements, as `strategy.run` takes them; call it where a step is built."""
+        """The next step's elements, as `strategy.run` takes them; called where a step is built."""
         if self.in_step:
             return ()
         in_turn = isinstance(iterator, tf.data.Iterator) and self.strategy.num_replicas_in_sync > 1
@@ -149,11 +144,7 @@ class DeployedInput:
         return distribute_utils.regroup([next(iterator) for _ in range(replicas)])
 
     def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
-        """`dataset` on the host in whose scope the strategy asks for it, perhaps another machine.
-
-        Raises:
-          ValueError: Python makes its elements, and Python is here.
-        """
+        """`dataset` on the host in whose scope the strategy asks for it: perhaps another machine."""
         host = device_util.current()
         if not host or device_util.canonicalize(host) == dataset._variant_tensor.device:
             return dataset
@@ -167,12 +158,7 @@ class DeployedInput:
         return replicated
 
     def made_resumable(self) -> DeployedInput:
-        """The same elements from an iterator whose position can be saved.
-
-        Raises:
-          ValueError: the elements have a source with a position of its own.
-          NotImplementedError: several hosts read.
-        """
+        """The same input, with an iterator whose position can be saved."""
         if self.hosts > 1:
             raise NotImplementedError(
                 f"RunConfig(save_input_state=True) with the {self.hosts} hosts of a TPU "
@@ -189,7 +175,7 @@ class DeployedInput:
 
 
 def flat_parts(iterator: Any) -> list[np.ndarray] | None:
-    """The tensors of an iterator's next element; None where there is none. Call it eagerly.
+    """Flat tensors of an iterator's next element, or None at the end; called eagerly.
 
     `next(iterator)` takes 0.2 ms to make a structure of them.
     """
@@ -205,7 +191,7 @@ def flat_parts(iterator: Any) -> list[np.ndarray] | None:
 
 
 def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
-    """`input_context` of the input_fn that `host` calls; None on one device, as before."""
+    """`input_context` of the input_fn that `host` calls; None on one device, as in the original."""
     if topology.num_replicas == 1:
         return None
     return tf.distribute.InputContext(topology.num_hosts, host, topology.num_replicas)
@@ -214,15 +200,14 @@ def context(topology: Topology, host: int) -> tf.distribute.InputContext | None:
 def deploy(
     called: Sequence[CalledInput], input_mode: InputMode, *, in_step: bool = False
 ) -> DeployedInput:
-    """Elements for the replicas, out of what all input_fn calls gave.
+    """The input of the replicas, from the results of all input_fn calls of this process.
 
     Args:
-      called: one per input_fn call of this process, in the order of `input_mode.invocations`.
-      input_mode: says who is fed what.
-      in_step: whether a sole replica may compute itself what input_fn returned as tensors.
+      called: in the order of `input_mode.invocations`.
+      in_step: whether a sole replica may compute itself the tensors that input_fn returned.
 
     Returns:
-      The input. In PREDICT on TPU its elements are `padding.Padded`.
+      The input; with TPU rules its elements in PREDICT are `padding.Padded`.
     """
     whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
     in_step = in_step and whole and not called[0].is_dataset
@@ -249,12 +234,12 @@ def deploy(
 
 
 def _dummy_datasets(hosts: int) -> Callable[[], list[tf.data.Dataset]]:
-    """Makes datasets for steps that need no element, or compute theirs themselves."""
+    """A function that makes datasets for steps that need no element, or compute theirs."""
     return lambda: [tf.data.Dataset.from_tensors(0).repeat()] * hosts
 
 
 def _dealt_spec(called: Sequence[CalledInput], input_mode: InputMode) -> Structure:
-    """The spec of a replica's input, before there are elements."""
+    """The spec of a replica's element, from placeholders in place of datasets."""
     with tf.Graph().as_default(), tf.device("/cpu:0"):
         datasets = [
             dataset_ops._VariantDataset(tf.compat.v1.placeholder(tf.variant), each.element_spec)

@@ -1,7 +1,7 @@
-"""Features whose keys cannot be sorted, such as names beside numbers.
+"""Feature dicts whose keys cannot be sorted, such as names beside numbers.
 
 TensorFlow sorts the keys of a dict that goes through a dataset. Tensors that an input_fn returned
-never went through one before, so model_fn has to get them by the keys that they had.
+did not go through one in the original, so model_fn must get them by their own keys.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 
 class _Key(str):
-    """Stands for a key among others that it cannot be compared with."""
+    """Replacement of a key that cannot be compared with others."""
 
     original: Hashable
 
 
 def sortable(features: Any) -> Any:
-    """`features` with keys that can be sorted; as it is where they can be."""
+    """`features` with keys that can be sorted; unchanged where they can be already."""
     if not isinstance(features, dict):
         return features
     try:
@@ -28,7 +28,7 @@ def sortable(features: Any) -> Any:
 
 
 def original(features: Any) -> Any:
-    """`features` with the keys that `sortable` has replaced."""
+    """`features` with the keys that `sortable` replaced."""
     if not isinstance(features, dict) or not any(isinstance(key, _Key) for key in features):
         return features
     return {key.original: value for key, value in features.items()}

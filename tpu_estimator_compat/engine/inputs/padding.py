@@ -1,4 +1,4 @@
-"""Pads the last batches of a prediction, so that devices see one static shape."""
+"""Pads the last batches of a prediction to one static shape."""
 
 from __future__ import annotations
 
@@ -23,14 +23,10 @@ class Padded(NamedTuple):
 
 
 def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
-    """Pads every batch to `batch_size` rows.
+    """A dataset of `Padded` whose batches all have `batch_size` rows, a static dimension.
 
     Args:
       dataset: batches of features or (features, labels), of at most `batch_size` rows.
-      batch_size: rows of every batch of the result.
-
-    Returns:
-      A dataset of `Padded`, with static batch dimensions.
     """
 
     @tf.autograph.experimental.do_not_convert
@@ -79,14 +75,9 @@ def _pad_rows(missing: tf.Tensor, batch_size: int) -> Callable[[Any], Any]:
 
 
 def fill_last_step(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
-    """Appends batches of nothing but padding, so that the last step has one batch per replica.
+    """Appends `replicas - 1` batches of padding to `Padded` batches, so that the last step is full.
 
-    Args:
-      dataset: per-replica batches, `Padded`.
-      replicas: the number of replicas that take one batch each in every step.
-
-    Returns:
-      The dataset with `replicas - 1` more elements; what no full step takes is never seen.
+    Steps take one batch per replica; batches left over after the last full step are dropped.
     """
     if replicas == 1:
         return dataset
@@ -96,7 +87,7 @@ def fill_last_step(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
 
 
 def _nothing(spec: tf.TypeSpec) -> Any:
-    """Zeros of a spec; where it is sparse, no values."""
+    """Zeros of a spec; for a sparse one, no values."""
     if not isinstance(spec, tf.SparseTensorSpec):
         return tf.zeros(spec.shape, spec.dtype)
     shape = [size or 0 for size in spec.shape]

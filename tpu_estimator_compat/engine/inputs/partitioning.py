@@ -15,21 +15,12 @@ from tpu_estimator_compat.engine.step.partition import Dims
 def partition_dims(
     features: Any, labels: Any, config_dims: Sequence[Any], cores_per_replica: int
 ) -> list[Dims]:
-    """The partition counts of every tensor of (features, labels), flattened.
+    """The partition counts, per dimension, of each flat tensor of (features, labels).
 
     Args:
-      features: structure of tensors with static shapes.
-      labels: likewise; None where there are none.
-      config_dims: `TPUConfig.input_partition_dims`: a structure like features, and one like labels;
-        each leaf is a list of partition counts, one per dimension, or None for no partition.
-      cores_per_replica: `TPUConfig.num_cores_per_replica`.
-
-    Returns:
-      One list of counts, or None, per tensor.
-
-    Raises:
-      ValueError: the structures differ, counts are not positive, do not fit a tensor's rank, or do
-        not multiply to `cores_per_replica`.
+      labels: None where there are none.
+      config_dims: `TPUConfig.input_partition_dims`: one structure like features and, optionally,
+        one like labels; each leaf is a list of counts, or None for a whole tensor.
     """
     feature_dims = config_dims[0]
     label_dims = config_dims[1] if len(config_dims) == 2 else None
@@ -86,7 +77,7 @@ def _check(tensor: tf.Tensor, dims: Dims, cores_per_replica: int) -> None:
 
 
 def log_fallback(mode: str) -> None:
-    """Says that there are no cores to split anything over."""
+    """Logs that without a TPU `input_partition_dims` has no effect."""
     logging.info(
         "No TPU: input_partition_dims has no effect in %s; each replica computes whole tensors.",
         mode,

@@ -1,4 +1,4 @@
-"""Makes one element per replica out of a batch: slices or copies of it."""
+"""One element per replica from each batch: slices or copies of it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ Structure = Any
 
 
 def sizes(element_spec: Structure, batch_axis: Sequence[int] | None) -> set[Any]:
-    """Sizes of an element's tensors along their batch dimensions; None for one that is not known.
+    """Sizes of an element's tensors along their batch dimensions; None for an unknown one.
 
     Args:
-      element_spec: structure of `tf.TypeSpec`s; those without dimensions are left out.
       batch_axis: per flat tensor, the batch dimension; None for 0 everywhere.
-
-    Raises:
-      ValueError: a tensor does not have that dimension.
     """
     flat = tf.nest.flatten(element_spec)
     return {
@@ -30,7 +26,7 @@ def sizes(element_spec: Structure, batch_axis: Sequence[int] | None) -> set[Any]
 
 
 def copies(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
-    """Every element `count` times."""
+    """A dataset that repeats each element `count` times."""
     if count == 1:
         return dataset
     return dataset.flat_map(functools.partial(_copies, count))
@@ -39,16 +35,12 @@ def copies(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
 def split(
     dataset: tf.data.Dataset, parts: int, wanted: range, batch_axis: Sequence[int] | None
 ) -> tf.data.Dataset:
-    """Slices of every element.
+    """A dataset of slices of every batch.
 
     Args:
-      dataset: batches.
       parts: the number of slices of a batch.
-      wanted: indices of the slices to give, one after the other.
+      wanted: indices of the slices to give.
       batch_axis: per flat tensor, the dimension to split; None for 0 everywhere.
-
-    Raises:
-      ValueError: a batch cannot be cut into so many slices, or `batch_axis` does not fit it.
     """
     if parts == 1:
         return dataset
@@ -68,7 +60,7 @@ def _copies(count: int, *element: Any) -> tf.data.Dataset:
 
 @tf.autograph.experimental.do_not_convert
 def _single(element: tuple) -> Structure:
-    """A dataset function gets a tuple element as its arguments: undo that for single elements."""
+    """Undoes that a dataset function gets a tuple element as its arguments."""
     return element[0] if len(element) == 1 else element
 
 
@@ -88,7 +80,7 @@ def _slices(element: Structure, parts: int, batch_axis: Sequence[int] | None) ->
 
 
 def _slices_with_sparse(element: Structure, parts: int, axes: Sequence[int]) -> tf.data.Dataset:
-    """As `_slices`, for elements with sparse tensors: their slices differ in size."""
+    """The same for elements with sparse tensors, whose slices have no common shape."""
     cut = [
         functools.partial(_sparse_slice, t, parts, _share(t, parts, axis))
         if isinstance(t, tf.SparseTensor)
@@ -106,7 +98,6 @@ def _slices_with_sparse(element: Structure, parts: int, axes: Sequence[int]) -> 
 def _sparse_slice(
     tensor: tf.SparseTensor, parts: int, share: int | None, index: tf.Tensor
 ) -> tf.SparseTensor:
-    """Rows of a sparse tensor: the `index`-th of `parts` slices along dimension 0."""
     rows = tensor.dense_shape[0]
     whole = tf.debugging.assert_equal(
         rows % parts,
@@ -138,7 +129,7 @@ def _size(tensor: Any, axis: int) -> int | None:
 
 
 def _share(tensor: Any, replicas: int, axis: int) -> int | None:
-    """The size of one replica's slice; None if it is not known."""
+    """The size of one replica's slice; None if unknown."""
     size = _size(tensor, axis)
     if size is not None and size % replicas:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""`params['context']`: what input_fn and model_fn may ask about the replicas that they work for."""
+"""`params['context']`: describes the replicas to input_fn and model_fn."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tpu_estimator_compat.engine.topology.computation_shapes import imagined_ass
 
 
 class TPUContext:
-    """The configuration of the computation, as the original's class of this name.
+    """The configuration of the computation, as in the original's class of this name.
 
-    Not made by users: it arrives in `params['context']` of input_fn and model_fn.
+    It arrives in `params['context']` of input_fn and model_fn; users do not make it.
 
     Args:
-      input_mode: says how input is deployed, and to which replicas.
+      input_mode: divides the input among replicas.
       invocation: the input_fn call; None in model_fn.
     """
 
@@ -25,17 +25,15 @@ class TPUContext:
         self._invocation = invocation
 
     def _only_in_input_fn(self) -> Invocation:
-        """This input_fn call."""
         if self._invocation is None:
             raise RuntimeError("This TPUContext instance must not be called from model_fn.")
         return self._invocation
 
     def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
-        """Which of the input_fn calls this is.
+        """The position of this input_fn call among all.
 
-        Returns:
-          The device of the host, the 0-based index of this call, the number of calls in all, and
-          the number of replicas that this call feeds.
+        Returns: The host's device, the 0-based index of this call, the number of calls, and the
+          number of replicas that this call feeds.
 
         Raises:
           RuntimeError: called from model_fn.
@@ -46,7 +44,7 @@ class TPUContext:
 
     @property
     def num_replicas(self) -> int:
-        """Number of replicas in all."""
+        """Number of replicas on all hosts."""
         return self._topology.num_replicas
 
     @property
@@ -76,9 +74,9 @@ class TPUContext:
 
     @property
     def device_assignment(self) -> Any:
-        """Which cores make which replica; None without `num_cores_per_replica`, as in the original.
+        """The cores of each replica; None without `num_cores_per_replica`, as in the original.
 
-        Without a TPU its cores are imagined: as many as the replicas ask for, in a line.
+        Without a TPU, an assignment to as many cores as the replicas need, in a line.
 
         Raises:
           RuntimeError: called from input_fn.
@@ -98,7 +96,7 @@ class TPUContext:
 
     @property
     def tpu_host_placement_function(self) -> Callable[..., str]:
-        """A function from `host_id` or `replica_id`, one of them, to that host's CPU device."""
+        """A function from either `host_id` or `replica_id` to that host's CPU device."""
 
         def placement(host_id: int | None = None, replica_id: int | None = None) -> str:
             if (host_id is None) == (replica_id is None):

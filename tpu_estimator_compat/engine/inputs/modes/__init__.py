@@ -1,4 +1,4 @@
-"""The modes of InputPipelineConfig: who calls input_fn, and who is fed what. One file per mode."""
+"""The values of InputPipelineConfig, one file each: calls of input_fn, and the replicas' shares."""
 
 from tpu_estimator_compat.engine.inputs.modes.base import InputMode, Invocation, TPUInputMode
 from tpu_estimator_compat.engine.inputs.modes.chosen_mode import check_config, resolve

@@ -1,4 +1,4 @@
-"""The interface of input modes, and the common part of those with TPU rules."""
+"""The interface of input modes, and the base class of those with TPU rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Invocation:
     """One call of input_fn.
 
     Attributes:
-      host: 0-based index of the host that calls.
+      host: 0-based index of the calling host.
       index: 0-based index of the call among those of all hosts.
     """
 
@@ -36,15 +36,13 @@ class Invocation:
 
 @dataclasses.dataclass(frozen=True)
 class InputMode(abc.ABC):
-    """An input mode: the calls of input_fn, the batch sizes, the input of each replica.
+    """An input mode: divides calls of input_fn, batch sizes and elements among replicas.
 
     Attributes:
-      mode: a `ModeKeys` value.
-      topology: the replicas.
       batch_size: the global one; None if none was given.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
-      same_for_all: whether all replicas are fed the same.
-      sleep_secs: the seconds to wait before the first element.
+      same_for_all: whether all replicas get the same elements.
+      sleep_secs: seconds to wait before the first element.
     """
 
     mode: str
@@ -56,17 +54,16 @@ class InputMode(abc.ABC):
 
     @property
     def input_batch_size(self) -> int | None:
-        """The batch size in `params` of input_fn."""
+        """The batch size in `params` of input_fn; that of model_fn is `model_batch_size`."""
         return self.batch_size
 
     @property
     def model_batch_size(self) -> int | None:
-        """The batch size in `params` of model_fn."""
         return self.batch_size
 
     @abc.abstractmethod
     def check(self) -> None:
-        """Raises ValueError where the batch size or the mode do not go with the replicas."""
+        """Raises ValueError where batch size or mode do not fit the replicas."""
 
     @abc.abstractmethod
     def invocations(self) -> list[Invocation]:
@@ -74,16 +71,11 @@ class InputMode(abc.ABC):
 
     @abc.abstractmethod
     def check_called(self, called: CalledInput) -> None:
-        """Looks at what `call_input_fn` gave.
-
-        Raises:
-          TypeError: input_fn returned tensors where a Dataset is needed.
-          ValueError: a tensor does not have the dimension of `batch_axis`.
-        """
+        """Refuses a result of input_fn that does not fit this mode."""
 
     @abc.abstractmethod
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
-        """The elements of the replicas of each host of this process, in turn.
+        """One dataset per host of this process, with its replicas' elements in turn.
 
         Args:
           datasets: one per call of input_fn, in the order of `invocations`.
@@ -92,12 +84,11 @@ class InputMode(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TPUInputMode(InputMode):
-    """An input mode under the rules of TPU execution: by default one input_fn call per host.
+    """An input mode with TPU rules: by default one input_fn call per host.
 
     The shares of the batch follow the reference document of TPUConfig.
 
     Attributes:
-      tpu_config: the configuration.
       replicas_span_hosts: whether it can feed replicas of more cores than a host has.
     """
 
@@ -106,27 +97,24 @@ class TPUInputMode(InputMode):
 
     @property
     def sleep_secs(self) -> float:  # type: ignore[override]
-        """The seconds to wait before the first element."""
         return self.tpu_config.initial_infeed_sleep_secs or 0
 
     @property
     def calls(self) -> int:
-        """Number of input_fn calls on all hosts."""
         return self.topology.num_hosts
 
     @property
     def input_batch_size(self) -> int | None:
-        """The batch size in `params` of input_fn: one replica's share."""
+        """One replica's share."""
         return self.batch_size and self.batch_size // self.topology.num_replicas
 
     @property
     def model_batch_size(self) -> int | None:
-        """The batch size in `params` of model_fn: one replica's share, if it gets one."""
+        """One replica's share, unless all replicas get the same."""
         parts = 1 if self.same_for_all else self.topology.num_replicas
         return self.batch_size and self.batch_size // parts
 
     def invocations(self) -> list[Invocation]:
-        """The calls of input_fn that this process makes, host by host."""
         topology = self.topology
         if topology.this_host is not None:
             return [Invocation(topology.this_host, topology.this_host)]
@@ -135,13 +123,6 @@ class TPUInputMode(InputMode):
         return [Invocation(host, index) for index, host in enumerate(callers)]
 
     def check(self) -> None:
-        """Refuses sizes that the replicas cannot share, and modes that hosts cannot.
-
-        Raises:
-          ValueError: no size, or one that is not divisible by the number of replicas; a wrong
-            `num_shards`; an input mode that several hosts cannot evaluate or predict with, or that
-            cannot feed replicas that span hosts.
-        """
         self._check_size()
         self._check_num_shards()
         self._check_cores_of_host()
@@ -199,7 +180,7 @@ class TPUInputMode(InputMode):
             )
 
     def _check_several_hosts(self) -> None:
-        """Refuses to evaluate or predict on several hosts."""
+        """Raises ValueError: modes with several hosts override this."""
         alone = " with num_replicas=1" if self.mode == ModeKeys.PREDICT else ""
         raise ValueError(
             f"TPUEstimator.{_CALLS[self.mode]} is only supported under three conditions: 1. "
@@ -209,7 +190,7 @@ class TPUInputMode(InputMode):
         )
 
     def check_called(self, called: CalledInput) -> None:
-        """As `InputMode.check_called`; warns of queues, and of batches of a size not asked for."""
+        """Warns also of queues, and of batches of another size than `params['batch_size']`."""
         warn_of_queues(called)
         if self.mode == ModeKeys.PREDICT:
             check_is_dataset(
@@ -229,7 +210,7 @@ class TPUInputMode(InputMode):
         )
 
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
-        """As `InputMode.deal`; in PREDICT the elements are `padding.Padded`."""
+        """See `InputMode.deal`; in PREDICT the elements are `padding.Padded`."""
         return [self._of_host(host, datasets) for host in self.topology.hosts]
 
     def _of_host(self, host: int, datasets: Sequence[Dataset]) -> Dataset:
@@ -246,7 +227,7 @@ class TPUInputMode(InputMode):
 
     @abc.abstractmethod
     def _per_replica(self, host: int, dataset: Dataset) -> Dataset:
-        """One element per replica of `host` out of each that its input_fn gave."""
+        """The dataset of a host as one with an element per replica."""
 
 
 def _in_turn(datasets: Sequence[Dataset]) -> Dataset:

@@ -1,4 +1,4 @@
-"""Chooses the input mode of a mode: the one place that reads TPUConfig for it."""
+"""Chooses the input mode of a mode: the only reader of TPUConfig's input fields."""
 
 from __future__ import annotations
 
@@ -33,13 +33,10 @@ def resolve(
     batch_size: int | None = None,
     batch_axis: Sequence[int] | None = None,
 ) -> InputMode:
-    """The input mode of `mode`.
+    """The input mode of `mode`, a `ModeKeys` value.
 
     Args:
-      mode: a `ModeKeys` value.
-      tpu_config: the deployment of input; None for plain estimators.
-      topology: the replicas.
-      batch_size: as in `InputMode`.
+      tpu_config: None for plain estimators.
       batch_axis: as in `InputMode`; without effect in PREDICT.
     """
     sliced = (
@@ -58,11 +55,7 @@ def resolve(
 
 
 def check_config(tpu_config: TPUConfig) -> None:
-    """Refuses, before there is a topology, what no topology allows.
-
-    Raises:
-      ValueError: model parallelism with an input_fn call for every replica.
-    """
+    """Raises ValueError for a configuration that no topology allows."""
     per_shard = tpu_config.per_host_input_for_training == InputPipelineConfig.PER_SHARD_V1
     if per_shard and tpu_config.num_cores_per_replica:
         raise ValueError(

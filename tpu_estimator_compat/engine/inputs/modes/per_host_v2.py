@@ -1,4 +1,4 @@
-"""PER_HOST_V2: the batches of a host's input_fn are those of its replicas, in turn."""
+"""PER_HOST_V2: replicas take the batches of their host's input_fn in turn."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 class PerHostV2(TPUInputMode):
-    """A replica is fed whole batches, one of every so many of its host."""
+    """Replica i of n of a host gets batches i, i+n, i+2n, ... of its input_fn."""
 
     replicas_span_hosts: ClassVar[bool] = True
 
@@ -18,7 +18,6 @@ class PerHostV2(TPUInputMode):
             super()._check_several_hosts()
 
     def check_called(self, called: CalledInput) -> None:
-        """As `InputMode.check_called`."""
         check_is_dataset(
             called,
             "`input_fn` must return a `Dataset` for the PER_HOST_V2 input pipeline configuration.",

@@ -1,4 +1,4 @@
-"""Input where the rules of TPU execution do not hold: whole batches, one input_fn call per host."""
+"""Input without TPU rules: whole batches, one input_fn call per host."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,16 +9,15 @@ from tpu_estimator_compat.engine.inputs.modes.base import Dataset, InputMode, In
 
 @dataclasses.dataclass(frozen=True)
 class Plain(InputMode):
-    """A replica is fed what input_fn gives.
+    """Each replica gets the elements of its host's input_fn.
 
     Attributes:
-      sliced: whether SLICED was asked for, which is for TPU only.
+      sliced: whether SLICED was asked for, which only TPU execution has.
     """
 
     sliced: bool = False
 
     def check(self) -> None:
-        """Raises ValueError where SLICED was asked for."""
         if self.sliced:
             raise ValueError(
                 "Invalid TPUConfig `eval_training_input_configuration` value. SLICED mode only "
@@ -26,13 +25,11 @@ class Plain(InputMode):
             )
 
     def invocations(self) -> list[Invocation]:
-        """The calls of input_fn that this process makes, host by host."""
         return [Invocation(host, host) for host in self.topology.hosts]
 
     def check_called(self, called: CalledInput) -> None:
-        """As `InputMode.check_called`; anything goes."""
+        """Accepts everything."""
         del called
 
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
-        """As `InputMode.deal`."""
         return datasets

@@ -1,4 +1,4 @@
-"""SLICED: input_fn is called once in all, and a batch is split among all. Outside training only."""
+"""SLICED: one input_fn call in all, whose batches all replicas share; outside training only."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from tpu_estimator_compat.engine.inputs.modes.per_host_v2 import PerHostV2
 
 
 class Sliced(Broadcast):
-    """Called as in BROADCAST, but a replica is fed a slice of each batch."""
+    """Each replica gets a slice of each batch of the one call."""
 
     same_for_all: ClassVar[bool] = False
 
@@ -20,4 +20,4 @@ class Sliced(Broadcast):
 
 
 class SlicedPerHostV2(Sliced, PerHostV2):
-    """SLICED where training has PER_HOST_V2, whose demands on replicas and input_fn hold on."""
+    """SLICED where training uses PER_HOST_V2, whose checks still apply."""
