@@ -144,7 +144,7 @@ class DeployedInput:
         return distribute_utils.regroup([next(iterator) for _ in range(replicas)])
 
     def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
-        """`dataset` on the host in whose scope the strategy asks for it: perhaps another machine."""
+        """`dataset` on the host in whose scope the strategy asks for it, maybe another machine."""
         host = device_util.current()
         if not host or device_util.canonicalize(host) == dataset._variant_tensor.device:
             return dataset

@@ -1,4 +1,4 @@
-"""One call of train, evaluate or predict, prepared: input, captured graph, live variables."""
+"""The captured graph of one call of train, evaluate or predict, with its live variables."""
 
 from __future__ import annotations
 
@@ -44,17 +44,13 @@ class CapturedMode:
 
     Attributes:
       mode: a `ModeKeys` value.
-      config: the run configuration.
-      topology: the replicas.
-      captured: the graph that model_fn built.
-      store: its live variables.
-      spec: the result of model_fn, in the one form of both kinds.
-      same_on_all_replicas: whether all replicas are fed the same, and compute the same.
+      store: the live variables of the graph.
+      spec: the result of model_fn, in one form for both kinds of spec.
+      same_on_all_replicas: whether all replicas compute the same from the same elements.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
-      ref_variables: whether variables are read as TensorFlow 1's ref variables were.
-      tuning: the numbers that the lengths of loops go by.
-      host_stage: builds the host stage; None for none.
+      ref_variables: whether reads of variables behave like those of TensorFlow 1's ref variables.
+      host_stage: None for none.
     """
 
     mode: str
@@ -71,7 +67,6 @@ class CapturedMode:
 
     @property
     def graph(self) -> tf.Graph:
-        """The captured graph."""
         return self.captured.graph
 
     @contextlib.contextmanager
@@ -82,21 +77,17 @@ class CapturedMode:
 
     @property
     def writes_files(self) -> bool:
-        """Whether this process writes checkpoints and events: a chief or an evaluator does."""
+        """Whether this process, as chief or evaluator, writes checkpoints and events."""
         if group := self.topology.workers:
             return group.is_chief
         chief = self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
         return chief and self.topology.is_first_process
 
     def runner(self, plan: StepPlan, **options: Any) -> Runner:
-        """The runner of a plan's steps.
+        """A runner of a plan's steps.
 
         Args:
-          plan: the computation of a step.
           **options: fields of `runtimes.RunnerOptions` in which callers differ.
-
-        Raises:
-          NotImplementedError: see `runtimes.Runtime.runner`.
         """
         of_mode = runtimes.RunnerOptions(
             trains=self.mode == ModeKeys.TRAIN,
@@ -108,10 +99,7 @@ class CapturedMode:
         return runtimes.of(self.topology).runner(plan, self.store, of_mode)
 
     def warm_start(self, settings: WarmStartSettings | None) -> None:
-        """Has variables take their first values from elsewhere, unless model_dir has a checkpoint.
-
-        Call it inside `in_graph()`.
-        """
+        """Warm-starts variables, unless model_dir has a checkpoint; called in `in_graph()`."""
         if settings is None or latest(self.config.model_dir):
             return
         check_checkpoint_exists(settings)
@@ -121,11 +109,7 @@ class CapturedMode:
 
 
 def split_element(element: Any) -> tuple[Any, Any]:
-    """(features, labels) of an input element; labels are None where there are none.
-
-    Raises:
-      ValueError: a tuple of another length than two.
-    """
+    """(features, labels) of an input element; labels are None where there are none."""
     if isinstance(element, (list, tuple)):
         if len(element) != 2:
             raise ValueError(
@@ -136,16 +120,15 @@ def split_element(element: Any) -> tuple[Any, Any]:
     return element, None
 
 
-def _given(given: Any) -> Any:
-    """Features or labels; an empty tuple stands for none."""
-    return None if isinstance(given, tuple) and not given else given
+def _given(part: Any) -> Any:
+    return None if isinstance(part, tuple) and not part else part  # () stands for None
 
 
 class PredictFeatures(dict):
     """Features of a prediction; `features['is_padding']` is there for model_fns that ask for it.
 
-    It is not among the keys, so that a model_fn which goes through them sees only its own. Keras
-    layers that take a dict make another of its type, empty at first, which has none.
+    It is not among the keys, so that a model_fn which iterates over them sees only its own. Keras
+    layers make another dict of this type, empty at first, which has no `is_padding`.
     """
 
     def __init__(self, features: Any = (), is_padding: tf.Tensor | None = None):
@@ -159,7 +142,7 @@ class PredictFeatures(dict):
 
 
 def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
-    """The features and labels of an input element that model_fn gets in `mode`."""
+    """The features and labels that model_fn gets in `mode`."""
     if isinstance(element, Padded):
         features, labels = element.features, element.labels
         if type(features) is dict:
@@ -181,20 +164,12 @@ def capture_mode(
     tuning: Tuning = DEFAULTS,
     host_stage: HostStageBuilder | None = None,
 ) -> CapturedMode:
-    """Captures a mode in the default graph.
+    """Captures a mode in the default graph; initialises nothing.
 
     Args:
       call_model_fn: takes features and labels, returns model_fn's spec.
-      mode: a `ModeKeys` value.
-      config: the run configuration.
-      topology: the replicas.
-      element: the input of one replica.
       store: gets the live variables.
-      tuning: the numbers that the lengths of loops go by.
-      host_stage: builds the host stage, whose tensors model_fn is to be given; None for none.
-
-    Returns:
-      The captured mode, nothing initialised yet.
+      host_stage: makes the tensors of host stages among the features; None for none.
     """
     if topology.compiles:
         check_no_strings(element.spec)
@@ -215,7 +190,7 @@ def capture_mode(
         for_tpu=topology.on_tpu,
         compiled=topology.compiles_steps,
     )
-    if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU showed its first core's
+    if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU's first core was read
         store.average_on_read(_averaged(captured.graph))
     spec = mode_spec(captured.spec, mode)
     return CapturedMode(

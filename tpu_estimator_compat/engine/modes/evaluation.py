@@ -1,4 +1,4 @@
-"""Evaluation: runs the metrics' updates over the data, then reads their values once."""
+"""Evaluation: runs the metrics' updates over the data, then reads their values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import evaluation_plan
 from tpu_estimator_compat.engine.modes.ready_mode import make_ready
 from tpu_estimator_compat.engine.modes.training import writer_hooks
-from tpu_estimator_compat.engine.session.run_limits import RunLimits
+
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -38,10 +38,9 @@ class EvalRequest:
     """The arguments of one `evaluate` call.
 
     Attributes:
-      hooks: the caller's hooks.
-      steps: the number of steps; None to run to the end of the data.
-      source: the checkpoint to evaluate; first values where it has no path.
-      warm_start: the source of first values, without a checkpoint.
+      steps: None to run to the end of the data.
+      source: the checkpoint to evaluate; initial values where it has no path.
+      warm_start: the source of initial values, without a checkpoint.
       output_dir: the directory of the events.
     """
 
@@ -53,14 +52,7 @@ class EvalRequest:
 
 
 class Evaluation:
-    """An evaluation whose graph is complete: it can be made again and again.
-
-    Args:
-      model: the model of this call, whose steps these become.
-      captured: the EVAL mode.
-      deployed_input: its input.
-      request: limits, checkpoint and listeners.
-    """
+    """An evaluation with a complete graph, which can run many times."""
 
     def __init__(
         self,
@@ -82,7 +74,6 @@ class Evaluation:
 
     @property
     def scaffold(self) -> tf.compat.v1.train.Scaffold:
-        """The scaffold of its sessions."""
         return self._mode.scaffold
 
     def __call__(self, variables: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
@@ -120,17 +111,8 @@ class Evaluation:
 
         return tf.compat.v1.train.Scaffold(init_fn=assign, copy_from_scaffold=self.scaffold)
 
-    def _creator(
-        self, scaffold: tf.compat.v1.train.Scaffold, limits: RunLimits
-    ) -> SessionCreator[StepSession]:
-        return SessionCreator(
-            lambda: self._mode.step_session(self._deployed_input, limits),
-            scaffold,
-            self._request.source,
-        )
-
     def _loop(self, scaffold: tf.compat.v1.train.Scaffold) -> tuple[str | None, dict[str, Any]]:
-        """Runs the updates; the checkpoint that was restored, and the metrics' values."""
+        """Runs the updates; returns the restored checkpoint and the metrics' values."""
         captured, request = self._captured, self._request
         final = _Results(captured, self._results)
         loop, stop = None, []
@@ -148,7 +130,11 @@ class Evaluation:
         hooks = [*request_hooks, *stop, *writer_hooks(captured), *captured.spec.hooks, final]
         hooks += keras_callbacks
         schedule = Schedule(hooks, loop, captured.tuning, ref_variables=captured.ref_variables)
-        creator = self._creator(scaffold, schedule.limits)
+        creator = SessionCreator(
+            lambda: self._mode.step_session(self._deployed_input, schedule.limits),
+            scaffold,
+            request.source,
+        )
         with monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
                 schedule.run(monitored, list(self._mode.plan.targets))
@@ -170,13 +156,12 @@ class Evaluation:
 
 
 def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
-    """The plan of an evaluation, and its metrics' values by name."""
     plan, pairs = evaluation_plan(captured)
     return plan, {name: value for name, (value, _) in sorted(pairs.items())}
 
 
 class _Results(tf.compat.v1.train.SessionRunHook):
-    """Reads the metrics when the last step is done."""
+    """Reads the metrics after the last step."""
 
     def __init__(self, captured: CapturedMode, tensors: dict[str, tf.Tensor]):
         self._captured = captured
@@ -184,7 +169,6 @@ class _Results(tf.compat.v1.train.SessionRunHook):
         self.values: dict[str, Any] = {}
 
     def steps_until_control(self, global_step: int) -> None:
-        """Never: only the end matters."""
         del global_step
 
     def end(self, session) -> None:
@@ -194,7 +178,7 @@ class _Results(tf.compat.v1.train.SessionRunHook):
 
 
 class _StopAfter(tf.compat.v1.train.SessionRunHook):
-    """Stops after a number of steps, and logs every tenth of them, in the original's words."""
+    """Stops after a number of steps, and logs every tenth of them in the original's words."""
 
     def __init__(self, steps: int, log_all: bool):
         self._steps = steps
@@ -204,7 +188,6 @@ class _StopAfter(tf.compat.v1.train.SessionRunHook):
         self._done = 0
 
     def steps_until_control(self, global_step: int) -> int:
-        """Steps until the end."""
         del global_step
         return self._steps - self._done
 

@@ -1,4 +1,4 @@
-"""First values: a warning where a mode uses a model that nothing has trained."""
+"""Warns where a mode uses a model that nothing has trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 3
 def warn(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
     """Warns where, without a checkpoint, trainable variables have their initialisers' values.
 
-    `init_from_checkpoint` and a warm start replace initialisers by ones that read a file; an
+    `init_from_checkpoint` and warm starts replace initialisers by ones that read a file; an
     `init_fn` may read from anywhere.
     """
     trainable = captured.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
@@ -35,5 +35,5 @@ def warn(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
 
 
 def _is_read(variable: tf.Variable) -> bool:
-    """Whether a file gives `variable` its first value."""
+    """Whether the initialiser of `variable` reads a file."""
     return any(op.type == "RestoreV2" for op in graph_ops.ancestors([variable.initializer], ()))

@@ -19,21 +19,10 @@ Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 
 
 def metric_pairs(captured: CapturedMode, host: HostPlaceholders) -> Pairs:
-    """The metrics of a prepared EVAL mode, the mean loss included.
+    """The metrics of an EVAL mode and the mean loss, by name; called in `captured.in_graph()`.
 
-    Call it inside `captured.in_graph()`. Metrics of a TPUEstimatorSpec are built on tensors
-    concatenated over the replicas, those of an EstimatorSpec where model_fn built them.
-
-    Args:
-      captured: the captured mode.
-      host: makes the placeholders of the host's share.
-
-    Returns:
-      Metric name to its value tensor and the operation that takes in one step.
-
-    Raises:
-      ValueError: a metric is called `loss` or `global_step`.
-      TypeError: metric_fn returned something other than a dict of metrics.
+    Metrics of a TPUEstimatorSpec are built on tensors concatenated over the replicas, those of an
+    EstimatorSpec where model_fn built them. A pair is a value, and an update that adds one step.
     """
     found = _own_pairs(captured, host)
     for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
@@ -74,10 +63,10 @@ def _loss_over_replicas(captured: CapturedMode, host: HostPlaceholders) -> tf.Te
 
 
 def sum_over_replicas(captured: CapturedMode) -> None:
-    """Adds up the metric variables of several replicas in the first, as the original's did.
+    """Adds up the metric variables of several replicas in the first, as the original did.
 
-    Only metrics that model_fn itself built have one variable per replica; those of a metric_fn see
-    all replicas at once.
+    Metrics that model_fn built have one variable per replica; those of a metric_fn see all
+    replicas.
     """
     local = captured.graph.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES)
     with eager.eager_mode():

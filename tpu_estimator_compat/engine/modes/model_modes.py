@@ -1,9 +1,8 @@
-"""The modes of one model on one set of variables: what a `keras.Model` owns.
+"""The modes of one model on one set of variables, owned by a `keras.Model`.
 
-A model that is used through Keras lives on: its modes are captured when they are first used, and
-checkpoints are read where they are newer than the model. The model of a call of `Estimator.train`,
-`evaluate` or `predict` begins with the call's mode, whose session restores and saves; a callback
-may use others beside it.
+A model that is used through Keras captures each mode on first use, and reads a checkpoint that is
+newer than its variables. The model of an `Estimator.train`, `evaluate` or `predict` call begins
+with the call's mode, whose session restores and saves; a callback may use other modes.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ GraphKeys = tf.compat.v1.GraphKeys
 
 
 class Model(keras_callbacks.Model, Protocol):
-    """The `keras.Model` of a call: the part that session loops know."""
+    """The part of a call's `keras.Model` that session loops use."""
 
     modes: ModelModes
 
@@ -48,16 +47,12 @@ class ModelModes:
 
     Args:
       capture: captures a mode: takes mode, element spec and variable store.
-      topology: the replicas of all modes.
-      config: says where checkpoints are.
-      warm_start: the source of first values if there is no checkpoint.
+      warm_start: the source of initial values if there is no checkpoint.
 
     Attributes:
       store: the variables of all modes.
-      topology: the replicas.
-      config: the same.
-      in_session: the mode whose steps a session of an estimator's call makes, which restores and
-        saves; None for none.
+      in_session: the mode of a running estimator call, whose session restores and saves; None for
+        none.
     """
 
     def __init__(
@@ -86,7 +81,7 @@ class ModelModes:
 
     @contextlib.contextmanager
     def ending_early(self, interrupted: Callable[[], bool]) -> Iterator[None]:
-        """Within, long loops of steps end early where `interrupted` says so."""
+        """Within, long loops of steps end once `interrupted` returns True."""
         before, self._interrupted = self._interrupted, interrupted
         try:
             yield
@@ -94,16 +89,12 @@ class ModelModes:
             self._interrupted = before
 
     def drive(self, mode: ReadyMode) -> None:
-        """Has sessions of `mode`, captured with its input on the store, make the steps."""
+        """Makes `mode`, captured with its input on the store, that of the estimator call."""
         self.in_session = mode.captured.mode
         self._modes[self.in_session] = mode
 
     def build(self, mode: str, element_spec: Any) -> ReadyMode:
-        """Captures `mode`, creates what variables it adds, and gives those values.
-
-        Raises:
-          NotImplementedError: a session trains, evaluates or predicts on several machines.
-        """
+        """Captures `mode`, creates the variables that it adds, and initialises or restores them."""
         if self.in_session and not self.is_alone:
             raise NotImplementedError(
                 f"A callback wants {mode} steps beside those of the call, which several machines "
@@ -123,7 +114,6 @@ class ModelModes:
         return ready
 
     def _give_values(self, mode: ReadyMode, session: GraphSession) -> None:
-        """Gives a mode's variables their first values."""
         variables = mode.captured.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
         self.store.prepare([v.op for v in variables], replicated=True)
         without_value = set(session.uninitialized())
@@ -141,11 +131,10 @@ class ModelModes:
 
     @property
     def _source(self) -> CheckpointSource:
-        """The checkpoint that variables are of, else the newest."""
         return CheckpointSource(self._checkpoint, self.config.model_dir)
 
     def _initialize(self, session: GraphSession, variables: Sequence[tf.Variable]) -> None:
-        """Variables that a later mode added, such as slots: from the checkpoint where it can."""
+        """Initialises variables that a later mode added, such as slots, or restores them."""
         missing = {variable.op.name: variable for variable in variables}
 
         def restore(path: str) -> None:
@@ -157,7 +146,7 @@ class ModelModes:
         session.run([variable.initializer for variable in missing.values()])
 
     def _take(self, path: str, names: Iterable[str]) -> list[str]:
-        """Takes the values of variables from a checkpoint; the names of those that it has."""
+        """Assigns the variables that a checkpoint has; returns their names."""
         taken = []
         with diagnosis.reading(path):
             for name, value in read_variables(path, names):
@@ -166,7 +155,7 @@ class ModelModes:
         return taken
 
     def follow_checkpoint(self) -> None:
-        """Takes over the newest checkpoint that can be read, if someone else wrote one since."""
+        """Takes over the newest readable checkpoint, if another process wrote one since."""
         path = None if self.in_session else latest(self.config.model_dir)
         if path is not None and path != self._checkpoint and self._modes:
             newest = CheckpointSource(None, self.config.model_dir)
@@ -176,25 +165,24 @@ class ModelModes:
         if path == self._checkpoint:  # newer ones cannot be read
             return
         logging.info("Taking over newer checkpoint %s", path)
-        self._checkpoint = None  # from here on, the variables are of no checkpoint
+        self._checkpoint = None  # partly assigned, the variables belong to no checkpoint
         self._take(path, self.store)
 
     def newest_checkpoint(self) -> str | None:
-        """The newest checkpoint of model_dir."""
         return latest(self.config.model_dir)
 
     def flush(self) -> None:
-        """Writes out the summaries of all modes that Keras runs."""
+        """Writes the summaries of all modes that Keras runs."""
         for writers, mode in self._writers:
             with mode.captured.in_graph():
                 writers.end(mode.ready_session)
 
     def save(self) -> str | None:
-        """Writes a checkpoint to model_dir; None where nothing was trained."""
+        """Writes a checkpoint to model_dir and returns its path; None where nothing was trained."""
         if ModeKeys.TRAIN not in self._modes:
             return None
         mode = self._modes[ModeKeys.TRAIN]
-        if not mode.captured.writes_files:  # the chief does; the next training takes its values
+        if not mode.captured.writes_files:  # the chief does; the next training restores that
             return None
         tf.io.gfile.makedirs(self.config.model_dir)
         with mode.captured.in_graph():
@@ -208,7 +196,7 @@ class ModelModes:
         return self._checkpoint
 
     def save_to(self, directory: str) -> str:
-        """Writes a checkpoint of the values of now to `directory`; returns its path."""
+        """Writes a checkpoint of the current values to `directory`; returns its path."""
         order = (ModeKeys.PREDICT, ModeKeys.TRAIN, ModeKeys.EVAL)
         mode = next(self._modes[each] for each in order if each in self._modes)
         with mode.captured.in_graph():
@@ -219,12 +207,12 @@ class ModelModes:
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other machines run the steps of this model, too."""
+        """Whether no other machine runs steps of this model."""
         return self.topology.workers is None
 
     @property
     def replicas_per_element(self) -> int:
-        """The number of replicas that share one of Keras' elements."""
+        """Number of replicas that share one of Keras' elements."""
         return self.topology.replicas_per_element or 1
 
     def first(self) -> ReadyMode:

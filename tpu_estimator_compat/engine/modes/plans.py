@@ -1,6 +1,6 @@
 """The plan of a step of each mode, from the result of model_fn.
 
-Call these inside `CapturedMode.in_graph()`: they build the host's share of the step.
+Called in `CapturedMode.in_graph()`, since they build the host part of the step.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ from tpu_estimator_compat.tf_internals import evaluation
 
 
 def training_plan(mode: CapturedMode) -> StepPlan:
-    """A step of training: train_op, updates of Keras, and the host call.
-
-    Raises:
-      ValueError: replicas would train on their own, since nothing in the graph is exchanged.
-      RuntimeError: host_call wants a scalar of all replicas.
-    """
+    """A step of training: train_op, updates by Keras, and the host call."""
     _check_exchange(mode)
     spec, host = mode.spec, _host(mode)
     assert spec.loss is not None  # a spec of TRAIN has one
@@ -52,12 +47,7 @@ def training_plan(mode: CapturedMode) -> StepPlan:
 
 
 def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
-    """A step of evaluation: updates of metrics, the host call, the count of steps; and the metrics.
-
-    Raises:
-      RuntimeError: eval_metrics or host_call want a scalar of all replicas.
-      What `metric_pairs` raises.
-    """
+    """A step of evaluation (metric updates, host call, step count), and the metrics' pairs."""
     host = _host(mode)
     pairs = metric_pairs(mode, host)
     calls = _host_calls(mode, host)
@@ -68,18 +58,10 @@ def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
 
 
 def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dict[str, Any]]:
-    """A step of prediction: predictions over all replicas, which rows are padding, the host call.
+    """A step of prediction, and its fetches.
 
-    Args:
-      mode: the captured PREDICT mode.
-      predictions: the spec's predictions to give.
-
-    Returns:
-      The plan, and its fetches in a structure: "predictions", "host_call", and under the rules of
-      TPU execution "is_padding".
-
-    Raises:
-      RuntimeError: one of them is a scalar, where there are several replicas.
+    The fetches are a dict of "predictions" and "host_call", with TPU rules also "is_padding", over
+    all replicas.
     """
     host = _host(mode)
     calls = _host_calls(mode, host)
@@ -98,14 +80,10 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
 
 
 def plan_without_hooks(mode: CapturedMode) -> tuple[StepPlan, dict[str, tf.Tensor]]:
-    """A step of Keras' loops: host calls are made in it that session hooks would make.
+    """A step for Keras' loops, with the host calls that session hooks would make.
 
-    Returns:
-      A plan that returns the loss, in PREDICT the predictions over all replicas, flattened; and in
-      EVAL metric values by name, which are not fetched in a step.
-
-    Raises:
-      What `training_plan` and `evaluation_plan` raise.
+    Returns: A plan that returns the loss, or in PREDICT the flat predictions over all replicas; and
+      in EVAL metric values by name, which a step does not fetch.
     """
     if mode.mode == ModeKeys.PREDICT:
         host = _host(mode)
@@ -142,7 +120,7 @@ def _plan(
     host_calls: Sequence[tf.Operation],
     updates: Sequence[tf.Operation] = (),
 ) -> StepPlan:
-    """A plan of `mode`; `updates` belong to the replicas, as does all that its spec names."""
+    """A plan of `mode`; `updates` and the ops that the spec names belong to the replicas."""
     spec, captured = mode.spec, mode.captured
     named = [spec.loss, spec.train_op, *tf.nest.flatten(spec.predictions)]
     operations = [as_operation(x) for x in named if x is not None] + list(updates)
@@ -164,7 +142,6 @@ def _plan(
 
 
 def _jit_compile(mode: CapturedMode) -> bool:
-    """Whether steps are compiled with XLA: training steps on one replica, if asked for."""
     asked = mode.topology.num_replicas == 1 and mode.config.jit_compile
     if asked and not environment.has_xla_for_cpu():
         logging.warning("jit_compile has no effect: tensorflow-tpu has no XLA for the CPU.")
@@ -173,7 +150,7 @@ def _jit_compile(mode: CapturedMode) -> bool:
 
 
 def _check_exchange(mode: CapturedMode) -> None:
-    """Refuses what the original refused, which looked at the whole graph as well."""
+    """Refuses what the original refused; like that, it looks at the whole graph."""
     if not mode.topology.tpu_semantics or mode.topology.num_replicas == 1:
         return
     if not collectives.adds_up(mode.graph):

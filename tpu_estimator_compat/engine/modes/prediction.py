@@ -1,4 +1,4 @@
-"""Prediction: a generator of the model's outputs, with the padding of the last batch removed."""
+"""Prediction: a generator of the model's outputs, without the last batch's padding."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ class PredictRequest:
     """The arguments of one `predict` call.
 
     Attributes:
-      hooks: the caller's hooks.
       predict_keys: names of the predictions to give; None for all.
-      source: the checkpoint to use; first values where it has no path.
-      warm_start: the source of first values, without a checkpoint.
-      yield_single_examples: give examples one by one instead of batches.
+      source: the checkpoint to use; initial values where it has no path.
+      warm_start: the source of initial values, without a checkpoint.
+      yield_single_examples: whether to give examples one by one instead of batches.
     """
 
     hooks: Sequence[Hook]
@@ -52,23 +51,10 @@ class PredictRequest:
 def predict(
     model: Model, captured: CapturedMode, deployed_input: DeployedInput, request: PredictRequest
 ) -> Iterator[Any]:
-    """Yields predictions until the data ends.
+    """Yields predictions until the data ends: examples or batches, as arrays or dicts of arrays.
 
-    No context of ours stays open while the caller has control, so the generator may be abandoned,
+    No context stays open while the caller has control, so that the generator may be abandoned,
     interleaved with others, or closed from elsewhere.
-
-    Args:
-      model: the model of this call, whose steps these become.
-      captured: the PREDICT mode.
-      deployed_input: its input.
-      request: the arguments of the call.
-
-    Yields:
-      One example (or batch) at a time: an array, or a dict of arrays.
-
-    Raises:
-      ValueError: no prediction has one of the wanted keys, lengths differ within a batch, or
-        shapes between batches of a TPU.
     """
     source = request.source
     with captured.in_graph():
@@ -106,7 +92,7 @@ def _one_by_one(
     hooks: Sequence[Hook],
     fetches: dict[str, Any],
 ) -> Generator[dict[str, Any], None, None]:
-    """Values of `fetches` for every input element, hooks called for each."""
+    """Values of `fetches` for every input element; hooks run for each."""
     with captured.in_graph():
         monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
     try:
@@ -119,7 +105,7 @@ def _one_by_one(
                 except tf.errors.OutOfRangeError:
                     break
             yield values
-    except BaseException as error:  # the caller has had enough, or a hook or a step failed
+    except BaseException as error:  # the caller closed the generator, or a hook or step failed
         with captured.in_graph():
             monitored.__exit__(type(error), error, error.__traceback__)  # calls no hook's `end`
         _end(creator, failed=not isinstance(error, GeneratorExit))
@@ -130,7 +116,7 @@ def _one_by_one(
 
 
 def _end(creator: SessionCreator[StepSession] | _Ready, *, failed: bool = False) -> None:
-    """Ends the prediction for other machines, where they share it."""
+    """Ends the prediction for other machines that share it."""
     assert creator.session is not None
     runner = creator.session.runner
     if failed:
@@ -140,7 +126,7 @@ def _end(creator: SessionCreator[StepSession] | _Ready, *, failed: bool = False)
 
 
 def _run(monitored: tf.compat.v1.train.MonitoredSession, fetches: dict[str, Any]) -> dict[str, Any]:
-    """Values of `fetches` for the next element; hooks find in `original_args` what they found."""
+    """Values of `fetches` for the next element; hooks find `original_args` as in the original."""
     if fetches["host_call"] or len(fetches) > 2:
         return monitored.run(fetches)
     return {"predictions": monitored.run(fetches["predictions"])}
@@ -149,7 +135,7 @@ def _run(monitored: tf.compat.v1.train.MonitoredSession, fetches: dict[str, Any]
 def _many_at_once(
     captured: CapturedMode, creator: SessionCreator[StepSession], fetches: dict[str, Any]
 ) -> Generator[dict[str, Any], None, None]:
-    """Values of `fetches` for every input element, several elements to a call if that is quick."""
+    """Values of `fetches` for every input element, several elements a call where that is fast."""
     wanted = {k: v for k, v in fetches.items() if k != "host_call"}
     flat = tf.nest.flatten(wanted)
     with captured.in_graph():
@@ -159,7 +145,7 @@ def _many_at_once(
             yield from values
         return
     packed = fetches_lib.copier(wanted, flat)  # `tf.nest` takes as long as a small batch
-    with contextlib.closing(session):  # writes what its summary writers hold
+    with contextlib.closing(session):  # flushes its summary writers
         tuner = PredictionTuner(captured.tuning)
         while True:
             asked = tuner.batches if session.input.deployed_input.reads_ahead else 1
@@ -168,7 +154,7 @@ def _many_at_once(
                 steps = session.collect(flat, asked)
             except tf.errors.OutOfRangeError:  # a signal ended the wait for Python's next element
                 return
-            # Before the caller has them: the time that is taken is the model's alone.
+            # Before `yield`: the caller's time must not count.
             tuner.record(captured.tuning.clock() - started)
             yield from map(packed, steps)
             if len(steps) < asked:
@@ -176,7 +162,7 @@ def _many_at_once(
 
 
 class _Ready(tf.compat.v1.train.SessionCreator):
-    """A creator of a session that exists, its attribute `session`."""
+    """A creator that returns an existing session."""
 
     def __init__(self, session: StepSession):
         self.session = session
@@ -199,7 +185,7 @@ def _wanted(predictions: Predictions, keys: Sequence[str] | None) -> Predictions
 
 
 def _of_one_shape(values: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The same values, checked: a TPU's program is compiled for one shape of each prediction."""
+    """The same values; raises where shapes change: a TPU program is compiled for one shape."""
     first: dict[str, Any] | None = None
     for fetched in values:
         if "is_padding" in fetched:

@@ -1,7 +1,6 @@
-"""A captured mode whose steps can be made: its plan, its scaffold, and the session at work.
+"""A captured mode that can make steps: its plan, its scaffold, and its session.
 
-Both loops stand on it: TensorFlow's MonitoredSession, for `Estimator.train`, `evaluate` and
-`predict`, and Keras' own, for `fit`, `evaluate` and `predict`.
+TensorFlow's MonitoredSession and Keras' loops both run on it.
 """
 
 from __future__ import annotations
@@ -34,12 +33,9 @@ class ReadyMode:
     """One mode of a model, ready to make steps.
 
     Attributes:
-      captured: its captured graph.
-      plan: the computation of a step.
-      scaffold: its saver and initialisers.
       outputs: tensors of the graph: in EVAL the metrics' values by name, in PREDICT a structure of
         fetches.
-      session: the session at work, made anew where one broke; None before the first.
+      session: the current session, replaced after it broke; None before the first.
     """
 
     captured: CapturedMode
@@ -51,14 +47,13 @@ class ReadyMode:
     def step_session(
         self, deployed_input: DeployedInput, limits: RunLimits | None = None
     ) -> StepSession:
-        """A session that makes steps with a deployed input.
+        """A session that takes elements from the input.
 
         Args:
-          deployed_input: the input.
-          limits: the outer loop's division of the steps; None for one by one.
+          limits: read before each run; None for single steps.
         """
         limits = limits or RunLimits()
-        if self.plan.host_stage:  # every replica's by itself: ids are of any number
+        if self.plan.host_stage:  # one element per replica: the number of ids varies
             deployed_input = dataclasses.replace(deployed_input, replicas_per_element=None)
         make_runner = self._runners(
             interrupted=limits.interrupted,
@@ -69,19 +64,16 @@ class ReadyMode:
         return session
 
     def keras_session(self, interrupted: Callable[[], bool]) -> RunnerSession:
-        """A session beside steps whose elements Keras has in its hand.
+        """A session for Keras' loops, which pass elements to the steps themselves.
 
         Args:
           interrupted: asked within long runs whether to end them early.
-
-        Raises:
-          NotImplementedError: see `runtimes.Runtime.runner`.
         """
         self.session = RunnerSession(self._runners(interrupted=interrupted, for_keras=True))
         return self.session
 
     def _runners(self, **options: Any) -> Callable[[], Runner]:
-        """A function that makes runners of the steps, one after the other."""
+        """A function that makes runners of the steps, which continue the same random streams."""
         streams = RandomStreams()
 
         def make_runner() -> Runner:
@@ -92,12 +84,11 @@ class ReadyMode:
 
     @property
     def ready_session(self) -> RunnerSession:
-        """The session at work."""
         assert self.session is not None
         return self.session
 
     def variables(self) -> list[tuple[str, bool]]:
-        """(name, whether trainable) of the model's variables, local ones left out."""
+        """(name, whether trainable) of the model's variables without local ones."""
         captured, trainable = self.captured, set(self.plan.trainable_names())
         names = [v.op.name for v in captured.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)]
         return [(name, name in trainable) for name in names if name in captured.store]
@@ -108,7 +99,7 @@ class ReadyMode:
         return self.captured.captured.element_spec
 
     def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
-        """For every metric of EVAL, a function that reads its value."""
+        """For each metric of EVAL, a function that reads its value."""
         if self.captured.mode != ModeKeys.EVAL:
             return {}
         metrics = {name: tensor for name, tensor in self.outputs.items() if name != LOSS}
@@ -118,7 +109,7 @@ class ReadyMode:
         return self.ready_session.run(tensor)
 
     def reset_metrics(self) -> None:
-        """Sets local variables back to their first values."""
+        """Sets local variables back to their initial values."""
         self.ready_session.run(self.scaffold.local_init_op)
 
     def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
@@ -127,21 +118,16 @@ class ReadyMode:
 
 
 Planned = Callable[[CapturedMode], tuple[StepPlan, Any]]
-"""Plans the steps of a mode: gives the plan, and the mode's `outputs`."""
+"""Plans the steps of a mode: returns the plan, and the mode's `outputs`."""
 
 
 def make_ready(
     captured: CapturedMode, planned: Planned, warm_start: WarmStartSettings | None
 ) -> ReadyMode:
-    """Plans the steps of a mode, and what its sessions begin with. Call it inside `in_graph()`.
+    """Plans the steps of a mode and completes its graph; called in `in_graph()`.
 
     Args:
-      captured: the mode.
-      planned: plans its steps.
-      warm_start: the source of first values where model_dir has no checkpoint.
-
-    Raises:
-      What `planned` raises.
+      warm_start: the source of initial values where model_dir has no checkpoint.
     """
     captured.warm_start(warm_start)
     make_scaffold = captured.spec.make_scaffold
@@ -160,11 +146,7 @@ def make_ready(
 def _with_metrics_initialized(
     scaffold: tf.compat.v1.train.Scaffold,
 ) -> tf.compat.v1.train.Scaffold:
-    """A scaffold for EVAL, whose metrics have local variables, as the original made it.
-
-    Returns:
-      The same; or, where it has a local_init_op of its own, one that runs the default one as well.
-    """
+    """A scaffold for EVAL, whose local_init_op includes that of metrics, as in the original."""
     if scaffold.local_init_op is None:
         return scaffold
     both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())

@@ -1,4 +1,4 @@
-"""The runtimes, by topology: where variables live, and what runs the steps of a plan."""
+"""The runtimes, by topology: each makes the variable store and the runner of a plan's steps."""
 
 from __future__ import annotations
 
@@ -23,19 +23,17 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RunnerOptions:
-    """The options of a caller for a runner.
+    """The choices of a caller for a runner.
 
     Attributes:
       interrupted: asked within long runs whether to end them early.
       next_element: takes the next element from the iterator, where TensorFlow builds a step.
-      notes_before: whether the global step before the last step of a run is to be noted.
-      for_keras: whether Keras calls the runner. It gives elements of all replicas concatenated, and
-        has no session in which machines could agree.
-      trains: whether steps train.
+      notes_before: whether to note the global step before the last step of a run.
+      for_keras: whether Keras calls the runner: elements of all replicas are concatenated, and
+        there is no session in which machines could agree.
       seed: of the random numbers; None for others in every training.
       model_dir: the directory of the checkpoints, for messages.
-      tuning: the numbers that lengths and executors of calls go by.
-      streams: of random ops, which go on where another runner makes the steps; None for new ones.
+      streams: of random ops, continued by a later runner; None for new ones.
     """
 
     interrupted: Callable[[], bool] = lambda: False
@@ -50,23 +48,16 @@ class RunnerOptions:
 
 
 class Runtime(Protocol):
-    """A runtime, for one topology."""
+    """Makes stores and runners for one topology."""
 
-    def new_store(self) -> VariableStore:
-        """A store for live variables of the replicas."""
-        ...
+    def new_store(self) -> VariableStore: ...
 
     def runner(self, plan: StepPlan, store: VariableStore, options: RunnerOptions) -> Runner:
-        """The runner of the steps of `plan` on the variables of `store`, which is of this runtime.
-
-        Raises:
-          NotImplementedError: Keras asks for several processes of JAX.
-        """
+        """A runner of the steps of `plan` on the variables of a store from `new_store`."""
         ...
 
 
 def of(topology: Topology) -> Runtime:
-    """The runtime of the replicas of `topology`."""
     if topology.runtime == JAX:
         return _Jax(cast("JaxTopology", topology))
     return _TensorFlow(topology)
@@ -101,7 +92,7 @@ class _TensorFlow:
 
 @dataclasses.dataclass(frozen=True)
 class _Jax:
-    """An entry to `engine/jax`, which is imported here: without it, JAX need not be installed."""
+    """The runtime on JAX; its methods import `engine/jax`, since JAX may not be installed."""
 
     topology: JaxTopology
 

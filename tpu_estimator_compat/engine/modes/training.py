@@ -1,7 +1,7 @@
-"""Training: builds on the captured graph what the original built, and runs the outer loop.
+"""Training: adds to the captured graph the ops of the original, and runs the outer loop.
 
-The loop is TF's own MonitoredSession with TF's own hooks; only its session is ours, and one `run`
-of it may make many steps.
+The loop is TensorFlow's MonitoredSession with its hooks, on a session of this package, of which one
+`run` may make many steps.
 """
 
 from __future__ import annotations
@@ -42,15 +42,13 @@ GraphKeys = tf.compat.v1.GraphKeys
 
 @dataclasses.dataclass(frozen=True)
 class TrainRequest:
-    """The arguments of one `train` call: limits, hooks, warm start.
+    """The arguments of one `train` call.
 
     Attributes:
-      hooks: the caller's hooks.
-      saving_listeners: told about every checkpoint.
       steps: the number of steps to add; None for no such limit.
       max_steps: the global step to stop at; None for no such limit.
-      warm_start: the source of first values, if model_dir has no checkpoint.
-      loop: with TPU semantics the length of a loop; else None.
+      warm_start: the source of initial values, if model_dir has no checkpoint.
+      loop: the length of a loop with TPU rules; else None.
       batch_size: examples per step over all replicas, for the log; None if unknown.
     """
 
@@ -64,7 +62,7 @@ class TrainRequest:
 
 
 def check_task(config: RunConfig) -> None:
-    """Raises ValueError where the cluster has this process evaluate, or hold variables."""
+    """Raises ValueError where the cluster makes this process an evaluator or parameter server."""
     if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
         raise ValueError(
             "Train has been called wrong configuration. Please use "
@@ -77,12 +75,6 @@ def train(
     model: Model, captured: CapturedMode, deployed_input: DeployedInput, request: TrainRequest
 ) -> np.generic | None:
     """Trains until a limit, a hook, or the end of the data.
-
-    Args:
-      model: the model of this call, whose steps these become.
-      captured: the TRAIN mode.
-      deployed_input: its input.
-      request: limits and listeners.
 
     Returns:
       The last step's loss; None where no step was made.
@@ -108,7 +100,7 @@ def train(
             creator = SessionCreator(
                 lambda: _new_session(mode, deployed_input, schedule.limits, hooks),
                 mode.scaffold,
-                # Other machines take over what the chief has restored.
+                # Other machines get the values that the chief restored.
                 CheckpointSource(None, config.model_dir if captured.writes_files else None),
                 restore_input=config.save_input_state,
             )
@@ -116,7 +108,7 @@ def train(
 
 
 def _collect_loss(mode: ReadyMode) -> None:
-    """Puts the loss among the graph's losses and, unless model_fn did, its summaries."""
+    """Adds the loss to the graph's losses and, unless model_fn did, to its summaries."""
     graph, loss = mode.captured.graph, mode.plan.loss
     if not any(x.op.name == "loss" for x in graph.get_collection(GraphKeys.SUMMARIES)):
         tf.compat.v1.summary.scalar("loss", loss)
@@ -126,7 +118,7 @@ def _collect_loss(mode: ReadyMode) -> None:
 def _new_session(
     mode: ReadyMode, deployed_input: DeployedInput, limits: RunLimits, hooks: Sequence[Hook]
 ) -> StepSession:
-    for hook in hooks:  # a session after one that broke goes on from what that one saved
+    for hook in hooks:  # a session that follows a broken one restores what that one saved
         traits.wait(hook)
     return mode.step_session(deployed_input, limits)
 
@@ -170,7 +162,7 @@ def _resumable(captured: CapturedMode, deployed_input: DeployedInput) -> Deploye
 
 @contextlib.contextmanager
 def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
-    """Finishes the checkpoint that is being written when training fails."""
+    """Waits for checkpoints being written when training fails."""
     try:
         yield
     except BaseException as error:
@@ -188,7 +180,7 @@ def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None
 
 
 def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology) -> bool:
-    """Whether the next training would begin at its limit, as the chief's checkpoints say."""
+    """Whether the next training would begin at its limit, by the chief's checkpoints."""
     if max_steps is None:
         return False
     step = global_step_in(model_dir)
@@ -198,17 +190,17 @@ def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology)
 
 
 def writer_hooks(captured: CapturedMode) -> list[Hook]:
-    """The hooks that open the summary writers of a graph for TPU, in every mode.
+    """The hooks that open a graph's summary writers, in every mode.
 
-    The original's hook that fed the TPU did so, whether they were a host call's or model_fn's own.
-    An Estimator left them to the user, but for those of a spec made for TPU.
+    The original's hook that fed the TPU opened the writers of host calls and of model_fn. An
+    Estimator left them to the user, unless the spec was made for TPU.
     """
     for_tpu = captured.topology.tpu_semantics or captured.spec.for_tpu
     return [SummaryWritersHook()] if for_tpu and captured.writes_files else []
 
 
 def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hook]:
-    """Everyone who listens, in the original's order: the chief's own first."""
+    """All hooks of a training in the original's order: the chief's own first."""
     captured, scaffold = mode.captured, mode.scaffold
     spec = captured.spec
     chief_hooks = _chief_hooks(captured, request, scaffold) if captured.writes_files else []
@@ -222,8 +214,8 @@ def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hoo
     bar = []
     if captured.writes_files:
         bar = progress_bar(spec.loss, request.steps, request.max_steps)
-    by_estimator = request.batch_size is None  # which told its speed before everyone else
-    on_tpu = not by_estimator and request.loop is not None  # else the spec's hooks came before
+    by_estimator = request.batch_size is None  # Estimator's speed hook came first
+    on_tpu = not by_estimator and request.loop is not None  # else it came after the spec's hooks
     return [
         *chief_hooks,
         *(speed if by_estimator else []),
@@ -242,7 +234,6 @@ def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hoo
 
 
 def _chief_hooks(captured: CapturedMode, request: TrainRequest, scaffold) -> list[Hook]:
-    """The checkpoint writers, and the spec's hooks that only the chief has."""
     spec, config = captured.spec, captured.config
     user_hooks = [*request.hooks, *spec.hooks, *spec.chief_hooks]
     savers = [h for h in user_hooks if traits.of(h).saves_checkpoints]
@@ -250,7 +241,7 @@ def _chief_hooks(captured: CapturedMode, request: TrainRequest, scaffold) -> lis
     if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not savers:
         own_saver = savers = [
             SaverHook(
-                config.model_dir or "",  # never empty: the estimator sees to it
+                config.model_dir or "",  # never empty, since the estimator sets it
                 save_input_state=config.save_input_state,
                 save_secs=config.save_checkpoints_secs,
                 save_steps=config.save_checkpoints_steps,
@@ -294,7 +285,7 @@ def _summary_hooks(captured: CapturedMode, scaffold) -> list[Hook]:
 def _log_hooks(captured: CapturedMode, request: TrainRequest) -> list[Hook]:
     every, loop = captured.config.log_step_count_steps, request.loop
     off_tpu = request.batch_size is not None and loop is None
-    if every is None or off_tpu:  # a TPUEstimator told its loss only on TPU
+    if every is None or off_tpu:  # a TPUEstimator logged its loss only on TPU
         return []
     in_calls: dict[str, Any] = {"every_n_iter": every}
     if loop is not None and loop.unit == "seconds":
