@@ -1,7 +1,7 @@
-"""The fetches of a session's caller, taken apart once per structure.
+"""Flattens the fetches of a session's caller, once per structure.
 
-A training loop asks for the same fetches in every run, in new dicts and lists; TensorFlow's handler
-of them takes longer to make than to use, and longer to use than what it does.
+A training loop has the same fetches in every run, in new dicts and lists; TensorFlow's handler of
+them takes longer to make than to use, and longer to use than its work needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tpu_estimator_compat.engine.capture.capture import as_operation
 from tpu_estimator_compat.tf_internals import _FetchHandler
 
 _LEAVES = (tf.Tensor, tf.Operation, tf.Variable)
-_MOST = 64  # a caller with new fetches in each run gains nothing
+_MOST = 64  # limits the cache for a caller with new fetches in each run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +26,8 @@ class Fetched:
     """The tensors and operations of one structure of fetches.
 
     Attributes:
-      tensors: the tensors to evaluate, each once.
-      targets: the operations to run.
-      results: a structure like that of the fetches, of the tensors' values.
+      tensors: each once.
+      results: makes a structure like that of the fetches from the tensors' values.
     """
 
     tensors: Sequence[tf.Tensor]
@@ -37,18 +36,13 @@ class Fetched:
 
 
 class FetchHandlers:
-    """Takes fetches of one graph apart; what it made of structures that come again is kept.
-
-    Args:
-      graph: the graph of the fetches.
-    """
+    """Flattens fetches of one graph, and caches the result by structure."""
 
     def __init__(self, graph: tf.Graph):
         self._graph = graph
         self._kept: dict[Any, tuple[Fetched, list[Any]]] = {}
 
     def clear(self) -> None:
-        """Forgets what was kept."""
         self._kept.clear()
 
     def __call__(self, fetches: Any, feeds: Any, session: Any) -> Fetched:
@@ -57,10 +51,7 @@ class FetchHandlers:
         Args:
           fetches: a tensor, operation, name, or nested structure of these.
           feeds: values by reference of the tensors that are fed.
-          session: the `GraphSession` that is asked.
-
-        Raises:
-          TypeError, ValueError: `fetches` holds something else.
+          session: the calling `GraphSession`.
         """
         leaves: list[Any] = []
         shape = None if feeds else _shape(fetches, leaves)
@@ -70,7 +61,7 @@ class FetchHandlers:
         if kept is None:
             if len(self._kept) == _MOST:
                 self._kept.clear()
-            # The leaves are kept as well: the identities in `shape` would be given out again.
+            # The leaves are kept as well, so that the ids in `shape` stay theirs.
             kept = self._taken_apart(fetches, {}, session, may_copy=True), leaves
             self._kept[shape] = kept
         return kept[0]
@@ -84,7 +75,7 @@ class FetchHandlers:
             marks = [object() for _ in asked]
             met: set[int] = set()
             like_marks = copier(results(marks), marks, met)
-            if len(met) == len(marks):  # else the handler makes something else of a value
+            if len(met) == len(marks):  # else the handler converts a value
                 results = like_marks
         return Fetched(
             tuple(map(session.value_if_handle, asked)),
@@ -94,7 +85,7 @@ class FetchHandlers:
 
 
 def _shape(fetches: Any, leaves: list[Any]) -> Any:
-    """Structure and leaves as something hashable; None if that cannot say all about `fetches`."""
+    """Structure and leaves as a hashable key; None if a key cannot represent `fetches`."""
     kind = type(fetches)
     if kind is str:
         return fetches
@@ -116,12 +107,12 @@ def _shape(fetches: Any, leaves: list[Any]) -> Any:
 def copier(
     structure: Any, marks: Sequence[Any], met: set[int] | None = None
 ) -> Callable[[Sequence[Any]], Any]:
-    """A function that makes a structure like one of marks, with a value in the place of each.
+    """A function that fills a structure of marks with values.
 
     Args:
-      structure: dicts, lists and tuples of marks, and of what stays as it is.
+      structure: dicts, lists and tuples of marks, and other leaves, which stay.
       marks: objects, in the order of the values.
-      met: takes the positions of those that are in `structure`.
+      met: gets the positions of the marks in `structure`.
     """
     return _copier(
         structure, {id(m): i for i, m in enumerate(marks)}, set() if met is None else met

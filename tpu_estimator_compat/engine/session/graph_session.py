@@ -1,7 +1,7 @@
-"""A TF1 session on live TF2 variables, so that TF's own Saver, Scaffold and hooks run unchanged.
+"""A TF1 session on live TF2 variables, so that TF's Saver, Scaffold and hooks run unchanged.
 
-`run(fetches, feed_dict)` prunes the captured graph to what is asked for, imports it into a
-tf.function once, and calls that. Variables are the store's; nothing else is kept between calls.
+`run(fetches, feed_dict)` prunes the captured graph, imports it into a tf.function once, and calls
+that. Variables are the store's; nothing else is kept between calls.
 """
 
 from __future__ import annotations
@@ -27,17 +27,12 @@ _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 
 
 def _read(variable: tf.Variable) -> tf.Tensor:
-    """Its value, as hooks ask for it in every run: `read_value` takes twice as long."""
+    """The value of a variable; `read_value` takes twice as long, and hooks read in every run."""
     return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
 
 
 class GraphSession(tf_session.SessionInterface):
-    """The session of one captured graph.
-
-    Args:
-      graph: the captured graph.
-      store: its live variables.
-    """
+    """The session of one captured graph."""
 
     sess_str = b""
 
@@ -48,7 +43,7 @@ class GraphSession(tf_session.SessionInterface):
         self._handlers = FetchHandlers(graph)
         self._variables_behind: dict[Key, str] = {}
         self._values: dict[str, tf.Tensor] = {}
-        self._initialized: set[str] = set()  # names of variables: none loses its value
+        self._initialized: set[str] = set()  # variables never lose their values
         self._step_variable: tf.Variable | None = None
         self._closed = False
 
@@ -67,10 +62,10 @@ class GraphSession(tf_session.SessionInterface):
         self._step_variable = None
 
     def start(self, restored: str | None = None) -> None:
-        """Called when all variables have their first values, before any step.
+        """Called when all variables are initialised, before the first step.
 
         Args:
-          restored: the checkpoint that has them; None where initialisers have made them.
+          restored: the checkpoint of the variables; None where initialisers ran.
         """
 
     def __enter__(self) -> GraphSession:
@@ -80,7 +75,6 @@ class GraphSession(tf_session.SessionInterface):
         self.close()
 
     def as_default(self):
-        """A context in which this is `tf.compat.v1.get_default_session()`."""
         return stack.default_session(self)
 
     def partial_run_setup(self, fetches, feeds=None):
@@ -95,9 +89,9 @@ class GraphSession(tf_session.SessionInterface):
         Args:
           fetches: a tensor, operation, name, or nested structure of these.
           feed_dict: values for graph tensors.
-          options: a `RunOptions`; its `trace_level` alone counts.
+          options: a `RunOptions`, of which only `trace_level` has an effect.
           run_metadata: a `RunMetadata`; with a `trace_level`, `step_stats` gets the operations that
-            were run, with their times.
+            ran, with their times.
 
         Returns:
           A structure like `fetches`: numpy values for tensors, None for operations.
@@ -105,7 +99,6 @@ class GraphSession(tf_session.SessionInterface):
         Raises:
           RuntimeError: the session is closed.
           ValueError: a fed value does not fit its tensor.
-          tf.errors.OpError: what an operation raised.
         """
         if options is not None and options.trace_level and run_metadata is not None:
             with profiles.traced_into(run_metadata):
@@ -119,14 +112,14 @@ class GraphSession(tf_session.SessionInterface):
         return fetched.results(values)
 
     def make_callable(self, fetches, feed_list=None, accept_options=False):
-        """A function of the values of `feed_list` that runs `fetches`, as queue runners call it."""
+        """A function of the values of `feed_list` that runs `fetches`, for queue runners."""
         del accept_options
         return lambda *values: self.run(fetches, dict(zip(feed_list or (), values, strict=True)))
 
     def value_if_handle(self, tensor: tf.Tensor) -> tf.Tensor:
-        """The value of a variable whose handle `tensor` is, else `tensor`.
+        """The value of a variable if `tensor` is its handle, else `tensor`.
 
-        Variables of TF1 had no handles: "weights:0" was the value, for hooks and `session.run`.
+        Variables of TF1 had no handles: hooks and `session.run` take "weights:0" for the value.
         """
         if tensor.dtype != tf.resource:
             return tensor
@@ -135,7 +128,6 @@ class GraphSession(tf_session.SessionInterface):
         return self._values.get(tensor.name, tensor)
 
     def _variables(self) -> list[tf.Variable]:
-        """The graph's global and local variables."""
         keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
         return [v for k in keys for v in self._graph.get_collection(k)]
 
@@ -180,7 +172,7 @@ class GraphSession(tf_session.SessionInterface):
         return function([value for _, value in feeds])
 
     def variable_behind(self, tensor: tf.Tensor) -> tf.Variable | None:
-        """The live variable whose plain value `tensor` is, if it is one."""
+        """The live variable of which `tensor` is the plain value; None for other tensors."""
         name = self._variables_behind.get(key(tensor))
         if name is None:
             name = self._name_behind(tensor)
@@ -202,7 +194,7 @@ class GraphSession(tf_session.SessionInterface):
         return op.name
 
     def is_step_of_hooks(self, tensor: tf.Tensor) -> bool:
-        """Whether TF's hooks fetch the step by it: a branch guards against a read too early."""
+        """Whether `tensor` is TF's guarded read of the global step, which TF's hooks fetch."""
         return any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY))
 
     def global_step_variable(self) -> tf.Variable | None:

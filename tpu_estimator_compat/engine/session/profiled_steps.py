@@ -1,4 +1,4 @@
-"""Records a profile of some steps, where the environment asks for one."""
+"""Records a profile of some steps, if the environment asks for one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,15 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.runtime import profiles
 
-_STEPS = 10
-"""The profile ends after the run in which the number of its steps reaches this."""
-
-_SECONDS = 5.0
-"""The profile ends in a long run after this time: a record has no limit of its own."""
-
-_SECONDS_OF_FIRST = 60.0
-"""The record of a first run, which may be the only one, is given up after this time."""
+_STEPS = 10  # the profile ends after the run that reaches this number of steps
+_SECONDS = 5.0  # or within a run after this time: TensorFlow sets no limit
+_SECONDS_OF_FIRST = 60.0  # a profile of the first run is dropped after this time
 
 
 class ProfiledSteps:
-    """Records a profile of the second run of a session and of some after it; once in a process.
+    """Records a profile of the second run of a session and some after it; once per process.
 
-    A run is what one call of the session makes: a step, or a loop of steps. The first run compiles.
-    Its record is kept only where there is no second run.
+    The first run compiles: its profile is kept only if there is no second run.
     """
 
     _is_made = False
@@ -39,7 +33,6 @@ class ProfiledSteps:
         self._lock = threading.Lock()
 
     def before_run(self, step: Callable[[], int]) -> None:
-        """Called before steps are made; `step` gives the global step."""
         if self._folder is None or ProfiledSteps._is_made or self._runs > 1:
             return
         with self._lock:
@@ -60,14 +53,13 @@ class ProfiledSteps:
             self._timer.start()
 
     def after_run(self, steps: int) -> None:
-        """Called when a number of steps is made."""
         self._runs += 1
         self._steps += steps
         if self._runs > 1 and self._steps >= _STEPS:
             self.close()
 
     def close(self) -> None:
-        """Writes the profile, if one is being recorded."""
+        """Writes a profile that is being recorded."""
         with self._lock:
             if self._is_recording:
                 self._stop(save=True)

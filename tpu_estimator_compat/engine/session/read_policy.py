@@ -1,7 +1,7 @@
-"""When the variables that a run fetches are read: before its last step, or after it.
+"""When a run reads the variables among its fetches: before its last step, or after it.
 
-A run makes one step, or a loop of steps of which hooks see the last alone. TensorFlow 1 read a
-variable somewhere within a step; where depended on the kind of variable and on who asked:
+A run makes one step, or a loop of which hooks see the last step alone. TensorFlow 1 read a variable
+somewhere within a step, which depended on the kind of variable and the caller:
 
 | policy | plain values of variables | computed from variables alone, as a summary is |
 |---|---|---|
@@ -22,9 +22,9 @@ class ReadPolicy:
 
     Attributes:
       before_last_step: whether plain values are those before the last step of a run.
-      computed_before: whether what is computed from variables alone is computed before the step.
-      again_after: whether plain values are read again after the step. What TensorFlow's hooks fetch
-        as the step is a copy, made before the step: not that.
+      computed_before: whether values computed from variables alone are those before that step.
+      again_after: whether plain values are read again after the step, except the copy of the global
+        step that TensorFlow's hooks fetch, which is made before it.
     """
 
     before_last_step: bool
@@ -42,8 +42,8 @@ def policy(*, in_loops: bool, ref_variables: bool) -> ReadPolicy:
     """The policy of a session.
 
     Args:
-      in_loops: whether steps are made in loops of a TPU, after which hooks get control.
-      ref_variables: whether the variables are those of TensorFlow 1's own kind.
+      in_loops: whether hooks get control only after TPU loops.
+      ref_variables: whether reads of variables behave like those of ref variables.
     """
     if in_loops:
         return AFTER_LOOP_OF_REFS if ref_variables else AFTER_LOOP

@@ -25,20 +25,15 @@ from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 
 class ReplicaRunner:
-    """A `Runner` on TensorFlow's own replicas.
+    """A `Runner` on TensorFlow's replicas.
 
     Args:
-      plan: the computation of a step.
-      store: its live variables; those that steps use are created here, one component per replica,
-        before an initialiser or a restore looks for them.
+      store: gets the variables of steps here, one component per replica, before initialisers or
+        restores run.
       next_element: takes the next element from the iterator, where a step is built.
       interrupted: asked within long runs whether to end them early.
-      notes_before: whether the global step before the last step of a run is noted.
-      tuning: the numbers that lengths and executors of calls go by.
+      notes_before: whether to note the global step before the last step of a run.
       streams: of random ops; None for new ones.
-
-    Attributes:
-      program: one step.
     """
 
     ended = False
@@ -64,7 +59,7 @@ class ReplicaRunner:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._streams = streams or RandomStreams()
-        # Keras' fit has no session that the machines could agree in.
+        # Keras' fit has no session in which machines could agree on steps.
         self._alone = workers.of(store.strategy) is None
         queued = plan.loss is not None and bool(plan.targets) and self._alone
         self.program = self._program(plan, queued=queued)
@@ -89,14 +84,12 @@ class ReplicaRunner:
         """Does nothing: there are no other machines."""
 
     def begin_loop(self) -> None:
-        """See `Runner`."""
         if self._step_in_loop is not None:
             with eager.eager_mode():
                 self._step_in_loop.assign(0)
 
     @property
     def notes_before(self) -> bool:
-        """See `Runner`."""
         return self._the_loop().notes_before
 
     def _the_loop(self) -> DeviceLoop:
@@ -122,7 +115,6 @@ class ReplicaRunner:
         return self._loop
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
-        """See `Runner`."""
         return self._the_loop()(iterator, steps)
 
     def run_once(
@@ -132,7 +124,6 @@ class ReplicaRunner:
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> list[Any]:
-        """See `Runner`."""
         fed = [tensor for tensor, _ in feeds]
         names = tuple(tuple(x.name for x in each) for each in (fetches, targets, fed))
         asked = names, tuple(value.shape for _, value in feeds)
@@ -150,7 +141,7 @@ class ReplicaRunner:
     def _fetching(
         self, program: StepProgram, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
     ) -> Callable[..., list[tf.Tensor]]:
-        """A step of an iterator, and of values in place of `fed`, that returns all its outputs."""
+        """A step on an iterator and values in place of `fed`, which returns all its outputs."""
 
         def step(iterator: Iterator, *values: tf.Tensor) -> list[tf.Tensor]:
             return program(self._next_element(iterator), *values)
@@ -168,22 +159,21 @@ class ReplicaRunner:
         return program.is_flat and environment.allows_single_threaded_executor()
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
-        """A function of an input element, as the strategy distributes it, to the plan's fetches."""
+        """A function from an element, as the strategy distributes it, to the plan's fetches."""
         made: Callable[[Any], list[tf.Tensor]]
         made = functions.function(self.program, reduce_retracing=True)
         return made
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
-        """See `Runner`: on one replica, fetches that have a batch dimension."""
+        """One replica alone collects, and only fetches with a batch dimension."""
         one = self.store.strategy.num_replicas_in_sync == 1
         return one and all(t.shape.rank for t in fetches)
 
     def collect(
         self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
     ) -> list[list[np.ndarray]]:
-        """See `Runner`."""
         if self._collect is None:
-            program = self.program  # made for the same fetches, where a session predicts
+            program = self.program  # a session that predicts has the same fetches
             if list(map(key, program.fetches)) != list(map(key, fetches)):
                 program = self._program(self.plan.of(fetches, []))
             tuner = CollectTuner(self._tuning, self._may_run_on_one_thread(program))
@@ -192,7 +182,6 @@ class ReplicaRunner:
         return self._collect(iterator, most)
 
     def finish_host_calls(self, using: str | None = None) -> None:
-        """See `Runner`."""
         queue = self.program.queue
         if queue is not None and (using is None or queue.uses(using)):
             queue.finish()
@@ -204,7 +193,6 @@ class ReplicaRunner:
         """Does nothing: no other machine waits."""
 
     def close(self) -> None:
-        """See `Runner`."""
         if self.program.queue is not None:
             self.program.queue.close()
         self.store.flush_summaries()

@@ -1,4 +1,4 @@
-"""The division of a loop of steps into runs, for hooks and summaries."""
+"""Limits for the next run of a session's steps, set by the schedule."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from tpu_estimator_compat.engine.session.read_policy import AFTER_LOOP, ReadPoli
 
 @dataclasses.dataclass
 class RunLimits:
-    """The outer loop's limits for the next run; sessions made anew within a run share them.
+    """The limits for the next run; sessions that replace a broken one share them.
 
     Attributes:
-      steps: steps of the next run that asks for the main targets.
-      reads: when a run reads the variables that are fetched.
-      host_calls_may_lag: whether host calls may still be made when a run returns.
+      steps: steps of the next run of the plan's targets.
+      host_calls_may_lag: whether host calls may be unfinished when a run returns.
       interrupted: asked within long runs whether to end them early.
     """
 

@@ -1,4 +1,4 @@
-"""The interface of a runtime: the seam between sessions and whatever runs their steps."""
+"""The interface of a runtime to sessions and Keras models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 class Runner(Protocol):
-    """Runs the steps of one plan; TF's session and Keras stand on it.
+    """Executes the steps of one plan for a session or a Keras model.
 
     Attributes:
-      plan: the computation of a step.
-      store: the variables by name: reading one brings its value to the host, `assign` takes it to
-        the replicas. Those of the plan exist once the runner is made.
-      ended: whether no step can be made any more, although nobody has met the end of the data.
+      store: the variables by name. Reading one copies its value to the host, `assign` copies to the
+        replicas. Those of the plan exist once the runner is made.
+      ended: whether no step can be made any more, although this process has not met the end of
+        data.
     """
 
     plan: StepPlan
@@ -34,32 +34,24 @@ class Runner(Protocol):
     @property
     def notes_before(self) -> bool:
         """Whether `run` notes the global step before its last step."""
-        ...
 
     def start(self, restored: str | None = None) -> None:
-        """Called once when all variables have their first values, before any step.
+        """Called when all variables are initialised, before the first step.
 
         Args:
-          restored: the checkpoint that has them; None where initialisers have made them.
-
-        Raises:
-          The reason why steps cannot run, such as other workers with other graphs.
+          restored: the checkpoint of the variables; None where initialisers ran.
         """
         ...
 
     def begin_loop(self) -> None:
-        """Counts the steps of a loop from 0: host calls run in every n-th step."""
+        """Resets the count of steps in a loop, by which host calls run every n-th step."""
         ...
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         """Makes up to `steps` steps of the plan; fewer at the end of the data, or after a NaN.
 
-        Args:
-          iterator: gives the elements.
-          steps: the number of steps.
-
         Raises:
-          tf.errors.OpError: what a step or a host call raised, the end of the data excepted.
+          tf.errors.OpError: from a step or a host call; not at the end of the data.
         """
         ...
 
@@ -70,12 +62,9 @@ class Runner(Protocol):
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> list[Any]:
-        """Makes one step that computes something else of the plan's graph.
+        """Makes one step with other fetches and targets of the plan's graph.
 
         Args:
-          iterator: gives the element.
-          fetches: tensors of the graph.
-          targets: operations of the graph.
           feeds: values in place of tensors.
 
         Returns:
@@ -83,13 +72,10 @@ class Runner(Protocol):
 
         Raises:
           tf.errors.OutOfRangeError: the data has ended.
-          tf.errors.OpError: what the step raised.
         """
         ...
 
-    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
-        """Whether `collect` can serve `fetches`."""
-        ...
+    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool: ...
 
     def collect(
         self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
@@ -97,9 +83,7 @@ class Runner(Protocol):
         """Evaluates `fetches` for up to `most` input elements in one call.
 
         Args:
-          iterator: gives the elements.
-          fetches: tensors of the graph, the same in every call, each with a batch dimension.
-          most: the number of elements.
+          fetches: the same in every call, each with a batch dimension.
 
         Returns:
           One list of values per element; fewer than `most` at the end of the data.
@@ -107,18 +91,15 @@ class Runner(Protocol):
         ...
 
     def finish_host_calls(self, using: str | None = None) -> None:
-        """Waits until the host calls of all steps are made.
+        """Waits for all host calls, and raises their errors.
 
         Args:
-          using: only if they use the variable of this name.
-
-        Raises:
-          tf.errors.OpError: what a call raised.
+          using: waits only if they use the variable of this name.
         """
         ...
 
     def leave(self) -> None:
-        """Called when the last step is made; waits for other workers, where there are some.
+        """Called after the last step; waits for other workers.
 
         Raises:
           MachineLostError: another worker has failed.
@@ -127,9 +108,9 @@ class Runner(Protocol):
         ...
 
     def fail(self) -> None:
-        """Called when this process has failed; tells other workers, which wait for it."""
+        """Called when this process fails, to tell other workers, which wait for it."""
         ...
 
     def close(self) -> None:
-        """Frees the steps, and writes the events that wait."""
+        """Frees the steps, and writes pending events."""
         ...

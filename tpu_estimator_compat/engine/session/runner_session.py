@@ -1,4 +1,4 @@
-"""A session beside the runner of a plan's steps: both work on the same variables."""
+"""A session that shares a graph and its variables with the runner of a plan's steps."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ class RunnerSession(GraphSession):
 
     Args:
       make_runner: makes the runner; called again where the graph has changed.
-
-    Attributes:
-      runner: makes the steps.
     """
 
     def __init__(self, make_runner: Callable[[], Runner]):
@@ -30,7 +27,6 @@ class RunnerSession(GraphSession):
         self._restored: str | None = None
 
     def start(self, restored: str | None = None) -> None:
-        """See `GraphSession`."""
         self._restored = restored
         self.runner.start(restored)
 
@@ -40,7 +36,7 @@ class RunnerSession(GraphSession):
         return not isinstance(self.runner, GroupRunner)
 
     def renew_steps(self) -> None:
-        """Makes the steps anew, whose graph has changed."""
+        """Makes the steps anew from a changed graph."""
         self.finish_host_calls()
         self.runner.close()
         self.runner = self._make_runner()
@@ -48,7 +44,6 @@ class RunnerSession(GraphSession):
         self._functions.clear()
 
     def finish_host_calls(self) -> None:
-        """See `Runner`."""
         with with_lines(self.graph):
             self.runner.finish_host_calls()
 

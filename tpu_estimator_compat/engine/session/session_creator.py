@@ -1,6 +1,6 @@
-"""Makes a ready session: restored from a checkpoint, or initialised as the scaffold says.
+"""Makes a ready session: restored from a checkpoint, or initialised by the scaffold.
 
-TF's own ChiefSessionCreator and SessionManager do the work; only the session is another one.
+TensorFlow's ChiefSessionCreator and SessionManager do the work, on another kind of session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
 
 AnySession = TypeVar("AnySession", bound=GraphSession)
-_ASKS_VARIABLES = "all_variables_are_ready"  # stands for a scaffold's default ready ops
+_ASKS_VARIABLES = "all_variables_are_ready"  # name of the op in place of default ready ops
 
 
 class _SessionManager(session_manager.SessionManager):
@@ -107,8 +107,6 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
 
     Args:
       make_session: makes the session, once the scaffold has finalised the graph.
-      scaffold: the mode's scaffold.
-      source: the checkpoint to restore, if there is one.
       restore_input: whether to restore the input's position as well.
 
     Attributes:
@@ -135,13 +133,12 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
         return self._session_manager.restored if self._session_manager else None
 
     def create_session(self):
-        """A ready session, as TF's own creator makes it."""
         keys = tf.compat.v1.GraphKeys
         for field, key in (
             ("_ready_op", keys.READY_OP),
             ("_ready_for_local_init_op", keys.READY_FOR_LOCAL_INIT_OP),
         ):
-            # TF's defaults ask every variable in the graph; the session knows without.
+            # TF's defaults check each variable in the graph; `uninitialized` is faster.
             if getattr(self._scaffold, field) is None and not tf.compat.v1.get_collection(key):
                 setattr(self._scaffold, field, tf.constant([], tf.string, name=_ASKS_VARIABLES))
         session = super().create_session()
@@ -170,10 +167,10 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
 
 
 class QueueThreads(tf.compat.v1.train.SessionRunHook):
-    """Has a session that a signal ends not wait for queue runners that Python blocks.
+    """Shortens the wait for queue runners that Python blocks, when a signal ends the session.
 
     Args:
-      hooks: of the same session; one of them may listen for a signal.
+      hooks: of the same session; `signalled` of one may tell of a signal.
     """
 
     def __init__(self, hooks: Sequence[Any]):
@@ -203,15 +200,7 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
 def monitored_session(
     creator: SessionCreator[StepSession], hooks: Sequence[Any]
 ) -> Iterator[tf.compat.v1.train.MonitoredSession]:
-    """A MonitoredSession; where there are other workers, they start and end together.
-
-    Args:
-      creator: makes the session.
-      hooks: called by the monitored session.
-
-    Raises:
-      What `Runner.leave` raises.
-    """
+    """A MonitoredSession that starts and ends together with those of other workers."""
     try:
         monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
         with monitored:

@@ -1,4 +1,4 @@
-"""The input of a session: one iterator over it, and calls that wait for its elements."""
+"""The iterator of a session, and interruptible calls that wait for its elements."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ Result = TypeVar("Result")
 
 
 class SessionInput:
-    """The iterator of a session, made when it is first asked for.
+    """The iterator of a session, made on first use.
 
     Args:
-      deployed_input: the input.
       interrupted: whether a signal asks to stop.
 
     Attributes:
-      deployed_input: the same.
       exhausted: whether the data has ended.
-      restored_from: the checkpoint whose position the iterator was moved to, until a step takes an
-        element.
+      restored_from: the checkpoint whose position the iterator has, until a step takes an element.
     """
 
     def __init__(self, deployed_input: DeployedInput, interrupted: Callable[[], bool]):
@@ -39,23 +36,21 @@ class SessionInput:
         self._aside = Aside(interrupted) if deployed_input.runs_python else None
 
     def iterator(self) -> Iterator:
-        """The iterator that the steps take their input from."""
         if self._iterator is None:
             self._iterator = iter(self.deployed_input)
         return self._iterator
 
     def restore(self, path: str) -> bool:
-        """Moves the iterator to where it stood at the checkpoint `path`, if that is known."""
+        """Moves the iterator to its position at the checkpoint `path`, if that was saved."""
         found = input_state.restore(self.iterator(), path)
         self.restored_from = path if found else None
         return found
 
     def take(self, call: Callable[[Iterator], Result]) -> Result:
-        """Makes a call that takes elements; where Python makes them, they may never come.
+        """Makes a call that takes elements, which a signal interrupts where Python makes them.
 
         Raises:
-          tf.errors.OutOfRangeError: it is given up, since training is to stop: as at the end of the
-            data, the steps that are made are saved.
+          tf.errors.OutOfRangeError: it was interrupted; as at the end of the data, training saves.
         """
         self.restored_from = None
         iterator = self.iterator()
@@ -68,19 +63,17 @@ class SessionInput:
             raise tf.errors.OutOfRangeError(None, None, str(error)) from None
 
     def close(self, close_steps: Callable[[], None]) -> None:
-        """Frees the input: on purpose, not by whatever garbage collection comes along.
-
-        The destructor of an iterator may take its time (see `AsyncRelease`).
+        """Frees the input now, not during a later garbage collection: see `AsyncRelease`.
 
         Args:
-          close_steps: frees what takes elements; called before the iterator goes.
+          close_steps: frees the users of elements; called before the iterator goes.
         """
         release = AsyncRelease(self._iterator) if self._iterator is not None else None
         self._iterator = None
         if self._aside is not None:
             self._aside.close()
         close_steps()
-        # A signal ends the process, for which Python code that blocks the input would not.
+        # After a signal the process must end, even if Python code blocks the input.
         told = self._interrupted() or sys.exc_info()[0] is KeyboardInterrupt
         hurried = self._aside is not None and told
         if release:

@@ -1,4 +1,4 @@
-"""Fetches and targets of one run, sorted once by what they are to the plan of a step."""
+"""Fetches and targets of one run, classified once by their place in a step's plan."""
 
 from __future__ import annotations
 
@@ -16,18 +16,15 @@ class StepFetches:
     """The fetches of one run.
 
     Args:
-      plan: the computation of a step.
-      tensors: the fetches.
-      targets: operations to run.
-      variable_behind: the live variable whose plain value a tensor is, if it is one.
+      variable_behind: the live variable of which a tensor is the plain value; None for other
+        tensors.
 
     Attributes:
-      tensors, targets: the same.
       keys: of the tensors, in their order.
-      variables: the fetches that are plain values of variables, the loss apart.
-      derived: the other fetches, the loss apart.
+      variables: the fetches that are plain values of variables, without the loss.
+      derived: the other fetches, without the loss.
       makes_steps: whether the plan's targets are among the targets.
-      needs_step: whether anything of it has a value within a step only.
+      needs_step: whether any of them has a value within a step only.
     """
 
     def __init__(
@@ -46,31 +43,31 @@ class StepFetches:
                 plain = variable_behind(tensor) is not None
                 (self.variables if plain else self.derived)[k] = tensor
         self._plan = plan
-        # A prediction is made for each fetch by itself: no run of it makes many.
+        # A prediction makes one step per run: it has no loop.
         of_plan = set() if plan.loss is None else {op.name for op in plan.targets}
         names = {op.name for op in targets}
         self._others = names - of_plan
         self.makes_steps = bool(of_plan) and of_plan <= names
-        # A step is a step, and takes its element, even where nothing in it looks at the input.
+        # A step takes its element even where nothing in it depends on the input.
         asked = [*(t.op for t in tensors), *targets]
         self.needs_step = self.makes_steps or any(map(plan.needs_step, asked))
 
     @functools.cached_property
     def reads_alone(self) -> bool:
-        """Whether these are plain values of variables, and nothing else."""
+        """Whether these are plain values of variables alone."""
         return not self.targets and all(k in self.variables for k in self.keys)
 
     @functools.cached_property
     def in_loop(self) -> bool:
-        """Whether a loop of steps serves it: of a step it needs no more than its loss."""
+        """Whether a loop can serve these: of a step they need the loss at most."""
         plan = self._plan
         if plan.loss is None or not self.makes_steps or self._others:
             return False
         needed = graph_ops.ancestors([t.op for t in self.derived.values()], {key(plan.loss)})
         roots = plan.input_roots | plan.replica_ops
         roots |= {name for name, _ in plan.host_placeholders}
-        # What is computed from variables or tables is a part of the step, too: it changes them. So
-        # is what is drawn: a second draw would be another one.
+        # The step changes variables and tables, and random ops would draw a second time: ops that
+        # depend on either belong to the step.
         return not any(
             op.name in roots or graph_ops.is_handle(op) or graph_ops.draws(op) for op in needed
         )

@@ -1,8 +1,7 @@
-"""The session of a mode: makes steps when a fetch needs them, and does the host's work otherwise.
+"""The session of a mode, called by TF's MonitoredSession and its hooks.
 
-`run` is what TF's MonitoredSession and its hooks call. Where the plan's targets are among what is
-asked for, it makes as many steps as the limits say; fetches that only hooks ask for are evaluated
-with the last of them.
+`run` makes steps where a fetch needs one. Where the plan's targets are among the targets, it makes
+as many steps as the limits say; fetches of hooks alone are evaluated with the last of them.
 """
 
 from __future__ import annotations
@@ -30,21 +29,19 @@ from tpu_estimator_compat.engine.step.host_function import HostFunction, as_nump
 Fetches = Sequence[tf.Tensor]
 Targets = Sequence[tf.Operation]
 Feeds = Sequence[tuple[tf.Tensor, np.ndarray]]
-_MOST_KNOWN = 64  # sets of fetches that are kept sorted
+_MOST_KNOWN = 64  # classified sets of fetches
 
 
 class StepSession(RunnerSession):
-    """A session whose steps take their input from a deployed input.
+    """A session whose steps take elements from a deployed input.
 
     Args:
-      make_runner: makes the runner of the steps.
-      deployed_input: the input; one iterator of it is made here.
-      limits: the outer loop's division of the steps; it is read at every run.
+      limits: read at every run.
 
     Attributes:
       input: the input, with its iterator.
-      steps_last_run: the number of steps of the last `run` of the plan's targets.
-      steps_made: the number of steps of all runs of them.
+      steps_last_run: number of steps of the last `run` of the plan's targets.
+      steps_made: number of steps of all those runs.
     """
 
     def __init__(
@@ -62,17 +59,16 @@ class StepSession(RunnerSession):
         self._profiled = ProfiledSteps()
 
     def start(self, restored: str | None = None) -> None:
-        """See `GraphSession`. An iterator of the graph is ready before a hook looks at it."""
+        """Also makes an iterator of the graph, which hooks may use."""
         super().start(restored)
         if self.input.deployed_input.is_whole:
             self.iterator()
 
     def iterator(self) -> Iterator:
-        """The iterator that the steps take their input from."""
         return self.input.iterator()
 
     def close(self) -> None:
-        """Frees the input and the steps, and writes the events that wait."""
+        """Frees the input and the steps, and writes pending events."""
         super().close()
         self._known.clear()
         self.input.close(self._close_steps)
@@ -83,13 +79,12 @@ class StepSession(RunnerSession):
         self._profiled.close()
 
     def renew_steps(self) -> None:
-        """See `RunnerSession`."""
         super().renew_steps()
         self._known.clear()
         self._reader = VariableReader(self, self._limits.reads)
 
     def evaluate_outside(self, fetches: Fetches) -> list[Any]:
-        """Values that need no step, from the variables as they are."""
+        """Values that need no step, from the current variables."""
         return super()._evaluate(fetches, [], [])
 
     def _evaluate(self, fetches: Fetches, targets: Targets, feeds: Feeds) -> list[Any]:
@@ -107,7 +102,7 @@ class StepSession(RunnerSession):
         return values
 
     def _sorted(self, fetches: Fetches, targets: Targets) -> StepFetches:
-        """The same fetches, sorted; kept for those that come again."""
+        """The same fetches, classified; kept for objects that come again."""
         known = self._known.get(id(fetches))
         if known is None or known.tensors is not fetches or known.targets is not targets:
             if len(self._known) == _MOST_KNOWN:
@@ -117,19 +112,18 @@ class StepSession(RunnerSession):
         return known
 
     def global_step(self) -> int:
-        """The current global step, as the last run noted it unless it may have changed since."""
+        """The current global step: as noted by the last run, unless it may have changed since."""
         if self._noted_step is None or self._assignments != self.store.assignments:
             self._note(super().global_step())
         return int(self._noted_step)
 
     @property
     def data_ended(self) -> bool:
-        """Whether steps ended with their data, and not because another machine stopped."""
+        """Whether steps ended with their data, not because another machine stopped."""
         states = getattr(self.runner, "states", None)
         return self.input.exhausted and (states is None or State.OUT_OF_DATA in states)
 
     def _note(self, step: Any) -> None:
-        """Takes note of the global step; None where it is not known."""
         self._noted_step = step
         self._assignments = self.store.assignments
 
@@ -148,7 +142,7 @@ class StepSession(RunnerSession):
         return values
 
     def _run_fed(self, asked: StepFetches, feeds: Feeds) -> list[Any]:
-        """Runs steps in which a hook feeds tensors, one by one, each with the same values."""
+        """Runs steps with fed tensors one by one, each with the same values."""
         values: list[Any] = []
         self.steps_last_run = 0
         for _ in range(self._limits.steps if asked.makes_steps else 1):
@@ -158,7 +152,7 @@ class StepSession(RunnerSession):
         return values
 
     def _run_once(self, asked: StepFetches, feeds: Feeds = ()) -> list[Any]:
-        """Runs one step that computes all that is asked for."""
+        """Runs one step that computes all fetches."""
         read = self._reader.before_step(asked)
         apart = read.keys() | asked.variables.keys()
         within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in apart]
@@ -178,7 +172,7 @@ class StepSession(RunnerSession):
             raise
 
     def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
-        """Runs a loop of steps, and reads variables when the policy says."""
+        """Runs a loop of steps, and reads variables by the policy."""
         if not (asked.variables and self._reader.policy.before_last_step):
             return self._with_loss(asked, self._run_loop(steps), {})
         if self._reader.counter_alone(asked):
@@ -216,7 +210,7 @@ class StepSession(RunnerSession):
     def _with_loss(self, asked: StepFetches, result: LoopResult, read: dict[Key, Any]) -> list[Any]:
         """Values of fetches that depend on the finished steps through the loss alone.
 
-        Variables that were not read before the last step are read now.
+        Variables that were not read before the last step are read here.
         """
         loss = as_numpy(result.loss)
         after = self._reader.after_step(asked) if read else self._reader.plain(asked)
@@ -239,7 +233,7 @@ class StepSession(RunnerSession):
         return not self.input.deployed_input.computed and self.runner.can_collect(fetches)
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
-        """Evaluates `fetches` for up to `most` input elements: see `Runner.collect`."""
+        """See `Runner.collect`."""
         self._profiled.before_run(self.global_step)
         with with_lines(self.graph):
             found = self.input.take(lambda iterator: self.runner.collect(iterator, fetches, most))

@@ -1,4 +1,4 @@
-"""Reads the variables that a run fetches, before its last step or after it, by a policy."""
+"""Reads the variables that a run fetches, before or after its last step."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ from tpu_estimator_compat.engine.session.step_fetches import StepFetches
 
 
 class VariableReader:
-    """Reads the variables that a run fetches, by a policy.
-
-    Args:
-      session: reads them.
-      policy: says when.
-
-    Attributes:
-      policy: the same.
-    """
+    """Reads the variables that a run fetches, when `policy` says."""
 
     def __init__(self, session: RunnerSession, policy: ReadPolicy):
         self.policy = policy
@@ -31,7 +23,7 @@ class VariableReader:
         self._of_variables: dict[Key, bool] = {}
 
     def plain(self, asked: StepFetches) -> dict[Key, Any]:
-        """The plain values of now."""
+        """The current plain values."""
         return {k: self._session.direct_read(t) for k, t in asked.variables.items()}
 
     def before_step(self, asked: StepFetches) -> dict[Key, Any]:
@@ -59,14 +51,14 @@ class VariableReader:
         return {k: session.direct_read(t) for k, t in direct.items()}
 
     def counter_alone(self, asked: StepFetches) -> bool:
-        """Whether the runner itself notes all that is to be read before its last step."""
+        """Whether the runner notes all that must be read before its last step."""
         counter = self._session.global_step_variable()
         return self._session.runner.notes_before and all(
             self._session.variable_behind(t) is counter for t in asked.variables.values()
         )
 
     def _is_of_variables(self, tensor: tf.Tensor) -> bool:
-        """Whether `tensor` looks at nothing but variables."""
+        """Whether `tensor` depends on variables alone."""
         k = key(tensor)
         if k not in self._of_variables:
             ops = graph_ops.ancestors([tensor.op], ())

@@ -1,4 +1,4 @@
-"""Runs a plan's steps together with other workers, a process each: they agree on every step."""
+"""Runs a plan's steps together with other workers, one process each, which agree on every step."""
 
 from __future__ import annotations
 
@@ -30,15 +30,12 @@ _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.Deadlin
 class WorkersRunner(GroupRunner[Workers]):
     """A `Runner` on one of several workers.
 
-    Steps run only where all workers are ready. Each may ask for other fetches and have its own
-    loop lengths.
+    A step runs only where all workers are ready. Each may have other fetches and loop lengths.
 
     Args:
-      plan: the computation of a step, the same on all workers; it is not compiled.
-      store: its live variables.
+      plan: the same on all workers; it is not compiled.
       model_dir: the directory of the checkpoints, for messages.
       interrupted: asked within long runs whether to end them early.
-      tuning: the numbers that lengths of calls go by.
     """
 
     def __init__(
@@ -68,7 +65,7 @@ class WorkersRunner(GroupRunner[Workers]):
                 self._serve(store.sharded.send_own)
 
     def begin_loop(self) -> None:
-        """Does nothing: every step makes its host calls, on the chief."""
+        """Does nothing: the chief makes its host calls in every step."""
 
     def _the_loop(self) -> WorkersLoop:
         if self._loop is None:
@@ -85,13 +82,12 @@ class WorkersRunner(GroupRunner[Workers]):
         return self._loop
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
-        """See `Runner`."""
         with self._connected():
             return self._the_loop()(iterator, steps)
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[None]:
-        """See `GroupRunner`. TF's monitored session starts anew after such errors: alone."""
+        """Replaces errors after which TF's monitored session would restart this machine alone."""
         try:
             yield
         except _BROKEN as error:
@@ -105,16 +101,12 @@ class WorkersRunner(GroupRunner[Workers]):
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> list[Any]:
-        """See `Runner`.
-
-        Raises:
-          NotImplementedError: something is fed, or would be exchanged that no other worker has.
-        """
+        """Makes a step without feeds, and without exchanges that other workers do not make."""
         check_nothing_fed(feeds)
         names = tuple(tuple(x.name for x in each) for each in (fetches, targets))
         with self._connected():
             if names not in self._single:
-                # The others exchange what the plan fetches, so this step must too.
+                # This step must make the exchanges of the others, which run the plan's fetches.
                 plan = self.plan.of([*fetches, *self.plan.fetches], targets)
                 program = build_step(plan, self.store, streams=self._streams)
                 self._check_exchanges(program)
@@ -135,13 +127,7 @@ class WorkersRunner(GroupRunner[Workers]):
             )
 
     def start(self, restored: str | None = None) -> None:
-        """Takes over the chief's values of all variables, or what it has restored of own rows.
-
-        Raises:
-          ValueError: the workers have built different graphs, or the checkpoint has no rows of
-            theirs.
-          MachineLostError: another worker could not start.
-        """
+        """Takes the chief's values of all variables, or own rows of those that it restored."""
         sharded = self.store.sharded
         if sharded is not None:
             sharded.check(restored)
@@ -154,6 +140,5 @@ class WorkersRunner(GroupRunner[Workers]):
                 sharded.take_restored(restored)
 
     def close(self) -> None:
-        """See `Runner`."""
         self.store.flush_summaries()
         self._single.clear()
