@@ -1,4 +1,4 @@
-"""Memory that this process may still take: a checkpoint is held twice only if it fits."""
+"""Memory that this process may still take: a thread writes a checkpoint only if it fits twice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def available_memory() -> int:
-    """Bytes that are free or can be freed, within the limit of the container; or no limit.
+    """Bytes that are free or can be freed, within the container's limit.
 
-    Where the machine does not say (it is not Linux), the answer is larger than any model.
+    On systems other than Linux the answer is larger than any model.
     """
     return min(_of_machine(), _of_container())
 

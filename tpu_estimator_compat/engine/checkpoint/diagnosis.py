@@ -1,4 +1,4 @@
-"""Says which variables of a graph a checkpoint does not fit, with both shapes."""
+"""Explains why a checkpoint does not fit a graph, or cannot be read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tpu_estimator_compat.engine.checkpoint.state import candidates
 from tpu_estimator_compat.engine.runtime import op_errors
 
 _SHOWN = 10
-# What files that are missing, cut short or overwritten end in. Others, such as a file system that
-# does not answer, may pass: to read an older checkpoint then would lose what is there.
+# Errors of missing, truncated or overwritten files. Other errors may be temporary, such as those of
+# a file system: an older checkpoint must not replace a good one then.
 _UNREADABLE = (
     tf.errors.DataLossError,
     tf.errors.NotFoundError,
@@ -25,17 +25,12 @@ _UNREADABLE = (
 
 @contextlib.contextmanager
 def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
-    """Adds what does not fit to the errors of a restore, and refuses shapes that differ.
-
-    Args:
-      graph: the graph that is restored.
-      saver: restores it.
-      path: the checkpoint.
+    """Explains the errors of a restore, and refuses other shapes.
 
     Raises:
       ValueError: a variable has another shape in the checkpoint, or there is no such checkpoint.
       tf.errors.DataLossError: the checkpoint cannot be read.
-      tf.errors.OpError: it lacks variables, which the message names; or something else failed.
+      tf.errors.OpError: variables are missing, and named; or something else failed.
     """
     problems = mismatches(graph, saver, path)
     if any(problem.wrong_shape for problem in problems):
@@ -60,18 +55,11 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Gives the errors of a checkpoint reader on `path` the types that `explained` gives those of a
-    saver.
-
-    Raises:
-      ValueError: there is no such checkpoint.
-      tf.errors.DataLossError: the checkpoint cannot be read.
-      tf.errors.OpError: something else failed.
-    """
+    """Gives errors of a checkpoint reader the types that `explained` gives those of a saver."""
     try:
         yield
     except tf.errors.OpError as error:
-        # A reader tells of damaged data by the base class of all errors.
+        # A reader raises the base class for damaged data.
         if not isinstance(error, _UNREADABLE) and type(error) is not tf.errors.OpError:
             raise
         raise _unreadable(error, path) from None
@@ -108,11 +96,11 @@ def _what_happened(path: str) -> str:
 
 
 class Mismatch:
-    """One variable that a checkpoint does not fit.
+    """A variable that the checkpoint lacks, or has in another shape.
 
     Attributes:
-      text: a sentence for people.
-      wrong_shape: whether it is there, with another shape.
+      text: a sentence for users.
+      wrong_shape: whether the checkpoint has another shape.
     """
 
     def __init__(self, text: str, wrong_shape: bool):
@@ -121,7 +109,7 @@ class Mismatch:
 
 
 def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> list[Mismatch]:
-    """Variables that `saver` restores and that the checkpoint lacks or has in another shape."""
+    """Variables that `saver` restores and the checkpoint lacks or has in another shape."""
     try:
         reader = tf.train.load_checkpoint(path)
     except (tf.errors.OpError, ValueError):
@@ -144,7 +132,7 @@ def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> l
 
 
 def _restored(graph: tf.Graph, saver) -> list[tuple[str, tf.Variable]]:
-    """(name in the checkpoint, variable) for whole variables that `saver` handles."""
+    """(name in the checkpoint, variable) for whole variables of `saver`."""
     variables = saver._var_list
     if variables is None:
         variables = graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)

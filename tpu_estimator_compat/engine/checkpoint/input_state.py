@@ -1,8 +1,8 @@
-"""The position of the input, saved beside a checkpoint, so that a restart goes on bit for bit.
+"""The position of the input, saved beside a checkpoint, so that a restart continues bit for bit.
 
-TensorFlow serialises the iterator: the position in every file, what waits in the buffers of
-shuffles and of prefetching, and the state of seeded shuffles. (Its symbolic checkpoints, which hold
-no buffers, were seen to hang in TF 2.21 on a parallel interleave behind a shuffle.) The files are
+TensorFlow serialises the iterator: the position in every file, the content of shuffle and prefetch
+buffers, and the state of seeded shuffles. (Its symbolic checkpoints hold no buffers, and hang in
+TF 2.21 on a parallel interleave behind a shuffle.) The files are
 `<checkpoint>.input-00000-of-00001.*`, one set per host.
 """
 
@@ -25,7 +25,7 @@ _FILE = re.compile(r"(?P<checkpoint>.+)\.input-\d{5}-of-\d{5}\.(index|data-\d{5}
 
 
 class InputState:
-    """The position of an iterator at one time; can be written later, from another thread."""
+    """The position of an iterator at one time; a thread may write it later."""
 
     def __init__(self, iterator: tf.data.Iterator):
         with eager.eager_mode():
@@ -83,7 +83,7 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> bool:
 
 
 def warn_of_stateful_ops(iterator: tf.data.Iterator) -> None:
-    """Names an op whose state is its own, if there is one: it starts anew after a restart."""
+    """Warns of an op with state that is not saved and starts anew after a restart."""
     with eager.eager_mode():
         try:
             gen_dataset_ops.serialize_iterator(
@@ -96,11 +96,11 @@ def warn_of_stateful_ops(iterator: tf.data.Iterator) -> None:
                 _plain(error),
             )
         except tf.errors.OpError:
-            pass  # saving will fail, and say why
+            pass  # saving raises it again
 
 
 def _plain(error: tf.errors.OpError) -> str:
-    """An error's own words, without what TensorFlow puts around them."""
+    """An error's message without the parts that TensorFlow adds."""
     return error.message.split(" [Op:")[0].split("}} ")[-1].rstrip(".")
 
 

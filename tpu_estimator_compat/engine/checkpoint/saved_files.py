@@ -1,4 +1,4 @@
-"""Lets the files of a checkpoint take their names only when all of them are complete."""
+"""Renames the files of a checkpoint when all of them are complete."""
 
 from __future__ import annotations
 
@@ -15,22 +15,16 @@ _SUFFIX = ".unfinished"
 
 @contextlib.contextmanager
 def appearing_at_once(prefix: str) -> Iterator[str]:
-    """Gives a prefix to write to; the files move to `prefix` at the end, if nothing was raised.
+    """Yields a prefix to write to, and moves the files to `prefix` if nothing was raised.
 
-    A process that is killed leaves the files that were there, or the new ones; what it began is
-    swept by `remove_unfinished`. Where the same checkpoint is there already, it stays: the index
-    holds a checksum of every tensor. So a restart that saves what it has just restored never
-    touches it.
+    A killed process leaves either the old files or the new ones, and unfinished files, which
+    `remove_unfinished` removes. If the same checkpoint exists (its index holds a checksum of every
+    tensor), it stays, so that a restart which saves the step it restored never touches it.
+
+    Yields `prefix` itself where the file system cannot move files, or has no such directory.
 
     Args:
       prefix: of the files of a checkpoint, `<directory>/<name>`.
-
-    Yields:
-      The prefix to write to. It is `prefix` itself where the file system cannot move files, or has
-      no such directory.
-
-    Raises:
-      tf.errors.OpError: the files could not be moved.
     """
     directory, name = os.path.split(prefix)
     if not file_io.has_atomic_move(directory or "."):
@@ -40,7 +34,7 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
     try:
         if tf.io.gfile.exists(unfinished):
             tf.io.gfile.rmtree(unfinished)
-        tf.io.gfile.mkdir(unfinished)  # not its parents: the save names what is missing
+        tf.io.gfile.mkdir(unfinished)  # no parents: the save names a missing one
     except tf.errors.NotFoundError:
         yield prefix
         return
@@ -48,12 +42,12 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
         yield os.path.join(unfinished, name)
         _move(unfinished, directory)
     finally:
-        with contextlib.suppress(tf.errors.OpError):  # the error that led here says more
+        with contextlib.suppress(tf.errors.OpError):  # the first error says more
             tf.io.gfile.rmtree(unfinished)
 
 
 def _move(source: str, directory: str) -> None:
-    """Moves files; the index last, since without it the others are nothing."""
+    """Moves files; the index last, since readers look for it first."""
     names = sorted(tf.io.gfile.listdir(source), key=lambda n: (n.endswith(".index"), n))
     if _same_index(source, directory, names):
         return
@@ -83,7 +77,7 @@ def _content(path: str) -> bytes:
 
 
 def remove_unfinished(directory: str) -> None:
-    """Removes what saves of killed processes left in `directory`."""
+    """Removes unfinished files of killed processes from `directory`."""
     if not tf.io.gfile.isdir(directory):
         return
     for name in tf.io.gfile.listdir(directory):

@@ -1,4 +1,4 @@
-"""The checkpoints of a model_dir, read without a graph, and the choice among them."""
+"""Finds and reads the checkpoints of a model_dir, without a graph."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tpu_estimator_compat.tf_internals import OBJECT_GRAPH_PROTO_KEY, object_gra
 
 
 def candidates(model_dir: str | None) -> list[str]:
-    """Paths of checkpoints to restore from: the newest, then those before it.
+    """Paths of checkpoints to restore from: the newest, then older ones.
 
-    What the file `checkpoint` names counts, not what else is there: scripts edit it to go back.
+    Only those in the file `checkpoint` count, since scripts edit that to go back.
     """
     state = tf.train.get_checkpoint_state(model_dir) if model_dir else None
     if state is None or not state.model_checkpoint_path:
@@ -28,22 +28,22 @@ def candidates(model_dir: str | None) -> list[str]:
 
 
 def _exists(path: str) -> bool:
-    """Whether a checkpoint's files are there, of either format."""
+    """Whether a checkpoint's files exist, in either format."""
     return bool(tf.io.gfile.glob(f"{path}.index") or tf.io.gfile.glob(path))
 
 
 def latest(model_dir: str | None) -> str | None:
-    """The path of the newest checkpoint in `model_dir` whose files are there, or None."""
+    """The path of the newest checkpoint in `model_dir` whose files exist; None without one."""
     return next(iter(candidates(model_dir)), None)
 
 
 def global_step_in(model_dir: str | None) -> int:
-    """The global step of the newest readable checkpoint in `model_dir`; 0 where there is none."""
+    """The global step of the newest readable checkpoint in `model_dir`; 0 without one."""
     name = tf.compat.v1.GraphKeys.GLOBAL_STEP
     for path in candidates(model_dir):
         try:
             return int(next((value for _, value in read_variables(path, [name])), 0))
-        except (tf.errors.OpError, ValueError):  # restoring it will say what is wrong
+        except (tf.errors.OpError, ValueError):  # the restore raises it again
             continue
     return 0
 
@@ -51,16 +51,12 @@ def global_step_in(model_dir: str | None) -> int:
 def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Names and values of those variables of `names` that a checkpoint has, one by one.
 
-    An object-based checkpoint has other keys, and knows the names that its variables had.
-
-    Args:
-      path: the checkpoint.
-      names: names of variables.
+    An object-based checkpoint has other keys, and stores the variables' names.
 
     Raises:
       ValueError: there is no such checkpoint.
-      tf.errors.OpError: it cannot be read. (`get_tensor` of TF's reader raises an IndexError, among
-        others, where a file is cut short.)
+      tf.errors.OpError: it cannot be read. (`get_tensor` of TF's reader also raises IndexError, for
+        a truncated file.)
     """
     dtypes = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
     keys = object_graph_key_mapping(path) if OBJECT_GRAPH_PROTO_KEY in dtypes else {}
@@ -76,18 +72,12 @@ def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.nd
 
 
 def check_available(model_dir: str | None) -> None:
-    """Raises ValueError where `model_dir` holds no checkpoint."""
     if not latest(model_dir):
         raise ValueError(f"Could not find trained model in model_dir: {model_dir}.")
 
 
 def check_writable(model_dir: str) -> None:
-    """Raises where files cannot be written to `model_dir`, so far as that can be seen before.
-
-    Raises:
-      tf.errors.FailedPreconditionError: something on its path is no directory.
-      tf.errors.PermissionDeniedError: this process may not write there.
-    """
+    """Raises an OpError if `model_dir` cannot be a directory, or lacks permissions."""
     if "://" in model_dir:
         return
     there = os.path.abspath(model_dir)
@@ -102,33 +92,31 @@ def check_writable(model_dir: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointSource:
-    """The checkpoint that variables take their values from.
+    """The checkpoint from which variables are restored.
 
     Attributes:
-      path: the checkpoint; None for the newest in `model_dir`.
-      model_dir: the directory of older checkpoints, for one that cannot be read; None for none.
+      path: None for the newest in `model_dir`.
+      model_dir: the directory of older checkpoints, in case one cannot be read; None for none.
     """
 
     path: str | None
     model_dir: str | None
 
     def restore(self, restore: Callable[[str], None]) -> str | None:
-        """Restores the newest checkpoint that can be read, and warns of those that cannot.
+        """Restores the newest readable checkpoint and returns its path; None without checkpoints.
 
         Args:
           restore: restores one path; raises DataLossError where it cannot be read, and ValueError
-            where it is not there.
-
-        Returns:
-          What was restored; None where there is no checkpoint.
+            where it does not exist.
 
         Raises:
-          tf.errors.DataLossError, ValueError: no checkpoint can be read; it tells of the newest.
+          tf.errors.DataLossError, ValueError: no checkpoint can be read; the error of the newest
+          one.
         """
         unreadable: list[str] = []
         error: Exception | None = None
         while True:
-            # Looked up anew: another process may have saved and removed some in the meantime.
+            # Another process may have saved and removed checkpoints in the meantime.
             paths = [*([self.path] if self.path else []), *candidates(self.model_dir)]
             path = next((p for p in paths if p not in unreadable), None)
             if path is None:

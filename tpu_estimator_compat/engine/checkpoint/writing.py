@@ -1,9 +1,8 @@
 """Writes checkpoints, for sessions, the saver hook of estimators, and Keras models.
 
-TensorFlow's Saver builds operations that write, and has a session run them. `session_function`
-finds those among all that a session is asked for, and makes a `CheckpointWrite` of them: its files
-appear at once, when all are complete. A `Snapshot` holds the values to write, so that a thread can
-write them while training goes on.
+TensorFlow's Saver builds operations that write, and runs them in a session. `session_function`
+finds those among targets, and makes a `CheckpointWrite`: its files appear at once, when all are
+complete. A `Snapshot` holds values, so that a thread can write them while training goes on.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ SAVERS = tf.compat.v1.GraphKeys.SAVERS
 def add_default_saver(
     graph: tf.Graph, config: RunConfig, scaffold: tf.compat.v1.train.Scaffold
 ) -> None:
-    """Puts the saver that the config asks for in the graph, unless the user brought one."""
+    """Adds the saver of the config to the graph, unless the user has one."""
     if scaffold.saver or graph.get_collection(SAVERS):
         return
     saver = tf.compat.v1.train.Saver(
@@ -51,22 +50,14 @@ def session_function(
     targets: Sequence[tf.Operation],
     feeds: Sequence[tf.Tensor],
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """A function of the values of `feeds` that does what a session is asked for.
-
-    Args:
-      graph: the captured graph.
-      store: holds its variables and resources.
-      fetches: tensors to return.
-      targets: operations to run.
-      feeds: tensors that the caller gives.
-    """
+    """A function from values of `feeds` to those of `fetches`, which also runs `targets`."""
     function = HostFunction(graph, store, fetches, targets, feeds)
     filename = _filename_feed(function.program)
     return function if filename is None else CheckpointWrite(function, filename)
 
 
 def _filename_feed(program: ReplicaProgram) -> int | None:
-    """Which feed of a program that saves is the checkpoint's name, if any."""
+    """Index of the feed with the checkpoint's name, if the program saves."""
     prefixes = [op.inputs[0].op for op in program.ops if op.type == "SaveV2"]
     names = {op.name for op in graph_ops.ancestors(prefixes, ())} if prefixes else set()
     found = [i for i, t in enumerate(program.feeds) if t.op.name in names and t.shape.rank == 0]
@@ -74,10 +65,9 @@ def _filename_feed(program: ReplicaProgram) -> int | None:
 
 
 class CheckpointWrite:
-    """Writes a checkpoint by operations of a saver.
+    """Runs a saver's operations so that the checkpoint's files appear at once.
 
     Args:
-      function: runs them.
       filename: the index of the feed that is the checkpoint's name.
     """
 
@@ -86,11 +76,7 @@ class CheckpointWrite:
         self._filename = filename
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        """The fetches, among them the checkpoint's name, as a TF1 session returned them.
-
-        Raises:
-          tf.errors.OpError: a file could not be written.
-        """
+        """The fetches, among them the checkpoint's name, as a TF1 session returned them."""
         wanted = compat.as_str_any(np.asarray(values[self._filename]).item())
         with _explained(wanted), appearing_at_once(wanted) as prefix:
             with self._completed(prefix) as own:
@@ -104,7 +90,7 @@ class CheckpointWrite:
         ]
 
     def _completed(self, prefix: str) -> contextlib.AbstractContextManager[str]:
-        """Gives a place for what this machine has of a checkpoint, and adds what others have."""
+        """A context with the path for this machine's rows, which merges those of other machines."""
         sharded = self._function.store.sharded
         if sharded is None:
             return contextlib.nullcontext(prefix)
@@ -113,9 +99,9 @@ class CheckpointWrite:
 
 @contextlib.contextmanager
 def _explained(prefix: str) -> Iterator[None]:
-    """Says what failed, where a file cannot be written.
+    """Adds advice to the error of a write.
 
-    A file that cannot grow is OutOfRange to TensorFlow, which a loop would take for end of data.
+    A full disk is OutOfRange to TensorFlow, which a loop would take for the end of data.
     """
     try:
         yield
@@ -133,11 +119,9 @@ def _explained(prefix: str) -> Iterator[None]:
 
 
 class SaveFunctions:
-    """The two halves of a saver: reading what it saves, and writing that.
+    """The two halves of a saver: one reads the values, one writes them.
 
     Args:
-      graph: the captured graph.
-      store: the variables that are saved.
       saver_def: of the saver, after it was built.
     """
 
@@ -153,25 +137,20 @@ class SaveFunctions:
         self._write = session_function(graph, store, [result], [], [filename, *tensors.values()])
 
     def snapshot(self) -> Snapshot:
-        """The values of now."""
         return Snapshot(self, self._read.tensors([], reads_all=True))
 
     def write(self, filename: str, values: list[tf.Tensor]) -> bytes:
-        """Writes values that were read before; returns the checkpoint's name."""
+        """Writes the values of a snapshot; returns the checkpoint's name."""
         [name] = self._write([np.asarray(filename, object), *values])
         return compat.as_bytes(name)
 
 
 class Snapshot(tf_session.SessionInterface):
-    """A session for one `Saver.save`: it can save what was read, and nothing else.
+    """A session for one `Saver.save`, which can only write the values it holds.
 
-    Nothing is copied for it. The tensors share the variables' buffers; a step that updates a
-    variable while its tensor is held makes a new buffer first. So a step pays for the copy of what
-    it updates, and only while the checkpoint is being written.
-
-    Args:
-      functions: made it.
-      values: the values read.
+    Nothing is copied: the tensors share the variables' buffers. A step that updates a variable
+    while its tensor is held allocates a new buffer, so that only updates during the write cost a
+    copy.
     """
 
     def __init__(self, functions: SaveFunctions, values: list[tf.Tensor]):

@@ -1,4 +1,4 @@
-"""Hooks that end training early, and the evaluation events that they go by."""
+"""Hooks that end training early, and a reader of evaluation events for their predicates."""
 
 from __future__ import annotations
 
@@ -13,16 +13,11 @@ from tensorflow.compat.v1 import logging
 
 
 class StopOnPredicateHook(tf.compat.v1.train.SessionRunHook):
-    """Stops training when a function says so, and marks it in the variable `STOP`.
+    """Stops training when a function returns True, and sets the variable `STOP`.
 
     Args:
-      should_stop_fn: takes no arguments, returns whether to stop.
-      run_every_secs: seconds between two calls of it; or
+      run_every_secs: seconds between two calls of the function; or
       run_every_steps: steps between two calls.
-
-    Raises:
-      TypeError: `should_stop_fn` is not callable.
-      ValueError: not exactly one of seconds and steps.
     """
 
     def __init__(
@@ -58,14 +53,14 @@ class StopOnPredicateHook(tf.compat.v1.train.SessionRunHook):
 
 
 class StopWithChiefHook(tf.compat.v1.train.SessionRunHook):
-    """A worker's part: it has the variable `STOP` too, and makes no step without the chief."""
+    """Makes the variable `STOP` on a worker, which stops with the chief."""
 
     def begin(self) -> None:
         _stop_variable()
 
 
 def _stop_variable() -> tf.Variable:
-    """The flag, under the name that it has in the original's checkpoints."""
+    """The flag, by its name in the original's checkpoints."""
     scope = tf.compat.v1.variable_scope("signal_early_stopping", reuse=tf.compat.v1.AUTO_REUSE)
     with scope:
         return tf.compat.v1.get_variable(
@@ -82,11 +77,7 @@ class StopAtCheckpointStepHook(tf.compat.v1.train.SessionRunHook):
 
     Args:
       checkpoint_step: returns the global step of the newest checkpoint.
-      last_step: the global step to stop at.
       wait_after_file_check_secs: seconds to wait after each look for a checkpoint.
-
-    Raises:
-      ValueError: no `last_step`.
     """
 
     def __init__(
@@ -120,7 +111,7 @@ class StopAtCheckpointStepHook(tf.compat.v1.train.SessionRunHook):
 
 
 def read_eval_metrics(eval_dir: str) -> dict[int, dict[str, float]]:
-    """The results of the evaluations that left events in a directory.
+    """The results of evaluations from their event files.
 
     Args:
       eval_dir: the directory, as of `Estimator.eval_dir()`.

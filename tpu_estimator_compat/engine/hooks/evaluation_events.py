@@ -1,4 +1,4 @@
-"""Writes the results of an evaluation as events, with the tags that the original used."""
+"""Writes the results of an evaluation as events, with the tags of the original."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Summary: Any = summary_pb2.Summary
 
 
 def shown(results: dict[str, Any]) -> str:
-    """`a = 1, b = 2`, in the order of the names, without values that are bytes."""
-    # `str` has a float32's own digits; a format would show those of the double that it makes of it.
+    """`a = 1, b = 2`, sorted by name, without values that are bytes."""
+    # `str` shows a float32's own digits; a format would show those of a double.
     numbers = [(k, v) for k, v in sorted(results.items()) if not isinstance(v, bytes)]
     return ", ".join(f"{name} = {value!s}" for name, value in numbers)
 
@@ -27,16 +27,13 @@ def write_results(
     step: int | None = None,
     graph: tf.Graph | None = None,
 ) -> None:
-    """Adds one event of all `results` to the event file in `output_dir`.
-
-    A file that is begun for it shows the graph first.
+    """Adds one event with all `results` to the event file in `output_dir`.
 
     Args:
-      output_dir: the evaluation's directory.
       results: metric name to value.
       checkpoint_path: the evaluated checkpoint; recorded as a text tensor.
       step: of the event; None for `results["global_step"]`.
-      graph: the evaluated graph; None for an empty one.
+      graph: the evaluated graph, which a new file begins with; None for an empty one.
     """
     step = int(results["global_step"]) if step is None else step
     logging.info("Saving dict for global step %d: %s", step, shown(results))
@@ -44,7 +41,7 @@ def write_results(
     for name, value in results.items():
         if name != "global_step" and value is not None:
             _add(summary, name, value)
-    with (graph or tf.Graph()).as_default():  # the cache, which hooks share, is for graphs
+    with (graph or tf.Graph()).as_default():  # hooks share this cache, which needs a graph
         writer = tf.compat.v1.summary.FileWriterCache.get(output_dir)
     writer.add_summary(summary, step)
     if checkpoint_path:

@@ -1,4 +1,4 @@
-"""`tf.data.experimental.CheckpointInputPipelineHook`: saves positions of iterators apart."""
+"""`tf.data.experimental.CheckpointInputPipelineHook`: saves positions of iterators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpu_estimator_compat.tf_internals import _convert_external_state_policy_to_
 
 
 class _IteratorSaver(tf.compat.v1.train.Saver):
-    """A saver whose list of checkpoints is a file of its own."""
+    """A saver that lists its checkpoints in a file of its own."""
 
     def __init__(self, saveables: list[Any], state_file: str):
         super().__init__(saveables, sharded=True)
@@ -22,13 +22,13 @@ class _IteratorSaver(tf.compat.v1.train.Saver):
 
 
 class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
-    """Saves and restores the positions of all iterators of the graph, whenever the model is saved.
+    """Saves and restores the positions of all iterators of the graph together with the model.
 
-    The checkpoints are beside the model's, `input.ckpt-*`, with the list `checkpoint_input`; of
+    The checkpoints `input.ckpt-*` lie beside the model's, with the list `checkpoint_input`; of
     several workers each has its own, `input_<task_type>_<task_id>.ckpt-*`.
 
     Args:
-      estimator: its `model_dir` and the times of its checkpoints are taken.
+      estimator: gives `model_dir` and the times of checkpoints.
       external_state_policy: the action where elements depend on state that cannot be saved, such as
         that of random ops: "fail" (the default), "warn" or "ignore".
 
@@ -43,7 +43,7 @@ class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
         if config.num_worker_replicas > 1:
             prefix += f"_{config.task_type}_{config.task_id}"
         self._state_file = f"checkpoint_{prefix}"
-        # Not a base class: an estimator with a CheckpointSaverHook adds none for the model.
+        # No base class: beside a CheckpointSaverHook, an estimator would not save the model.
         self._saving = tf.compat.v1.train.CheckpointSaverHook(
             estimator.model_dir,
             save_secs=config.save_checkpoints_secs,
@@ -65,7 +65,7 @@ class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
         self._is_new = True
 
     def before_run(self, run_context: Any) -> Any:
-        if self._is_new:  # the hooks that initialize iterators have had their turn
+        if self._is_new:  # other hooks have initialized the iterators
             self._restore_or_save(run_context.session)
             self._is_new = False
         return self._saving.before_run(run_context)

@@ -1,4 +1,4 @@
-"""Keras callbacks among the hooks of an estimator: one hook that calls them all."""
+"""Keras callbacks among the hooks of an estimator, called by one session hook."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from tpu_estimator_compat.engine.runtime import eager
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
 HOOK_TYPES = (tf.compat.v1.train.SessionRunHook, keras.callbacks.Callback)
-"""What `train`, `evaluate` and `predict` take as hooks."""
+"""Types of hooks that `train`, `evaluate` and `predict` accept."""
 
 _KERAS_MODES = {"train": "train", "eval": "test", "infer": "predict"}
 _STOP_FLAGS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
 
 
 class Model(Protocol):
-    """The `keras.Model` that callbacks find as `self.model`: the part that hooks know."""
+    """The part of `self.model` of a callback that hooks use."""
 
     def adopt(self, mode: str) -> None:
         """Makes Keras variables of the live variables of a mode, a `ModeKeys` value."""
-        ...
 
 
 def split_hooks(
@@ -38,14 +37,12 @@ def split_hooks(
     """Separates session hooks from Keras callbacks.
 
     Args:
-      hooks: both, mixed.
       model: the `keras.Model` whose steps the session makes.
-      mode: a `ModeKeys` value.
       fetches: the callbacks' logs of a batch, by name: tensors of the captured graph.
-      results: gives the logs of the end; None for those of the last batch.
+      results: returns the final logs; None for those of the last batch.
 
     Returns:
-      The session hooks, and a hook that calls the callbacks, if there are any.
+      The session hooks, and a list with the hook that calls the callbacks, if there are any.
     """
     callbacks = [h for h in hooks if isinstance(h, keras.callbacks.Callback)]
     others = [h for h in hooks if not isinstance(h, keras.callbacks.Callback)]
@@ -55,7 +52,7 @@ def split_hooks(
 
 
 class _CallbacksHook(tf.compat.v1.train.SessionRunHook):
-    """Calls Keras callbacks as Keras does, all of a `train` being one epoch."""
+    """Calls Keras callbacks as Keras does; a `train` is one epoch."""
 
     def __init__(
         self,
@@ -76,7 +73,6 @@ class _CallbacksHook(tf.compat.v1.train.SessionRunHook):
         self._logs: dict[str, Any] = {}
 
     def steps_until_control(self, global_step: int) -> int | None:
-        """Steps until a callback needs control: the next, unless it says or has no need of one."""
         due = [_due(callback, self._mode, global_step) for callback in self._list.callbacks]
         return min((steps for steps in due if steps is not None), default=None)
 
@@ -86,7 +82,7 @@ class _CallbacksHook(tf.compat.v1.train.SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         del session, coord
-        if self._began:  # a session that was lost and made anew
+        if self._began:  # this session replaces a lost one
             return
         self._began = True
         for flag in _STOP_FLAGS.values():

@@ -6,10 +6,9 @@ import tensorflow as tf
 
 
 class LossNanHook(tf.compat.v1.train.NanTensorHook):
-    """Raises at a NaN in the loss, at which the inner loop ends by itself."""
+    """Raises at a NaN in the loss, with a note on the step; the inner loop ends there by itself."""
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Raises; a note says at which step, and where training can go on."""
         try:
             super().after_run(run_context, run_values)
         except tf.compat.v1.train.NanLossDuringTrainingError as error:

@@ -1,7 +1,7 @@
-"""SIGTERM and Ctrl-C end training as a hook would: after the step at hand, with a checkpoint.
+"""SIGTERM and Ctrl-C end training as a hook would: after the current step, with a checkpoint.
 
-A machine that is taken away sends SIGTERM some seconds before the end. The previous
-handler of the signal is called when the checkpoint is written.
+A preempted machine gets SIGTERM some seconds before its end. The signal's previous handler is
+called after the checkpoint is written.
 """
 
 from __future__ import annotations
@@ -20,26 +20,23 @@ EXIT_CODE = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTE
 
 
 class Preemption(tf.compat.v1.train.SessionRunHook):
-    """Requests a stop once a signal has come; a context that listens for SIGTERM and Ctrl-C.
+    """Requests a stop after a signal; as a context, listens for SIGTERM and Ctrl-C.
 
-    It does not listen outside the main thread, nor for a signal that is ignored or has a handler
-    that was not set by Python, nor for Ctrl-C where a script has a handler of its own. A handler
-    that a hook sets within the context wins. Ctrl-C is a KeyboardInterrupt at once, as everywhere
-    in Python, before there is anything to save, and where a signal has come already.
+    It listens in the main thread only. It leaves alone signals that are ignored or have a handler
+    that Python did not set, Ctrl-C where a script has a handler, and handlers that a hook sets
+    within the context. Ctrl-C raises KeyboardInterrupt at once before the first step, and the
+    second time.
 
     Args:
       listen: False for a context that does nothing.
-
-    Attributes:
-      signalled: whether a signal has come.
 
     Example:
 
         with Preemption() as preemption:
             with MonitoredSession(..., hooks=[..., preemption]) as session:
                 ...  # ends early on a signal
-        # on SIGTERM, does not come here: SystemExit(143), or the handler of before was called
-        # on Ctrl-C: KeyboardInterrupt
+        # not reached after SIGTERM: raised SystemExit(143), or called the previous handler
+        # not reached after Ctrl-C: raised KeyboardInterrupt
     """
 
     def __init__(self, *, listen: bool = True) -> None:
@@ -76,13 +73,13 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             )
 
     def begin_steps(self) -> None:
-        """Says that steps follow, which a signal need not lose."""
+        """Called before the first step: from here on, a signal should not lose steps."""
         self._begun = True
 
     def interrupted(self) -> bool:
-        """Whether a signal has come; says in the log, once, what Ctrl-C does.
+        """Whether a signal has come; logs once the effect of Ctrl-C.
 
-        The handler itself may have interrupted a line of the log.
+        The handler itself must not log: it may have interrupted the logging module.
         """
         if self._came == signal.SIGINT and not self._announced:
             self._announced = True
@@ -109,48 +106,39 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         raise SystemExit(EXIT_CODE)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Notes that steps follow."""
         del session, coord
         self.begin_steps()
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Ends training."""
         del run_values
         if self.interrupted():
             run_context.request_stop()
 
 
 def _is_free(number: int, handler: Any) -> bool:
-    """Whether a signal may be listened for: a handler for Ctrl-C does what its script wants."""
+    """Whether a signal may be listened for: a script's own handler for Ctrl-C stays."""
     if number == signal.SIGINT:
         return handler is signal.default_int_handler
     return handler is not None and handler != signal.SIG_IGN
 
 
 class PreemptionCallback(keras.callbacks.Callback):
-    """Ends `fit` once a signal has come: its epoch, and an evaluation within.
-
-    Args:
-      preemption: listens for signals.
-    """
+    """Ends `fit`, and an evaluation within, after a signal."""
 
     def __init__(self, preemption: Preemption) -> None:
         super().__init__()
         self._preemption = preemption
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Notes that steps follow."""
         del logs
         self._preemption.begin_steps()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Ends the training."""
         del batch, logs
         if self._preemption.interrupted():
             self.model.stop_training = True
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Ends the evaluation, and the training that it is a part of."""
         del batch, logs
         if self._preemption.interrupted():
             self.model.stop_evaluating = self.model.stop_training = True

@@ -1,4 +1,4 @@
-"""Log lines and event-file scalars about speed, in the words of the original."""
+"""Speed of training as log lines and event-file scalars, in the words of the original."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ class ExamplesPerSecondHook(tf.compat.v1.train.StepCounterHook):
     """Logs and records `global_step/sec` and `examples/sec`.
 
     Args:
-      batch_size: examples per step over all replicas, or None if that is not known.
-      every_n_steps: the interval, in steps.
-      every_n_secs: the interval, in seconds; instead of `every_n_steps`.
+      batch_size: examples per step over all replicas; None if unknown.
+      every_n_secs: replaces `every_n_steps`.
       output_dir: the directory of events; None for no events.
     """
 

@@ -1,4 +1,4 @@
-"""A line of progress for people who watch a terminal or a notebook."""
+"""A progress line in a terminal or notebook."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ _WIDTH = 20
 
 
 class _Line(Protocol):
-    """A line of text that is shown, and replaced."""
+    """A line of text that can be replaced."""
 
     def show(self, text: str) -> None: ...
     def close(self) -> None: ...
 
 
 def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) -> list[Any]:
-    """The hook that shows progress, where somebody may watch: in a list, else an empty one.
+    """A list of the hook that shows progress, or an empty one where nobody would see it.
 
-    It is for a terminal that nothing else is written to, and for a notebook, where it has an output
-    of its own: not where standard error goes elsewhere, not where the log is set to show more than
-    warnings (in a notebook, than TensorFlow's lines of information) or less, and not in tests.
+    It is for terminals, and for notebooks, where it has its own output: not where standard error is
+    redirected, not in tests, and not where the log's verbosity differs from warnings (in a
+    notebook, also from information).
 
     Args:
-      loss: the step's loss.
       steps: the number of steps to make, or
-      max_steps: the global step to reach; None for both where the input decides.
+      max_steps: the global step to reach; both None where the input decides.
     """
     level = logging.get_verbosity()
     line: _Line
@@ -49,18 +48,16 @@ def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) 
 
 
 def _whole(steps: float | None) -> int | None:
-    """The number of steps that reaches a limit with a fraction; None without a limit."""
+    """The first integer at or beyond a limit; None without a limit."""
     return None if steps is None or steps == math.inf else math.ceil(steps)
 
 
 def _is_notebook() -> bool:
-    """Whether what is printed is shown below a cell: in Jupyter, or in Colab."""
+    """Whether output appears below a cell, in Jupyter or Colab."""
     return type(sys.stdout).__module__.partition(".")[0] == "ipykernel"
 
 
 class _TerminalLine:
-    """The last line of a terminal."""
-
     def __init__(self, stream: TextIO):
         self._stream = stream
         self._shown = ""
@@ -77,7 +74,7 @@ class _TerminalLine:
 
 
 class _CellOutput:
-    """An output of the cell that runs; what is printed has another."""
+    """An output of the running cell, apart from printed text."""
 
     def __init__(self) -> None:
         self._output: Any = None
@@ -95,7 +92,7 @@ class _CellOutput:
 
 
 class ProgressBarHook(tf.compat.v1.train.SessionRunHook):
-    """Draws when others give it the opportunity, which is once a second at least."""
+    """Redraws at most every 0.2 s; the loop returns to Python at least once a second."""
 
     def __init__(self, loss: tf.Tensor, steps: int | None, max_steps: int | None, line: _Line):
         self._loss = loss

@@ -1,8 +1,7 @@
-"""TF's CheckpointSaverHook, writing while training goes on.
+"""TF's CheckpointSaverHook, which writes while training goes on.
 
-What is to be saved is held on to, and a thread writes it. There is one write at a time: the next
-save waits for it, and so does the end of training. Listeners are told of a file that is there, so
-with listeners the hook waits before it calls them.
+It takes a snapshot that a thread writes, one at a time: the next save and the end of training wait
+for it. With listeners, which expect a finished file, the hook waits before it calls them.
 """
 
 from __future__ import annotations
@@ -24,19 +23,18 @@ from tpu_estimator_compat.engine.checkpoint.writing import SaveFunctions, Snapsh
 from tpu_estimator_compat.engine.graph.graph_text import write_text
 from tpu_estimator_compat.engine.session.step_session import StepSession
 
-_SHARE = 0.5  # of the available memory: what a checkpoint that is being written may hold
+_SHARE = 0.5  # of the available memory, for the snapshot that a thread writes
 
 
 class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     """Saves every N steps or seconds, in the background.
 
-    The checkpoints at the start and at the end of training are written at once, and so is one that
-    does not fit in half of the memory that is free.
+    It writes at once at the start and at the end of training, and where a checkpoint does not fit
+    in half of the available memory.
 
     Args:
-      checkpoint_dir: the directory of the checkpoints.
-      save_input_state: whether the input's position is saved beside them.
-      save_graph_def: whether the graph is, as graph.pbtxt and in each checkpoint's .meta.
+      save_input_state: whether to save the input's position beside checkpoints.
+      save_graph_def: whether to save the graph, as graph.pbtxt and in each checkpoint's .meta.
       **kwargs: as for `tf.compat.v1.train.CheckpointSaverHook`.
     """
 
@@ -57,7 +55,6 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         self._in_steps = False
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Saves what there is at the start."""
         remove_unfinished(self._checkpoint_dir)
         input_state.remove_orphans(self._checkpoint_dir)
         self._functions = None
@@ -69,23 +66,18 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         self._in_steps = True
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Saves, if it is time; raises what went wrong with the last write."""
+        """Saves when due, and raises the error of the last write."""
         if self._thread is not None and not self._thread.is_alive():
             self.wait()
         super().after_run(run_context, run_values)
 
     def end(self, session: Any) -> None:
-        """Saves the last step."""
         self.wait()
         self._in_steps = False
         super().end(session)
 
     def wait(self) -> None:
-        """Waits until what was begun is written.
-
-        Raises:
-          tf.errors.OpError, ValueError: what went wrong with it.
-        """
+        """Waits for the write in the thread, and raises its error."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -95,7 +87,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
     def _save(self, session: StepSession, step: int) -> bool:
         self.wait()
-        session.finish_host_calls()  # a restart does not make the steps before it again
+        session.finish_host_calls()  # a restart does not repeat the steps before it
         logging.info("Calling checkpoint listeners before saving checkpoint %d...", step)
         for listener in self._listeners:
             listener.before_save(session, step)
@@ -107,7 +99,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
             self._start(write)
         else:
             write()
-        # These are in TF's place, among events and in the log, also while the thread is writing.
+        # Events and log lines have the original's order, even while the thread is writing.
         log = SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
         self._summary_writer.add_session_log(log, step)
         logging.info("Calling checkpoint listeners after saving checkpoint %d...", step)
@@ -128,19 +120,19 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         def run() -> None:
             try:
                 write()
-            except BaseException as error:  # raised again where training can see it
+            except BaseException as error:  # raised again by `wait`
                 self._error = error
 
         self._thread = threading.Thread(target=run, name="checkpoint")
         self._thread.start()
 
     def _fits(self, session: StepSession) -> bool:
-        """Whether this checkpoint can be held in memory while training goes on."""
+        """Whether memory can hold this checkpoint while training goes on."""
         if session.runner.plan.host_stage:
-            return False  # the next step changes some rows of a variable, and would copy all of it
+            return False  # a sparse update would copy the whole variable while it is held
         saver = self._get_saver()
         if type(saver) is not tf.compat.v1.train.Saver or saver._is_empty:
-            return False  # nobody knows what another class does with the session
+            return False  # another class may use the session in any way
         if saver.saver_def.version != tf.compat.v1.train.SaverDef.V2:
             return False
         if self._functions is None:
@@ -153,18 +145,17 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         if not self._in_steps:
             input_state.warn_of_stateful_ops(session.iterator())
         if session.input.restored_from == self._path(step):
-            return None  # it was read from there, and nothing was taken since
+            return None  # the saved position still holds
         return InputState(session.iterator())
 
     def _path(self, step: int) -> str:
-        """The path of the checkpoint of `step`."""
         padded = getattr(self._get_saver(), "_pad_step_number", False)
         return f"{self._save_path}-{step:08d}" if padded else f"{self._save_path}-{step}"
 
     def _writer(
         self, source: StepSession | Snapshot, step: int, state: InputState | None
     ) -> Callable[[], None]:
-        """The function that writes a checkpoint; it may be called later, from another thread."""
+        """A function that writes a checkpoint, now or later in a thread."""
         graph = tf.compat.v1.get_default_graph()
 
         def write() -> None:

@@ -1,4 +1,4 @@
-"""The schedule of a call: how many steps are made before the hooks get control again."""
+"""Decides the number of steps of each run, after which hooks get control."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ from tpu_estimator_compat.engine.session.run_limits import RunLimits
 
 
 class Schedule:
-    """Divides a call into runs: says before each how many steps it makes, and keeps time of them.
+    """Divides a call into runs: decides the number of steps of each, and times them.
 
-    With TPU rules a run is a loop of `iterations_per_loop` steps, or one that takes as long.
-    Else each hook says when it next needs control, and the least of the answers counts.
+    With TPU rules, a run is a loop of `iterations_per_loop` steps, or one of so many seconds.
+    Otherwise it ends where the first hook needs control.
 
     Args:
-      hooks: everyone who listens.
-      loop: the length of a loop with TPU rules; None to run as long as the hooks allow.
-      tuning: the numbers that decide how long a run is.
-      ref_variables: whether variables are read as TensorFlow 1's ref variables were.
+      loop: the length of a loop with TPU rules; None for runs as long as hooks allow.
+      ref_variables: whether reads of variables behave like those of ref variables.
       interrupted: asked within long runs whether to end them early.
 
     Attributes:
-      limits: the limits of the next run, for the sessions that make it.
+      limits: the limits of the next run, read by the sessions that make it.
     """
 
     def __init__(
@@ -58,17 +56,15 @@ class Schedule:
     def run(self, monitored: Any, fetches: list[Any]) -> tuple[list[Any], Any]:
         """Makes a run.
 
+        No generator of runs: an error of a step or hook may be StopIteration.
+
         Args:
-          monitored: a MonitoredSession whose sessions are of `limits`.
-          fetches: tensors and operations of each run.
+          monitored: a MonitoredSession whose sessions read `limits`.
 
         Returns:
-          The values, and the session that made the run.
-
-        Raises:
-          What a step or a hook raised, be it StopIteration: so this is no generator of runs.
+          The values of `fetches`, and the session that made the run.
         """
-        # Timers of hooks go by the global step; in an evaluation it stands still.
+        # Timers of hooks use the global step, which is constant in an evaluation.
         self.before_run(monitored._tf_sess().global_step())
         values = monitored.run(fetches)
         session = monitored._tf_sess()
@@ -76,13 +72,12 @@ class Schedule:
         return values, session
 
     def before_run(self, global_step: int) -> None:
-        """Plans the next run."""
         self._first_step = global_step
         self.limits.steps = self._plan(global_step)
         self._started = self._tuning.clock()
 
     def after_run(self, steps: int, global_step: int) -> None:
-        """Learns from the run of `steps` steps that just ended."""
+        """Updates speed and counters from a finished run."""
         if not steps:
             return
         self._tuner.record(steps, self._tuning.clock() - self._started)
@@ -108,7 +103,7 @@ class Schedule:
         return max(1, min([*steps, self._tuner.steps_within(min(seconds))]))
 
     def _ask_first(self, hook: traits.Hook) -> None:
-        """From now on asks `hook` first: who has control around every step saves asking others."""
+        """Moves `hook` to the front: while it wants every step, no other hook is asked."""
         if self._asked[0] is not hook:
             self._asked = [hook, *(other for other in self._asked if other is not hook)]
 
@@ -125,9 +120,9 @@ class Schedule:
         return loop.value if loop.unit == "count" else self._tuner.steps_within(loop.value)
 
     def _in_steps(self, global_steps: float) -> int:
-        """Steps of the loop that raise the global step by no more than `global_steps`.
+        """Steps of the loop that raise the global step by at most `global_steps`.
 
-        A limit with a fraction is reached by the first step beyond the limit.
+        A fractional limit is reached by the first step beyond it.
         """
         if math.isinf(global_steps):
             return sys.maxsize

@@ -1,4 +1,4 @@
-"""The limit of a training: what keeps it from its last step, or lets it go on for ever."""
+"""Warnings and errors about a training that does not reach its last step."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import math
 
 from tensorflow.compat.v1 import logging
 
-_MOST_STANDING = 500  # steps that may leave the global step alone: some add up gradients meanwhile
+_MOST_STANDING = 500  # steps without a new global step: some models accumulate gradients
 
 
 class StepLimit:
-    """The last step of a training, and how far it got.
+    """The last step of a training, and its progress.
 
     Args:
       first: the global step before training.
       steps: the number of steps to make, or
-      max_steps: the global step to reach; None for both where there is no limit.
-      warns: whether to warn of a global step that stands still. TensorFlow's StepCounterHook, which
-        measures the speed, warns by itself.
+      max_steps: the global step to reach; both None for no limit.
+      warns: whether to warn of a constant global step; TensorFlow's StepCounterHook warns itself.
     """
 
     def __init__(self, first: int, steps: int | None, max_steps: int | None, *, warns: bool):
@@ -29,11 +28,7 @@ class StepLimit:
         self._standing = 0
 
     def after_run(self, steps: int, global_step: int) -> None:
-        """Looks at the global step after a run of `steps` steps.
-
-        Raises:
-          RuntimeError: no step has raised it, so that training has no end.
-        """
+        """Raises RuntimeError if the global step never rises, so that training would not end."""
         before, self._step = self._step, global_step
         if self._last is None:
             return

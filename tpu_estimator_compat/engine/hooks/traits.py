@@ -1,10 +1,9 @@
-"""The scheduling properties of each hook class: one row per class and its plain subclasses.
+"""The scheduling properties of each hook class: one row per class and its simple subclasses.
 
-TF's own hooks can tell from their timers when they next need control, so that an idle loop runs at
-full length. So can a subclass that changes only what is done in such a turn, such as what is
-logged. A hook of another class can say so itself, by a method `steps_until_control(global_step)`
-that returns a number of steps, or None for never; a hook that says nothing gets control after every
-step, since it may read or change anything.
+The timers of TF's hooks tell when a hook next needs control, so that a loop may run until then. The
+same holds for a subclass that changes only the action, such as the logging. A hook of another class
+may have a method `steps_until_control(global_step)` that returns a number of steps, or None for
+never. Any other hook gets control after every step, since it may read or change anything.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """When a hook next needs control.
+    """The time at which a hook next needs control.
 
     Attributes:
       steps: after this many steps, any fraction rounded up; None for no such limit.
@@ -56,16 +55,15 @@ def _every_step(hook: Hook, global_step: int) -> Demand:
 
 @dataclasses.dataclass(frozen=True)
 class HookTraits:
-    """The scheduling properties of one hook class; defaults are safe for unknown hooks.
+    """The scheduling properties of one hook class; the defaults are safe for unknown hooks.
 
     Attributes:
-      demand: of a hook and the global step (steps finished so far), when the hook next needs
-        control.
-      looks_at_host_calls: whether it may look at what host calls did, after any step.
-      bounds_training: whether it sets the last step, so that no loop may overshoot it.
-      call_counter: the attribute in which it counts its own calls, and has to be told of steps that
-        it was not called for; None where it counts none.
-      saves_checkpoints: whether it takes the place of the estimator's own saver.
+      demand: from a hook and the global step (of finished steps), the hook's next demand.
+      looks_at_host_calls: whether it may read results of host calls, after any step.
+      bounds_training: whether it sets the last step, which no loop may overshoot.
+      call_counter: the attribute that counts its calls, to which skipped steps are added; None for
+        none.
+      saves_checkpoints: whether it replaces the estimator's own saver.
       writes_in_background: whether a checkpoint may be unfinished until its `wait()` returns.
       timer_methods: methods that are called only when its timer is due. A subclass that overrides
         only these, `begin`, `after_create_session` and `end` keeps the demand of its class.
@@ -86,9 +84,9 @@ _UNKNOWN = HookTraits()
 def of(hook: Hook) -> HookTraits:
     """The row of `hook`, by its class.
 
-    A subclass, or a hook that has attributes in the place of methods, keeps the cadence of a known
-    class if it overrides nothing by which that takes its turns; else it is a stranger. It may look
-    at anything in its turns, and a saver it remains.
+    A subclass, or a hook with attributes that hide methods, keeps the demand of a known class
+    unless it overrides what the class is scheduled by. Otherwise assume nothing about it, except
+    that a saver's subclass still saves.
     """
     known = next((c for c in type(hook).__mro__ if c in _ROWS), None)
     if known is None:
@@ -105,10 +103,10 @@ def of(hook: Hook) -> HookTraits:
 
 
 def _overrides_schedule(hook: Hook, known: type) -> bool:
-    """Whether `hook` takes its turns in another way than the class `known`, which it is of.
+    """Whether `hook` overrides a method by which its known class takes turns.
 
-    All classes that `known` does not have count, wherever they stand: a method of `known` may call
-    one of theirs by `super()`.
+    Each other class in the MRO counts, since a method of `known` may call one of theirs by
+    `super()`.
     """
     others = [c for c in type(hook).__mro__ if c not in known.__mro__]
     if not all(_names(known).isdisjoint(vars(c)) for c in others):
@@ -124,10 +122,10 @@ def _methods(known: type) -> frozenset[str]:
 
 @functools.cache
 def _names(known: type) -> frozenset[str]:
-    """The methods that a subclass of a known hook may not define if it is to keep its turns.
+    """Names that a subclass of a known hook may not define if it is to keep its demand.
 
-    Besides members of the known class these are names that its methods use, such as `_timer`, in
-    whose place there may be a property.
+    Besides members of the class, these are names in its methods, such as `_timer`, for which a
+    subclass may have a property.
     """
     methods = [vars(c).get(name) for c in known.__mro__ for name in ("before_run", "after_run")]
     used = {name for m in methods if m is not None for name in m.__code__.co_names}
@@ -137,35 +135,28 @@ def _names(known: type) -> frozenset[str]:
 
 
 def demand(hook: Hook, global_step: int) -> Demand:
-    """When `hook` next needs control: as it says itself, else as its row says."""
+    """The hook's next demand: by its own method, else by its row."""
     if hasattr(hook, "steps_until_control"):
         return Demand(steps=hook.steps_until_control(global_step))
     return of(hook).demand(hook, global_step)
 
 
 def skipped(hook: Hook, steps: int) -> None:
-    """Tells a hook that counts its own calls about steps that it was not called for."""
+    """Adds steps without a call of `hook` to the counter of its calls."""
     if counter := of(hook).call_counter:
         setattr(hook, counter, getattr(hook, counter) + steps)
 
 
 def wait(hook: Hook) -> None:
-    """Waits until what `hook` began to write is written.
-
-    Raises:
-      tf.errors.OpError, ValueError: what went wrong with it.
-    """
+    """Waits for the checkpoint that `hook` is writing, and raises the error of the write."""
     if of(hook).writes_in_background:
         hook.wait()
 
 
 def _timer_demand(timer: Any, position: int, lead: int = 0) -> Demand:
-    """Demand of a SecondOrStepTimer at `position`; `lead` steps before it triggers.
-
-    Of another timer, in its place, nobody knows when it triggers.
-    """
+    """Demand of a SecondOrStepTimer at `position`; `lead` steps before it triggers."""
     if not _is_plain(timer, hooks_lib.SecondOrStepTimer):
-        return EVERY_STEP
+        return EVERY_STEP  # another timer may trigger at any step
     last = timer.last_triggered_step()
     if last is None:
         return EVERY_STEP
@@ -176,7 +167,7 @@ def _timer_demand(timer: Any, position: int, lead: int = 0) -> Demand:
 
 
 def _is_plain(timer: Any, kind: type) -> bool:
-    """Whether a timer is of a kind, and nobody has put another method in its place."""
+    """Whether a timer is of a kind, with no method replaced."""
     return _methods(kind).isdisjoint(vars(timer)) and type(timer) is kind
 
 
@@ -189,12 +180,12 @@ def _timed(hook: Hook, global_step: int) -> Demand:
 
 
 def _after_step(hook: Hook, global_step: int) -> Demand:
-    # It goes by the step that it was told before the run: the one to trigger for is over by then.
+    # Its timer gets the step before the run, and so triggers one step later.
     return _timer_demand(hook._timer, global_step, lead=-1)
 
 
 def _summary(hook: Hook, global_step: int) -> Demand:
-    # It asks for the summary before the step that it is due in: stop one step early.
+    # It fetches the summary before the step in which it is due: stop one step early.
     if hook._next_step is None:
         return EVERY_STEP
     return _timer_demand(hook._timer, global_step, lead=1)

@@ -54,7 +54,6 @@ class Runtime(Protocol):
 
     def runner(self, plan: StepPlan, store: VariableStore, options: RunnerOptions) -> Runner:
         """A runner of the steps of `plan` on the variables of a store from `new_store`."""
-        ...
 
 
 def of(topology: Topology) -> Runtime:

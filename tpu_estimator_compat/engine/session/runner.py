@@ -41,11 +41,9 @@ class Runner(Protocol):
         Args:
           restored: the checkpoint of the variables; None where initialisers ran.
         """
-        ...
 
     def begin_loop(self) -> None:
         """Resets the count of steps in a loop, by which host calls run every n-th step."""
-        ...
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         """Makes up to `steps` steps of the plan; fewer at the end of the data, or after a NaN.
@@ -53,7 +51,6 @@ class Runner(Protocol):
         Raises:
           tf.errors.OpError: from a step or a host call; not at the end of the data.
         """
-        ...
 
     def run_once(
         self,
@@ -73,7 +70,6 @@ class Runner(Protocol):
         Raises:
           tf.errors.OutOfRangeError: the data has ended.
         """
-        ...
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool: ...
 
@@ -88,7 +84,6 @@ class Runner(Protocol):
         Returns:
           One list of values per element; fewer than `most` at the end of the data.
         """
-        ...
 
     def finish_host_calls(self, using: str | None = None) -> None:
         """Waits for all host calls, and raises their errors.
@@ -96,7 +91,6 @@ class Runner(Protocol):
         Args:
           using: waits only if they use the variable of this name.
         """
-        ...
 
     def leave(self) -> None:
         """Called after the last step; waits for other workers.
@@ -105,12 +99,9 @@ class Runner(Protocol):
           MachineLostError: another worker has failed.
           ValueError: the data of some workers ended while others had more.
         """
-        ...
 
     def fail(self) -> None:
         """Called when this process fails, to tell other workers, which wait for it."""
-        ...
 
     def close(self) -> None:
         """Frees the steps, and writes pending events."""
-        ...

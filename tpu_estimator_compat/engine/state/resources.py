@@ -1,4 +1,4 @@
-"""Makes the host resources of a captured graph: hash tables, iterators, writers, queues."""
+"""Host resources of a captured graph: hash tables, iterators, summary writers, queues."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ _ITERATORS = frozenset({"Iterator", "IteratorV2", "OneShotIterator"})
 
 
 class Resource:
-    """A resource of a captured graph, made once.
+    """A resource of a captured graph, created from its op once.
 
     Attributes:
-      handle: its handle; whatever it depends on lives as long as this object.
+      handle: keeps everything alive that it depends on, as long as this object lives.
       is_iterator: whether it is an iterator of tf.data.
       is_summary_writer: whether it writes events.
-
-    Args:
-      op: the op that makes it.
     """
 
     def __init__(self, op: tf.Operation):
@@ -36,11 +33,11 @@ class Resource:
         self.handle = self._keep()
 
     def no_data(self) -> tf.data.Dataset:
-        """A dataset for an iterator that is at its end at once."""
+        """An empty dataset with the elements of this iterator."""
         return tf.data.Dataset.range(0).map(self._blank_element)
 
     def read(self, dataset: tf.data.Dataset) -> None:
-        """Has an iterator read this dataset from now on, and free what it read before."""
+        """Makes an iterator read this dataset, which frees its former one."""
         tf.raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self.handle)
 
     @tf.autograph.experimental.do_not_convert
@@ -48,13 +45,12 @@ class Resource:
         return tuple(map(_blank, self._element_spec))
 
     def flush(self) -> None:
-        """Has a summary writer write what waits; nothing where nobody has opened it."""
+        """Flushes a summary writer, if it is open."""
         with contextlib.suppress(tf.errors.NotFoundError):
             tf.raw_ops.FlushSummaryWriter(writer=self.handle)
 
 
 def _definition(op: tf.Operation) -> graph_def.GraphDef:
-    """The operations that make a resource, as a graph of their own."""
     ops = graph_ops.in_creation_order(graph_ops.ancestors([op], ()))
     return graph_def.subgraph_def(op.graph, ops, replica=0, rewrites={op.type: _own(op)})
 
@@ -68,7 +64,7 @@ def _made(op: tf.Operation, definition: graph_def.GraphDef) -> tf.Tensor:
 
 
 def _element_spec(iterator: tf.Operation) -> tuple[tf.TensorSpec, ...]:
-    """Flat: what a composite is made of, or a variant that holds it."""
+    """Flat specs: of a composite's parts, or of a variant that holds it."""
     types, shapes = iterator.get_attr("output_types"), iterator.get_attr("output_shapes")
     return tuple(
         tf.TensorSpec(tf.TensorShape(shape), dtype)
@@ -77,7 +73,7 @@ def _element_spec(iterator: tf.Operation) -> tuple[tf.TensorSpec, ...]:
 
 
 def _blank(spec: tf.TensorSpec) -> tf.Tensor:
-    """A tensor that goes with the spec."""
+    """A tensor that fits the spec."""
     sizes = [size or 1 for size in spec.shape.as_list()] if spec.shape.rank else []
     if spec.dtype != tf.variant:
         return tf.zeros(sizes, spec.dtype)
@@ -88,10 +84,10 @@ def _blank(spec: tf.TensorSpec) -> tf.Tensor:
 
 
 def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
-    """A function that makes the node of a resource's op one of its graph alone.
+    """A function that makes the node of a resource's op private to its graph.
 
-    A session had resources of its own. Here all graphs share a runtime: of two resources of the
-    same name, the second would be the first, with its content.
+    A session had resources of its own. Here all graphs share a runtime, in which two resources of
+    the same name would be one.
     """
     attributes = {attr.name for attr in op.op_def.attr}
 
@@ -100,7 +96,7 @@ def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
         if shared and _others_share(op, shared):
             node.attr["shared_name"].s = b"%s_%d" % (shared, graph_def.serial(op.graph))
         elif "shared_name" in attributes:
-            node.attr["shared_name"].s = b""  # so that it goes with its kernel
+            node.attr["shared_name"].s = b""  # so that it is freed with its kernel
             if "use_node_name_sharing" in attributes:
                 node.attr["use_node_name_sharing"].b = False
 
@@ -108,7 +104,7 @@ def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
 
 
 def _others_share(op: tf.Operation, name: bytes) -> bool:
-    """Whether other ops of the graph stand for the resource of this name; a writer has its own."""
+    """Whether other ops of the graph stand for this named resource; never for a summary writer."""
     return op.type == "SummaryWriter" or any(
         other is not op and other.type == op.type and other.get_attr("shared_name") == name
         for other in op.graph.get_operations()

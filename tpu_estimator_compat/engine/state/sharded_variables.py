@@ -1,8 +1,8 @@
-"""Variables of which every machine holds a shard, such as embedding tables, and their checkpoints.
+"""Variables with a shard on every machine, such as embedding tables, and their checkpoints.
 
-A checkpoint has each of them whole, under its one name. The chief writes it: its own rows, and
-piece by piece those that the other machines send it. Of what it restores, it sends them theirs. So
-no machine needs memory for more than its rows, and only the chief needs the files.
+A checkpoint holds each as a whole, under its name. The chief writes its own rows, and in pieces
+those that the other machines send; when it restores, it sends them their rows. So no machine needs
+memory for more than its rows, and only the chief needs the files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.state.shards import Shard
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
 
-_FILE = 1 << 27  # bytes of others that the chief holds before it writes them
+_FILE = 1 << 27  # bytes of other machines' rows in one file
 
 
 class ShardedVariables:
@@ -30,8 +30,7 @@ class ShardedVariables:
     Args:
       variables: of the captured graph, with TF's slice info; the same on all machines.
       store: holds this machine's rows.
-      group: the machines.
-      ask: has the other machines, wherever they are, call `send_own`.
+      ask: makes the other machines call `send_own`, whatever they are doing.
     """
 
     def __init__(
@@ -54,18 +53,11 @@ class ShardedVariables:
 
     @contextlib.contextmanager
     def completed(self, prefix: str, names: Collection[str]) -> Iterator[str]:
-        """On the chief: adds the other machines' rows to a checkpoint.
+        """On the chief, yields a path for its own rows, then merges those of other machines.
 
         Args:
           prefix: the path of the checkpoint.
-          names: of the variables that it holds.
-
-        Yields:
-          Where to write what this machine has.
-
-        Raises:
-          MachineLostError: another machine failed.
-          tf.errors.OpError: a file could not be written, or another machine cannot be reached.
+          names: of the variables in the checkpoint.
         """
         asked = [i for i, name in enumerate(self.names) if name in names]
         if not asked:
@@ -73,9 +65,9 @@ class ShardedVariables:
             return
         folder = f"{prefix}.shards"
         own = os.path.join(folder, "0")
-        if tf.io.gfile.exists(folder):  # of a process that was killed
+        if tf.io.gfile.exists(folder):  # left by a killed process
             tf.io.gfile.rmtree(folder)
-        tf.io.gfile.mkdir(folder)  # not its parents: the save names what is missing
+        tf.io.gfile.mkdir(folder)  # no parents: the save names a missing one
         try:
             yield own
             self._ask()
@@ -90,7 +82,7 @@ class ShardedVariables:
             tf.io.gfile.rmtree(folder)
 
     def _write_others(self, folder: str, asked: Sequence[int]) -> Iterator[str]:
-        """Writes what the other machines send, some pieces to a file; yields prefixes."""
+        """Writes rows of other machines, some pieces to a file; yields prefixes."""
         files, held = itertools.count(1), _FileOfPieces()
         for machine in range(1, self._group.count):
             for i in asked:
@@ -104,7 +96,7 @@ class ShardedVariables:
             yield held.write(os.path.join(folder, str(next(files))))
 
     def send_own(self) -> None:
-        """On the others, where the chief asks: sends it their rows."""
+        """Sends the chief, which asks for them, the rows of this machine."""
         with eager.eager_mode(), tf.device("/cpu:0"):
             mask = tf.zeros([len(self.names)], tf.int32)
             mask = self._group.from_chief_now(mask, "sharded variables that are saved")
@@ -119,7 +111,7 @@ class ShardedVariables:
                     self._group.send(rows, _exchange(piece), CHIEF)
 
     def check(self, path: str | None) -> None:
-        """Raises ValueError where the restored checkpoint has no such variables to share."""
+        """Raises ValueError if the restored checkpoint has no such variable of the full shape."""
         if path is None:
             return
         shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
@@ -132,11 +124,11 @@ class ShardedVariables:
                 )
 
     def take_restored(self, path: str | None) -> None:
-        """Gives all machines their rows of what the chief has restored; all of them call this.
+        """Distributes the rows that the chief restored; all machines call this.
 
         Args:
-          path: the checkpoint that was restored, on the chief; None where variables have their
-            first values, of which every machine has made its own.
+          path: on the chief, the restored checkpoint; None where every machine initialised its
+            rows.
         """
         with eager.eager_mode(), tf.device("/cpu:0"):
             if not self._group.tell(int(path is not None), "restored sharded variables"):
@@ -151,7 +143,7 @@ class ShardedVariables:
 
     def _send_restored(self, path: str, machine: int, i: int) -> None:
         whole = self._shards[machine][i]
-        # At once: of a table that is in one piece, each read takes all of it.
+        # At once: reading a slice of a table in one piece reads all of it.
         [rows] = tf.raw_ops.RestoreV2(
             prefix=path,
             tensor_names=[whole.name],
@@ -183,7 +175,7 @@ class ShardedVariables:
 
 
 class _FileOfPieces:
-    """Pieces that are to be written to one file."""
+    """Pieces for one file."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -196,7 +188,6 @@ class _FileOfPieces:
         self._rows.append(rows)
 
     def write(self, prefix: str) -> str:
-        """Writes a checkpoint of the pieces; returns its prefix."""
         tf.raw_ops.SaveV2(
             prefix=prefix,
             tensor_names=[piece.name for piece in self._pieces],
@@ -211,6 +202,6 @@ def _exchange(piece: Shard) -> str:
 
 
 def _indices(piece: Shard, shard: Shard) -> tf.Tensor:
-    """Which rows of a shard a piece is."""
+    """Row indices of a piece within its shard."""
     start = piece.first - shard.first
     return tf.range(start, start + piece.rows, dtype=tf.int64)

@@ -1,4 +1,4 @@
-"""Shards: the rows that a machine holds of a variable which no machine holds whole."""
+"""The rows of a variable that one machine holds, where no machine holds the whole."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tf_internals import variable_scope
 
-PIECE = 1 << 22  # bytes that travel at a time
+PIECE = 1 << 22  # bytes in one message
 
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """Neighbouring rows of a variable.
+    """Adjacent rows of a variable.
 
     Attributes:
       name: of the variable, in checkpoints.
@@ -31,28 +31,23 @@ class Shard:
 
     @classmethod
     def of_machine(cls, name: str, shape: Sequence[int], machines: int, index: int) -> Shard:
-        """The rows of one of several machines, divided as "div" does: the first have one more."""
+        """The rows of one machine by the "div" strategy: the first machines have one more."""
         each, more = divmod(shape[0], machines)
         first = index * each + min(index, more)
         return cls(name, tuple(shape), first, each + (index < more))
 
     @property
     def own_shape(self) -> list[int]:
-        """Shape of these rows."""
         return [self.rows, *self.shape[1:]]
 
     @property
     def slice_info(self) -> tf.Variable.SaveSliceInfo:
-        """The slice info of a variable that is a slice of another, for savers and warm starts."""
+        """Slice info for savers and warm starts."""
         offset = [self.first] + [0] * (len(self.shape) - 1)
         return tf.Variable.SaveSliceInfo(self.name, list(self.shape), offset, self.own_shape)
 
     def pieces(self, row_bytes: int) -> list[Shard]:
-        """The same rows, `PIECE` bytes at a time.
-
-        Args:
-          row_bytes: of one row.
-        """
+        """The same rows in shards of at most `PIECE` bytes, or one row."""
         most = max(1, PIECE // row_bytes)
         ends = range(self.first, self.first + self.rows, most)
         last = self.first + self.rows
@@ -62,9 +57,9 @@ class Shard:
 
 
 def make_slice(variable: tf.Variable, shard: Shard) -> None:
-    """Makes a variable of `get_variable` known as a slice: to savers, and by name.
+    """Registers a variable of `get_variable` as a slice, for savers and by name.
 
-    `init_from_checkpoint` looks for slices as `get_variable` with a partitioner names them.
+    `init_from_checkpoint` finds slices by the names that `get_variable` gives with a partitioner.
     """
     variable._set_save_slice_info(shard.slice_info)
     known = variable_scope._get_default_variable_store()._vars
@@ -73,9 +68,9 @@ def make_slice(variable: tf.Variable, shard: Shard) -> None:
 
 @contextlib.contextmanager
 def grouped(graph: tf.Graph) -> Iterator[None]:
-    """Within, slices are what TF's warm start takes for slices: two or more of one name.
+    """Within, TF's warm start takes slices for slices: it wants at least two of one name.
 
-    One alone it takes for a whole variable, and refuses its shape.
+    It would take a single one for a whole variable, and refuse its shape.
     """
     names = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     before = {name: graph.get_collection(name) for name in names}

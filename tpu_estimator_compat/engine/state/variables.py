@@ -1,9 +1,9 @@
 """Live state of a captured graph: one `tf.Variable` per variable, one handle per host resource.
 
-Variables keep their TF1 names. Those that the replicas use are created under the strategy, one
-component per replica; all others (local and metric variables, hooks' counters) live on the host,
-once. Nothing is initialised here: as in TF1, a variable has no value until an initialiser or a
-checkpoint gives it one, and reading it before that is an error.
+Variables keep their TF1 names. Those of the replicas are created under the strategy, one component
+per replica; all others (local and metric variables, hooks' counters) live on the host, once. As in
+TF1, a variable has no value until an initialiser or a checkpoint assigns one; a read before that is
+an error.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 class VariableStore:
-    """Variables and resources of one captured graph, by the name of the op that stands for them.
-
-    Args:
-      strategy: creates the replicas' variables and says which component is a replica's own.
+    """Variables and resources of one captured graph, by the name of their op.
 
     Attributes:
       assignments: the number of calls of `assign`.
@@ -48,7 +45,6 @@ class VariableStore:
 
     @property
     def on_tpu(self) -> bool:
-        """Whether the replicas are cores of a TPU."""
         return isinstance(self.strategy, tf.distribute.TPUStrategy)
 
     def __contains__(self, name: str) -> bool:
@@ -61,7 +57,7 @@ class VariableStore:
         return iter(self._variables)
 
     def assign(self, name: str, value: Any) -> None:
-        """Gives all components of variable `name` a value."""
+        """Assigns a value to all components of variable `name`."""
         self.assignments += 1
         with eager.eager_mode():
             for component in components(self._variables[name]):
@@ -74,22 +70,18 @@ class VariableStore:
         replicated: bool | None = None,
         trainable: Iterable[str] = (),
     ) -> None:
-        """Creates what `handles` stand for, where it does not exist yet.
+        """Creates the variables and resources of handle ops, unless they exist.
 
         Args:
-          handles: handle ops of the captured graph.
-          replicated: whether to give every replica a component of its own. None where no step
-            uses them: a hook may fetch what does, and the cores of a TPU, which compute that, do
-            not see the host's variables; other replicas do.
+          replicated: whether every replica gets its own component. None where no step uses them:
+            hooks may fetch values that depend on them, which cores of a TPU compute from their own
+            variables alone, and other replicas from the host's.
           trainable: names of the variables to mark as trainable.
-
-        Raises:
-          NotImplementedError: a ref variable (`use_resource=False`), which TF2 cannot import.
         """
         trainable = set(trainable)
         if replicated is None:
             replicated = self.on_tpu
-        with self._making:  # a queue is made by whichever of its runners comes first
+        with self._making:  # threads of queue runners may ask for the same queue
             for op in handles:
                 if op.name not in self._variables and op.name not in self._resources:
                     self._make(op, replicated, op.name in trainable)
@@ -108,7 +100,7 @@ class VariableStore:
 
     @functools.cached_property
     def _common_device(self) -> str:
-        """Empty where each replica has a device of its own."""
+        """The device that all replicas share; empty where each has its own."""
         return placement.common_device(self.strategy) or ""
 
     def _create(self, op: tf.Operation, replicated: bool, trainable: bool) -> tf.Variable:
@@ -119,7 +111,7 @@ class VariableStore:
 
         def uninitialized(next_creator, **kwargs):
             del next_creator
-            # TensorFlow keeps a kernel for each name, which takes most of the time to make.
+            # One name for all components: TensorFlow creates a slow kernel for each name.
             name = op.name if common else kwargs["name"]
             with tf.device(common):
                 return resource_variable_ops.UninitializedVariable(
@@ -153,18 +145,17 @@ class VariableStore:
         return found | {(name, 0): made.handle for name, made in self._resources.items()}
 
     def handle(self, name: tuple[str, int]) -> tf.Tensor:
-        """One of `handles()`."""
         op_name, i = name
         if op_name in self._resources:
             return self._resources[op_name].handle
         return components(self._variables[op_name])[i].handle
 
     def host_handle(self, op: tf.Operation) -> tf.Tensor:
-        """The handle that host programs use: a resource's, or the first component of a variable."""
+        """The handle for host programs: a resource's, or that of a variable's first component."""
         return self.handle((op.name, 0))
 
     def replica_handle(self, op: tf.Operation) -> tf.Tensor:
-        """The handle of the calling replica's own variable; call it inside `strategy.run`."""
+        """The handle of the calling replica's own variable; called inside `strategy.run`."""
         if op.name in self._resources:
             return self._resources[op.name].handle
         variable = self._variables[op.name]
@@ -173,49 +164,48 @@ class VariableStore:
         return variable._get().handle
 
     def global_step(self, graph: tf.Graph) -> tf.Variable | None:
-        """The first component of the variable of a graph's global step; None without one."""
+        """The first component of a graph's global step; None without one."""
         step = tf.compat.v1.train.get_global_step(graph)
         if step is None or step.op.name not in self._variables:
             return None
         return components(self._variables[step.op.name])[0]
 
     def read(self, name: str, dataset: tf.data.Dataset) -> tf.Tensor:
-        """Has the iterator `name` read a dataset; returns the iterator's handle."""
+        """Makes the iterator `name` read a dataset; returns the iterator's handle."""
         self._resources[name].read(dataset)
         return self._resources[name].handle
 
     def iterators(self) -> list[Resource]:
-        """Iterators of tf.data among the resources."""
         return [resource for resource in self._resources.values() if resource.is_iterator]
 
     def drop_resources(self) -> None:
-        """Forgets all but the variables: another session has tables, queues and iterators anew."""
+        """Drops everything but variables: each session has its own tables, queues and iterators."""
         self._resources.clear()
 
     def flush_summaries(self) -> None:
-        """Writes the events that wait, as summary writers did when their session was closed."""
+        """Writes pending events, as summary writers did when their session was closed."""
         with eager.eager_mode():
             for resource in self._resources.values():
                 if resource.is_summary_writer:
                     resource.flush()
 
     def to_host(self, names: Iterable[str]) -> None:
-        """Called before host code uses variables `names`; here they are on the host anyway."""
+        """Called before host code uses variables; these are on the host already."""
 
     def host_wrote(self, names: Iterable[str]) -> None:
-        """Called when host code has written variables `names` itself, all components of each."""
+        """Called after host code has written all components of variables."""
 
     def average_on_read(self, names: Iterable[str]) -> None:
-        """Marks variables that mean, to the host, the average over the replicas' own values.
+        """Marks variables that host code reads as the average over replicas.
 
-        That is what `synchronization=ON_READ` with `aggregation=MEAN` says, for example of the
-        moving averages of batch normalisation.
+        `synchronization=ON_READ` with `aggregation=MEAN` asks for that, for example for the moving
+        averages of batch normalisation.
         """
         self._averaged.update(names)
 
     @contextlib.contextmanager
     def host_view(self, names: Iterable[str]) -> Iterator[None]:
-        """While host code reads variables `names`, puts averages in place of first components."""
+        """Within, the first components of marked variables hold the averages over replicas."""
         kept = []
         for name in self._averaged.intersection(names):
             first, *others = components(self._variables[name])
@@ -231,21 +221,20 @@ class VariableStore:
                 first.assign(value)
 
     def share_reads(self, names: Iterable[str]) -> None:
-        """Lets the next reads of variables `names` share their buffers instead of copying them.
+        """Makes the next reads of variables share their buffers instead of copying them.
 
-        A variable that ever had a sparse update copies itself for every reader; a checkpoint reads
-        all variables at once, and would hold the model twice. The next sparse update turns copying
-        on again.
+        A variable that had a sparse update is copied by each read, so that a checkpoint, which
+        reads all at once, would hold the model twice. The next sparse update turns copying on
+        again.
         """
         for variable in (self._variables[name] for name in names if name in self._variables):
             tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
 
     def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
-        """Gives the variables `names` of all machines, and all their replicas, the chief's values.
+        """Assigns the chief's values to variables of all machines and replicas.
 
         Args:
           group: the machines; each of them calls this with the same names.
-          names: of variables that have a value here.
         """
         every = [components(self._variables[name]) for name in names]
 
@@ -260,7 +249,7 @@ class VariableStore:
                 other.assign(first.read_value())
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
-        """Copies the first component of every named variable to the other replicas."""
+        """Copies the first component of every variable to the other replicas."""
         with eager.eager_mode():
             for op in handles:
                 first, *others = components(self._variables[op.name])
