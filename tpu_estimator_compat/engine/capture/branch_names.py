@@ -1,7 +1,7 @@
-"""Names within branches, as they were where branches were a part of their graph.
+"""Names of ops and variables in branches, as in graphs that contain their branches.
 
 With `tf.disable_v2_behavior()`, ops and variables that a branch of `tf.cond` made were named after
-it: `cond/beta1_power`, in checkpoints too. In a graph of its own, a branch's names begin anew.
+it: `cond/beta1_power`, in checkpoints too. A branch in a graph of its own begins anew with names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tpu_estimator_compat.tf_internals import cond_v2
 
 @contextlib.contextmanager
 def of_one_graph() -> Iterator[None]:
-    """Within, what a branch makes has the name that it would have in the graph around it."""
+    """Within, a branch gives the names that it would give in the graph around it."""
     original = cond_v2.cond_v2
 
     def named(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
@@ -32,7 +32,7 @@ def of_one_graph() -> Iterator[None]:
 
 
 def _within(branch: Callable[[], Any], used: dict[str, int]) -> Callable[[], Any]:
-    """A branch in the name scope of its `tf.cond`; both count names together."""
+    """A branch in the name scope of its `tf.cond`, whose branches share one count of names."""
 
     def call() -> Any:
         graph = tf.compat.v1.get_default_graph()

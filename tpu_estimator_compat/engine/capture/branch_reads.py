@@ -1,8 +1,8 @@
-"""Reads of variables within branches, as a part of what waits for their `tf.cond`.
+"""Makes ops that wait for a `tf.cond` wait for the reads of variables in its branches.
 
-The functions of branches in a TF1 graph say of nothing that it has to run. An update that waits for
-such a `tf.cond`, because it reads the variable, did not wait for the read then, and a summary might
-show the variable before or after the step.
+In a TF1 graph, the function of a branch need not run its reads. An update that waits for a
+`tf.cond` because that reads the variable would not wait for the read, and a summary might show the
+variable before or after the step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tpu_estimator_compat.tf_internals import cond_v2
 
 @contextlib.contextmanager
 def awaited() -> Iterator[None]:
-    """Within, an operation that waits for a `tf.cond` or `tf.switch_case` waits for its reads."""
+    """Within, an op that waits for a `tf.cond` or `tf.switch_case` waits for its reads."""
     one, several = cond_v2.cond_v2, cond_v2.indexed_case
 
     def cond(pred: Any, true_fn: Any, false_fn: Any, *args: Any, **kwargs: Any) -> Any:
@@ -36,7 +36,7 @@ def awaited() -> Iterator[None]:
 
 
 def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
-    """A branch whose function ends when what its results depend on has read its variables."""
+    """A branch whose function runs the reads of variables that its results depend on."""
 
     def call() -> Any:
         result = branch()
@@ -50,7 +50,7 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
             for op in graph_ops.in_creation_order(graph_ops.ancestors(targets, ()))
             if op.op_def.is_stateful
             and any(t.dtype == tf.resource for t in op.inputs)
-            # An evaluation amid a training builds its graph within `awaited` of both.
+            # Twice within `awaited` where a training evaluates.
             and op not in graph.control_outputs
         )
         return result

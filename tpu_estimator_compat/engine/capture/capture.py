@@ -1,8 +1,8 @@
-"""Captures what a model_fn builds, in a TF1 graph, and keeps what the engine needs of the result.
+"""Captures the graph that a model_fn builds, and the parts of its result that the engine needs.
 
 Legacy functions rely on a real `tf.Graph`: op names, collections, `get_variable` inside a custom
-optimizer's `apply_gradients`, `init_from_checkpoint`, ops that exist but must not run. So they get
-one for each call of train, evaluate or predict: input_fn is called in it, then model_fn.
+optimizer's `apply_gradients`, `init_from_checkpoint`, ops that exist but must not run. So each call
+of train, evaluate or predict makes a graph, in which input_fn and then model_fn run.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Structure = Any
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """One replica's input element in the graph, and where the graph is cut.
+    """One replica's input element: the tensors at which the graph is cut.
 
-    What is upstream of the element's tensors is the input's, what is downstream the step's.
+    Ops upstream of them belong to the input, those downstream to the step.
 
     Attributes:
       structure: features, or (features, labels), made of tensors of the graph.
-      spec: a step's input: structure of `tf.TypeSpec`s; empty where it computes its element.
-      feeds: the tensors that a step is given values of, flat, composites expanded.
+      spec: structure of `tf.TypeSpec`s of a step's input; empty where the step computes it.
+      feeds: the step's input tensors, flat, composites expanded.
       made_of: in place of `feeds`, the tensors that a step computes itself.
     """
 
@@ -45,13 +45,7 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class CapturedGraph:
-    """One mode of a model, as a graph.
-
-    Attributes:
-      graph: the TF1 graph in which model_fn ran.
-      element: the input element of one replica.
-      spec: the result of model_fn (an EstimatorSpec or TPUEstimatorSpec).
-    """
+    """The graph of one mode, with its input element and the spec that model_fn returned."""
 
     graph: tf.Graph
     element: Element
@@ -64,16 +58,11 @@ class CapturedGraph:
 
     @property
     def feeds(self) -> list[tf.Tensor]:
-        """The tensors that a step is given values of."""
         return self.element.feeds
 
 
 def placeholders(element_spec: Structure) -> Element:
-    """An element of placeholders in the default graph.
-
-    Args:
-      element_spec: structure of `tf.TypeSpec`s.
-    """
+    """An element of placeholders in the default graph."""
     flat_specs = tf.nest.flatten(element_spec, expand_composites=True)
     flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
     structure = tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True)
@@ -82,12 +71,12 @@ def placeholders(element_spec: Structure) -> Element:
 
 @contextlib.contextmanager
 def new_graph(seed: int | None, *, reads_step: bool = False) -> Iterator[tf.Graph]:
-    """A new default graph for legacy functions, with a global step; the same names in every one.
+    """A new default graph for legacy functions, with a global step; each has the same names.
 
     Args:
       seed: the graph-level random seed, or None.
-      reads_step: whether TensorFlow's own read of the global step is made now, as the original had
-        it in training. An op without a seed draws by the number of ops before it.
+      reads_step: whether TensorFlow's own read of the global step is made now, as in the original's
+        training: an op without a seed gets one from the number of ops before it.
     """
     graph = LegacyGraph()
     with graph_building.capture_semantics(), graph_building.fresh_keras_names(), graph.as_default():
@@ -112,11 +101,11 @@ def capture(
 
     Args:
       call: takes the element, calls the user's model_fn, returns its spec.
-      element: in the default graph.
       replicas: the number of replicas that will run the graph.
-      tpu_semantics: whether CrossShardOptimizer is to see them; else every TF1 optimizer does.
-      for_tpu: whether they are cores of a TPU, for which ops can be marked to run on the host.
-      compiled: whether XLA compiles what they run.
+      tpu_semantics: whether only CrossShardOptimizer exchanges gradients; otherwise every TF1
+        optimizer does.
+      for_tpu: whether ops can be marked to run on a TPU's host.
+      compiled: whether XLA compiles the graph.
     """
     graph = tf.compat.v1.get_default_graph()
     exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
@@ -130,9 +119,9 @@ def capture(
 
 
 def _leave_out_inner_summaries(graph: tf.Graph) -> None:
-    """Takes summaries of loops and branches out of the graph's collection.
+    """Removes summaries of loops and branches from the graph's collection.
 
-    They have a value there only, so that nothing can write them, and `Scaffold` cannot merge them.
+    They have a value in there only: nothing can write them, and `Scaffold` cannot merge them.
     """
     summaries = graph.get_collection_ref(tf.compat.v1.GraphKeys.SUMMARIES)
     inner = [summary for summary in summaries if summary.graph is not graph]
@@ -147,12 +136,12 @@ def _leave_out_inner_summaries(graph: tf.Graph) -> None:
 
 
 def as_operation(target: Any) -> tf.Operation:
-    """The operation behind a train_op of any kind: Operation, Tensor or variable."""
+    """The operation of a train_op of any kind: Operation, Tensor or variable."""
     return target if isinstance(target, tf.Operation) else target.op
 
 
 def check_element(element: Structure, element_spec: Structure) -> None:
-    """Raises ValueError, naming both, where `element` does not fit what was captured."""
+    """Raises ValueError, naming both, where `element` does not fit the captured input."""
     try:
         tf.nest.assert_same_structure(element_spec, element, expand_composites=True)
     except (ValueError, TypeError):
@@ -171,11 +160,7 @@ def check_element(element: Structure, element_spec: Structure) -> None:
 
 
 def plain_element(data: Any) -> Any:
-    """Keras' data as an input_fn's element: features, or (features, labels).
-
-    Raises:
-      ValueError: there are sample weights, which a model_fn knows nothing of.
-    """
+    """Keras' data as an input_fn's element: features, or (features, labels)."""
     if not isinstance(data, (tuple, list)) or hasattr(data, "_fields"):
         return data
     parts = [part for part in data if part is not None]

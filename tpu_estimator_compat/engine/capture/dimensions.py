@@ -1,11 +1,10 @@
-"""`x.shape[-1].value` in a model_fn, as in TensorFlow 1, also where shapes are those of 2.
+"""`x.shape[-1].value` in a model_fn, as in TensorFlow 1, even with TensorFlow 2's shapes.
 
-In TensorFlow 2 a shape gives ints. Here, while legacy code that asked for it builds a graph, these
-ints have a `value`. An unknown dimension is None, as TensorFlow 2 has it; with
-`disable_v2_tensorshape()` shapes give TensorFlow's own `Dimension`, for which nothing is done.
+TensorFlow 2's shapes give ints, which have a `value` while legacy code builds a graph, if that
+asked for it. An unknown dimension is None, as in TensorFlow 2; with `disable_v2_tensorshape()`
+shapes give TensorFlow's `Dimension`, which is left alone.
 
-Nor does TensorFlow 2 take a float for a dimension, such as `units / 2`. TensorFlow 1 did, if it was
-whole.
+TensorFlow 2 takes no float for a dimension, such as `units / 2`; TensorFlow 1 took a whole one.
 """
 
 from __future__ import annotations
@@ -26,21 +25,19 @@ _users = 0
 
 
 class _Dimension(int):
-    """An int that is its own `value`."""
-
     @property
     def value(self) -> int:
         return int(self)
 
 
 def ask_for_values() -> None:
-    """From now on, `with_values` has an effect: the names of TensorFlow 1 are in use."""
+    """Enables `with_values` from now on: names of TensorFlow 1 are in use."""
     _asked.append(True)
 
 
 @contextlib.contextmanager
 def with_values() -> Iterator[None]:
-    """Within, in this thread, dimensions have a `value`, and may be floats, for legacy code."""
+    """Within, in this thread, dimensions have a `value` and may be floats."""
     if not _asked or getattr(_here, "active", False):
         yield
         return
@@ -54,7 +51,7 @@ def with_values() -> Iterator[None]:
 
 
 def _count(change: int) -> None:
-    """Shapes are patched while a thread needs it."""
+    """Patches shapes while a thread needs it."""
     global _users
     with _lock:
         before, _users = _users, _users + change

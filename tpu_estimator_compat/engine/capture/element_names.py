@@ -1,4 +1,4 @@
-"""The users' names for the tensors of an input element."""
+"""The user's names for tensors of an input element."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Optimizers under a strategy without TPU rules: they exchange gradients by themselves.
+"""Makes optimizers exchange gradients, as under a strategy, without TPU rules.
 
 On a TPU the user says where replicas exchange gradients (CrossShardOptimizer). Under
-`RunConfig(train_distribute=...)` every optimizer did it on its own: those of TF1 averaged, since
-`compute_gradients` divided the loss by the number of replicas and `apply_gradients` summed over
-them; those of Keras summed, and left the loss to the user, or to a Keras 2 model that was compiled
-in a graph. A captured graph knows no strategy, so the same is written into it here, as
-CrossReplicaSum ops. Models that ask the strategy for the number of replicas are told it.
+`RunConfig(train_distribute=...)` every optimizer did: those of TF1 averaged, since
+`compute_gradients` divided the loss by the number of replicas and `apply_gradients` summed; those
+of Keras summed, and the user, or a compiled Keras 2 model in a graph, scaled the loss. A captured
+graph has no strategy, so these ops are built here, with CrossReplicaSum. Models that ask the
+strategy for the number of replicas get it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tpu_estimator_compat.tf_internals import tpu_ops
 _Optimizer = tf.compat.v1.train.Optimizer
 
 APIS: list[Any] = [tf, tf.compat.v1, tf.compat.v2]
-"""What models may call `tf`; others that keep its functions add themselves."""
+"""Modules that models may use as `tf`; others that cache its functions add themselves."""
 
 
 @contextlib.contextmanager
 def exchanging_optimizers(replicas: int) -> Iterator[None]:
-    """While a graph is captured, makes optimizers exchange gradients among `replicas`."""
+    """Within, optimizers exchange gradients among `replicas`."""
     if replicas == 1:
         yield
         return
@@ -40,13 +40,13 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
 
     with contextlib.ExitStack() as patches:
         patches.enter_context(_replaced(_Optimizer, "compute_gradients", compute_gradients))
-        # What a compiled model divides its loss by.
+        # A compiled model divides its loss by this.
         patches.enter_context(
             _replaced(losses_utils, "scale_loss_for_distribution", lambda loss: loss / replicas)
         )
         _shown.append(_strategy(replicas))
         patches.callback(_shown.pop)
-        # TensorFlow's own last: namespaces that find its function only now shall keep the real one.
+        # TensorFlow's own last: namespaces that first look the function up here get the real one.
         for api in reversed(APIS):
             patches.enter_context(_replaced(api.distribute, "get_strategy", _get_strategy))
         for kind, method in _methods():
@@ -60,12 +60,15 @@ _real_get_strategy = tf.distribute.get_strategy
 
 
 def _get_strategy() -> tf.distribute.Strategy:
-    """As TensorFlow's, but while a graph is captured; some of `APIS` keep what they find."""
+    """A strategy for models while a graph is captured, otherwise TensorFlow's.
+
+    No patch that is undone: some of `APIS` cache the function.
+    """
     return _shown[-1] if _shown else _real_get_strategy()
 
 
 def _strategy(replicas: int) -> tf.distribute.Strategy:
-    """TensorFlow's default strategy, but for the number of replicas that it says."""
+    """TensorFlow's default strategy with another number of replicas."""
     default = tf.distribute.get_strategy()
     said = {"num_replicas_in_sync": property(lambda strategy: replicas)}
     kind: Any = type(type(default).__name__, (type(default),), said)
@@ -75,9 +78,9 @@ def _strategy(replicas: int) -> tf.distribute.Strategy:
 
 
 def _methods() -> list[tuple[type, str]]:
-    """The methods through which each kind of optimizer takes exchanged gradients.
+    """The methods through which each kind of optimizer gets exchanged gradients.
 
-    tf_keras is imported late: it takes seconds, and few runs have such a strategy.
+    tf_keras is imported late, since that takes seconds and few runs need it.
     """
     from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
     from tf_keras.src.optimizers.optimizer import Optimizer
@@ -91,7 +94,7 @@ def _methods() -> list[tuple[type, str]]:
 
 
 def _summing(method: Callable[..., Any], replicas: int) -> Callable[..., Any]:
-    """A method that takes pairs of gradients and variables, given sums over all replicas."""
+    """A method of (gradient, variable) pairs that gets gradients summed over replicas."""
 
     def with_sums(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         summed = [(_summed(gradient, replicas), var) for gradient, var in grads_and_vars]

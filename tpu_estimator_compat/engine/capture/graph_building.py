@@ -1,4 +1,4 @@
-"""The contexts in which legacy functions build graphs, whatever a script has switched off."""
+"""The contexts in which legacy functions build graphs, whatever a script has disabled."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NAMES = "object_name_uids"
 
 @contextlib.contextmanager
 def capture_semantics() -> Iterator[None]:
-    """The context in which legacy functions are called: v2 control flow, resource variables, tapes.
+    """Within, graphs have v2 control flow and resource variables, and tapes record.
 
-    `disable_v2_behavior()` in a script would otherwise give frames (Enter, Exit) and ref variables,
-    which cannot be imported into a function.
+    After `disable_v2_behavior()` they would have frames (Enter, Exit) and ref variables, which
+    cannot be imported into a function.
     """
     control_flow = control_flow_util.ENABLE_CONTROL_FLOW_V2
     named = contextlib.nullcontext() if control_flow else branch_names.of_one_graph()
@@ -56,7 +56,7 @@ def capture_semantics() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _recording() -> Iterator[None]:
-    """Within, a `tf.GradientTape` records, also where `eager_mode` keeps tapes from recording."""
+    """Within, a `tf.GradientTape` records, even inside `eager_mode`, which stops tapes."""
     stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
     if stopped:
         pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
@@ -69,13 +69,10 @@ def _recording() -> Iterator[None]:
 
 @contextlib.contextmanager
 def foreign_tensors_explained(function: str) -> Iterator[None]:
-    """Says where a tensor or variable comes from that a graph cannot take in.
+    """Adds advice to TensorFlow's error about a tensor or variable from outside the graph.
 
     Args:
       function: the function that builds the graph, `model_fn` or `input_fn`.
-
-    Raises:
-      RuntimeError: TensorFlow's, with what to do.
     """
     try:
         yield
@@ -92,9 +89,9 @@ def foreign_tensors_explained(function: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded_initializers(seed: int | None) -> Iterator[None]:
-    """Lets a graph-level seed reach Keras initializers, which draw theirs from Python's random.
+    """Within, a graph-level seed determines the seeds of Keras initializers.
 
-    The state of Python's generator is put back afterwards.
+    They draw them from Python's generator, whose state is restored afterwards.
     """
     if seed is None:
         yield
@@ -109,10 +106,10 @@ def seeded_initializers(seed: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fresh_keras_names() -> Iterator[None]:
-    """Keras 3 names layers from one count per process; a model_fn's start anew in each graph.
+    """Within, Keras 3 numbers the names of layers from the start, as Keras 2 did in each graph.
 
-    Otherwise the second graph of an estimator would look for `dense_1` where the first one's
-    checkpoint has `dense`. Keras 2 counted per graph.
+    With its one count per process, the second graph of an estimator would look for `dense_1` where
+    the first one's checkpoint has `dense`.
     """
     names = global_state.get_global_attribute(_NAMES)
     global_state.set_global_attribute(_NAMES, collections.defaultdict(int))

@@ -1,10 +1,9 @@
-"""Updates that Keras makes on its own in training, such as those of moving averages.
+"""Updates that Keras makes in training by itself, such as those of moving averages.
 
-A Keras 3 or tf_keras layer built inside a model_fn assigns to its variables, and nobody hangs those
-ops on train_op: under Keras they run as a matter of course, so they run here too. The TF1 layers
-(`tf.layers`) put theirs into UPDATE_OPS, where it is the user's to run them or not. Optimizers of
-Keras 3, and the new ones of tf_keras, return no op that stands for their updates either; those of
-`tf_keras.optimizers.legacy` do.
+A Keras 3 or tf_keras layer inside a model_fn assigns to its variables, and train_op does not depend
+on those ops: Keras runs them anyway, and so do steps. The TF1 layers (`tf.layers`) put theirs into
+UPDATE_OPS, for the user to run or not. Optimizers of Keras 3, and the new ones of tf_keras, return
+no op for their updates either; those of `tf_keras.optimizers.legacy` do.
 """
 
 from __future__ import annotations
@@ -19,15 +18,7 @@ _WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariab
 
 
 def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[tf.Operation]:
-    """Writes by Keras that nothing in `wanted` runs.
-
-    Args:
-      graph: the captured graph of a TRAIN mode.
-      wanted: operations that run anyway.
-
-    Returns:
-      The write ops, initialisers and UPDATE_OPS left out.
-    """
+    """Writes by Keras, without initialisers and UPDATE_OPS, that nothing in `wanted` runs."""
     collected = graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)
     keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for key in keys for variable in graph.get_collection(key)]

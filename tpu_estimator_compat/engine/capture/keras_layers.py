@@ -1,10 +1,9 @@
 """Keras 3 layers in a model_fn's graph: names and saved variables as with Keras 2.
 
-**Scopes.** Keras 3 opens a layer's scope twice for a call, to build it and to run it. In a graph
-the second one gets a name of its own: after `dense`, `dense_1` is taken, and the next layer, which
-is called so, would make its variables in `dense_1_1`, where no checkpoint of the original has them.
-And layers without a `build` are tried out on the side, and their variables made later, outside of
-all scopes.
+**Scopes.** Keras 3 opens a layer's scope twice for a call, to build the layer and to run it. In a
+graph the second one gets another name, `dense_1` after `dense`, so that variables of the next
+layer, `dense_1`, would be in `dense_1_1`, where no checkpoint of the original has them. Layers
+without a `build` are first traced apart, and get their variables later, outside of all scopes.
 
 **Random generators.** Layers such as Dropout keep a generator's state in a variable; in Keras 2
 they had none. So it is a local variable: no checkpoint has it, and it starts from its seed.
@@ -23,7 +22,7 @@ from keras.src.backend.tensorflow import core
 
 @contextlib.contextmanager
 def one_scope_per_call() -> Iterator[None]:
-    """Within, the scope in which a layer runs is that in which it was built."""
+    """Within, a layer runs in the scope in which it was built."""
     built: dict[int, tuple[Any, str]] = {}
     new_scope, make_late = core.name_scope.__init__, core.Variable._deferred_initialize
 
@@ -47,7 +46,7 @@ def one_scope_per_call() -> Iterator[None]:
 
 @contextlib.contextmanager
 def generators_outside_checkpoints() -> Iterator[None]:
-    """Within, in the default graph, states of random generators become local variables."""
+    """Within, states of random generators in the default graph become local variables."""
 
     def create(next_creator: Any, **kwargs: Any) -> tf.Variable:
         variable = next_creator(**kwargs)
@@ -70,7 +69,7 @@ def _make_local(variable: tf.Variable) -> None:
 
 
 def _scope_of(variable: Any) -> contextlib.AbstractContextManager[Any]:
-    """The scope of a variable's layer, below the scope that is open now."""
+    """The scope of a variable's layer, below the current scope."""
     path = variable.path.rpartition("/")[0].removeprefix(current_path()).strip("/")
     opened = tf.compat.v1.get_default_graph().get_name_scope()
     scope = "/".join(part for part in (opened, path) if part)
@@ -78,7 +77,7 @@ def _scope_of(variable: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 class _LayerScope:
-    """A scope that goes on, every second time, where the layer's last one was."""
+    """A scope that reopens the layer's last one, every second time."""
 
     def __init__(self, name: str, layer: Any, built: dict[int, tuple[Any, str]]):
         self._name, self._layer, self._built = name, layer, built
@@ -88,8 +87,8 @@ class _LayerScope:
         self._scope = tf.name_scope(again or self._name)
         entered = self._scope.__enter__()
         if again is None:
-            # The name ends with "/" and so is opened again as it is. The layer is kept as well, so
-            # that no other one gets its id.
+            # The name ends with "/", which reopens the scope. The layer is kept, so that no other
+            # one gets its id.
             self._built[id(self._layer)] = self._layer, entered
         return entered
 

@@ -1,9 +1,9 @@
-"""Keeps the marks of `tf.tpu.outside_compilation` on the ops of a captured graph.
+"""Keeps the marks of `tf.tpu.outside_compilation` on ops of a captured graph.
 
-TensorFlow marks ops for the host only while it builds a replicated TPU computation, which a
-model_fn no longer does: it is captured first, and imported into that computation later. So a graph
-that is captured for a TPU gets a context of the kind that TensorFlow looks for, which marks the ops
-and does nothing else to them. TPUStrategy then moves them to the host.
+TensorFlow marks ops for the host only while it builds a replicated TPU computation. A model_fn is
+captured first, and imported into that computation later. So a graph for a TPU is captured in a
+context of the class that TensorFlow looks for, which only marks ops; TPUStrategy moves those to the
+host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tpu_estimator_compat.tf_internals import tpu_replication
 
 
 class _Marks(tpu_replication.TPUReplicateContext):
-    """A TPU computation for code that asks for one; its ops are ordinary ops of the graph."""
+    """A TPU computation that leaves its ops in the graph, and marks them."""
 
     def AddOp(self, op: tf.Operation) -> None:
         if self._outside_compilation_cluster:
@@ -33,13 +33,10 @@ class _Marks(tpu_replication.TPUReplicateContext):
 
 @contextlib.contextmanager
 def marked(replicas: int) -> Iterator[None]:
-    """Within, `tf.tpu.outside_compilation` and gradients of its ops mark what they build.
+    """Within, `tf.tpu.outside_compilation` and gradients of its ops mark ops.
 
-    As in the original, TensorFlow builds for XLA within: a gradient of a loop needs a constant
+    As in the original, TensorFlow builds for XLA here: a loop's gradient needs a constant
     `maximum_iterations`, for example.
-
-    Args:
-      replicas: the number of replicas that will run the default graph.
     """
     context = _Marks("model_fn", replicas, pivot=None)
     context.Enter()

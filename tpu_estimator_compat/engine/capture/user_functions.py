@@ -23,19 +23,11 @@ RESERVED_PARAMS_KEYS = (BATCH_SIZE_KEY, CONTEXT_KEY)
 
 
 def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> Callable[..., Any]:
-    """Refuses a model_fn whose arguments cannot be served.
+    """Refuses a model_fn whose arguments do not fit, and returns it otherwise.
 
     Args:
-      model_fn: the user's function, bound method, partial or callable object.
-      params: the hyperparameters given to the constructor, or None.
-
-    Returns:
-      model_fn.
-
-    Raises:
-      TypeError: model_fn is not callable.
-      ValueError: no model_fn; `features` is missing; `params` was given and is not taken; an
-        argument has a name that nobody fills.
+      model_fn: a function, bound method, partial or callable object.
+      params: the constructor's hyperparameters, or None.
     """
     if model_fn is None:
         raise ValueError("model_fn must be provided to Estimator.")
@@ -63,17 +55,12 @@ def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> Callable
 
 
 def declared_arguments(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `offered` that `function` declares."""
     declared = function_utils.fn_args(function)
     return {name: value for name, value in offered.items() if name in declared}
 
 
 def input_arguments(input_fn: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `offered` that an input_fn declares.
-
-    Raises:
-      TypeError: it is not callable, or needs others.
-    """
+    """The arguments of `offered` that an input_fn declares; raises TypeError if it needs others."""
     check_input_fn(input_fn)
     arguments = declared_arguments(input_fn, offered)
     try:
@@ -95,21 +82,11 @@ def call_model_fn(
     offered: dict[str, Any],
     remark: str | None = None,
 ) -> EstimatorSpec | TPUEstimatorSpec:
-    """Calls model_fn and checks what it returns.
+    """Calls model_fn and checks its result.
 
     Args:
-      model_fn: the user's function.
-      features: its features.
-      labels: its labels, or None.
-      offered: further arguments by name, given where model_fn declares them.
+      offered: arguments besides features and labels, given where model_fn declares them.
       remark: a text to log besides; may be empty.
-
-    Returns:
-      The spec.
-
-    Raises:
-      ValueError: there are labels and model_fn does not take them; no spec came back.
-      RuntimeError: model_fn uses a variable or tensor that was made outside of it.
     """
     kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
     if "labels" not in kwargs and labels is not None:
@@ -129,7 +106,7 @@ def call_model_fn(
 
 
 def set_param(params: Any, key: str, value: Any) -> None:
-    """Adds an entry to a params dict, or to an HParams-like object."""
+    """Sets an entry of a params dict, or of an HParams-like object."""
     if hasattr(params, "set_hparam"):
         if key in params:
             params.set_hparam(key, value)

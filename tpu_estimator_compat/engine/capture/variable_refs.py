@@ -1,7 +1,7 @@
-"""`variable._ref()` in a model_fn, as the variables of TensorFlow 1 had it.
+"""`variable._ref()` in a model_fn, as in TensorFlow 1.
 
-Legacy code that hands a variable from device to device takes its reference, and reads that. Graphs
-are captured with resource variables, which have none: within, the reference is the value.
+Legacy code that moves a variable between devices reads its reference. Graphs are captured with
+resource variables, which have none: the value stands in for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def with_refs() -> Iterator[None]:
 
 
 def _count(change: int) -> None:
-    """Variables are patched while a thread needs it."""
+    """Patches variables while a thread needs it."""
     global _users
     with _lock:
         before, _users = _users, _users + change

@@ -1,9 +1,9 @@
-"""The computation of a replica, as model_fns of its time ask TensorFlow's inside for it.
+"""TensorFlow's XLA contexts, as model_fns of the TPU's time query them.
 
 On a TPU the original called a model_fn in the context of a replicated computation. Some model_fns
 return another spec there, ask for static shapes, or pick the replica's own of several variables.
-With TPU rules they get a TPU's answers here on any devices, while TensorFlow, which would leave out
-what only XLA cannot do, goes by what really compiles the graph.
+With TPU rules they get a TPU's answers on any device, while TensorFlow, which omits ops that XLA
+lacks, must know whether XLA really compiles the graph.
 """
 
 from __future__ import annotations
@@ -24,11 +24,7 @@ from tpu_estimator_compat.tf_internals import (
 
 
 class ReplicaContext(control_flow_ops.XLAControlFlowContext):
-    """The context of a replicated computation; its operations are ordinary ones of the graph.
-
-    Args:
-      compiled: whether XLA compiles the computation.
-    """
+    """The context of a replicated computation, whose ops stay ordinary ones of the graph."""
 
     def __init__(self, compiled: bool):
         super().__init__()
@@ -46,13 +42,13 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
     def get_replicated_var_handle(
         self, name: str, handle_id: Any, vars_: Sequence[Any] | None = None, **kwargs: bool
     ) -> tf.Tensor:
-        """The handle of the replica's own variable, by TensorFlow's name of this method.
+        """The handle of the replica's own variable; the method of TensorFlow's context.
 
         Args:
           name: of all variables together.
-          handle_id: tells variables of one name apart. TensorFlow 1 took the variables here.
+          handle_id: distinguishes variables of one name; in TensorFlow 1 this argument was `vars_`.
           vars_: a variable per replica.
-          **kwargs: whether all have the same value, or are one; neither makes a difference.
+          **kwargs: whether all have the same value, or are one; without effect.
         """
         del kwargs
         if vars_ is None:
@@ -67,15 +63,14 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
 
 @contextlib.contextmanager
 def of_replica(compiled: bool) -> Iterator[None]:
-    """The context in which model_fns are called with TPU rules, or for XLA.
+    """Within, model_fns build for TPU rules, or for XLA.
 
-    For XLA, gradients of branches and loops are built in a form that it knows. A branch that was
-    not taken hands on zeros, as in a graph that is made for a TPU, where other graphs wrap values
-    in optionals, for which XLA has no kernel. A loop's gradient asks for sizes itself, where others
-    have the loop hand them on in a list, which are no constants to XLA.
+    For XLA, a branch that was not taken passes on zeros for gradients, as in graphs for a TPU:
+    other graphs wrap values in optionals, for which XLA has no kernel. A loop's gradient computes
+    sizes itself: others pass them on in a list, where XLA sees no constants.
 
     Args:
-      compiled: whether XLA compiles what is built.
+      compiled: whether XLA compiles the ops.
     """
     replica = ReplicaContext(compiled)
     replica.Enter()
@@ -91,7 +86,7 @@ def of_replica(compiled: bool) -> Iterator[None]:
 
 
 def GetContainingXLAContext(ctxt: Any) -> Any:
-    """The innermost context of XLA around a control flow context; None if there is none."""
+    """The innermost XLA context around a control flow context; None without one."""
     found = control_flow_util.GetContainingXLAContext(ctxt)
     if found is None and _is_for_tpu():
         return ReplicaContext(compiled=True)
@@ -99,17 +94,16 @@ def GetContainingXLAContext(ctxt: Any) -> Any:
 
 
 def InXlaContext(graph: tf.Graph) -> bool:
-    """Whether what is built in a graph now is for XLA."""
+    """Whether ops are being built for XLA in a graph."""
     return _is_for_tpu() or control_flow_util.InXlaContext(graph)
 
 
 def GraphOrParentsInXlaContext(graph: tf.Graph) -> bool:
-    """The same, of a graph or one of those around it."""
+    """The same, of a graph or an outer one."""
     return _is_for_tpu() or control_flow_util.GraphOrParentsInXlaContext(graph)
 
 
 def IsInXLAContext(op: tf.Operation) -> bool:
-    """Whether an operation was built for XLA."""
     return _is_for_tpu() or control_flow_util.IsInXLAContext(op)
 
 

@@ -1,4 +1,4 @@
-"""Memory that this process may still take: a thread writes a checkpoint only if it fits twice."""
+"""Memory that this process may still take, such as for the snapshot of a checkpoint."""
 
 from __future__ import annotations
 

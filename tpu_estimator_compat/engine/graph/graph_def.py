@@ -1,7 +1,7 @@
-"""The GraphDef of a part of a captured graph, ready for import under another graph.
+"""The GraphDef of a part of a captured graph, for import under another graph.
 
-Everything that nobody fetched (restore ops, init ops, eval-only updates) is left out and therefore
-never runs, as under a TF1 session.
+As in a TF1 session, ops that nothing fetches (restore ops, init ops, eval-only updates) are left
+out, and so never run.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
 Rewrites = Mapping[str, Callable[[NodeDef], None]]
 
-_SEED_STRIDE = 1_000_003  # seeds of ops that were made one after the other differ by a few
-_SMALL_CONSTANT = 1024  # bytes; what TF1 made again and again are shapes, axes and scalars
+_SEED_STRIDE = 1_000_003  # larger than differences between seeds of consecutive ops
+_SMALL_CONSTANT = 1024  # bytes; TF1 repeated shapes, axes and scalars
 _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
 _OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx"), "TPUReplicatedOutput": ("outputs",)}
-"""Names of outputs, of types that are replaced by some whose one output, or list, is `output`."""
+"""Output names of ops that are rewritten to an op with a single output called `output`."""
 BY_REPLICA = frozenset({"XlaReplicaId", "TPUReplicatedInput"})
 """Types of ops that give each replica a value of its own."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
@@ -57,7 +57,7 @@ def _nodes_of(graph: tf.Graph) -> _NodeDefs:
 
 
 def serial(graph: tf.Graph) -> int:
-    """A number that no other graph of this process has."""
+    """A number that identifies a graph in this process."""
     return _nodes_of(graph).serial
 
 
@@ -70,24 +70,20 @@ def subgraph_def(
     instead: Mapping[str, str] | None = None,
     awaited: Collection[str] = (),
 ) -> GraphDef:
-    """The GraphDef of `ops` alone, ready for import under another graph.
+    """The GraphDef of `ops` and the functions that they need, for import under another graph.
 
-    Device strings and colocation are dropped: where a legacy graph wanted its ops says nothing
-    about the replica that runs them now. Control inputs from outside `ops` are dropped too, but
-    for those of `awaited`; the caller orders the pieces.
+    Device strings and colocation are dropped: the placement in a legacy graph does not apply to
+    replicas. Control inputs from outside `ops`, except from `awaited`, are dropped too; the caller
+    orders the pieces.
 
     Args:
-      graph: the captured graph.
-      ops: operations of `graph`, in the order in which they are to be created.
-      rewrites: by type of op, what changes a node of that type, in functions too.
-      replica: the number of the replica that runs it: its random ops with seeds draw numbers of
-        their own, and it knows its id, in functions too. None for devices that do so themselves.
-      instead: operations of one output to leave out, by name, with the one to take instead.
+      ops: operations of `graph`, in the order in which they are created.
+      replica: the index of the replica that runs it, by which random ops with seeds draw different
+        numbers and `XlaReplicaId` is a constant; None for devices that do so themselves.
+      rewrites: functions that change a node, by op type; in functions of the library too.
+      instead: operations of one output to leave out, by name, with their replacements.
       awaited: names of operations that are not in `ops`; the import of the result maps those that
         are control inputs.
-
-    Returns:
-      A GraphDef with the needed functions of the graph's library.
     """
     source = _nodes_of(graph)
     names = {op.name for op in ops} | set(awaited)
@@ -114,12 +110,12 @@ def subgraph_def(
 
 
 def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:
-    """Has large variables that are filled alike, such as slots, not share one buffer.
+    """Gives large variables that are filled alike, such as slots, separate buffers.
 
-    TensorFlow makes ops with the same inputs and attributes once, and a variable takes the buffer
-    that it is assigned. Variables that share one are copied by their first updates, and until the
-    last has its own, there may be one buffer more than there are variables. What is smaller than
-    10 MiB TensorFlow folds into constants, whatever their attributes; that is little to copy.
+    TensorFlow merges ops with equal inputs and attributes, and a variable keeps the buffer that it
+    is assigned. Variables with a shared buffer are copied by their first updates, so that one
+    buffer more than variables may exist for a time. TensorFlow folds values below 10 MiB into
+    constants anyway.
     """
     by_name = {node.name: node for node in nodes}
     for node in by_name.values():
@@ -132,18 +128,14 @@ def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:
 def repeated_constants(
     graph: tf.Graph, ops: Iterable[tf.Operation], kept: Collection[str]
 ) -> dict[str, str]:
-    """Small constants whose value an earlier one has, by name, with the earlier one's.
+    """Small constants that repeat an earlier one, by name, with that one's: `instead` of `subgraph_def`.
 
-    A training step that TF1 made has thousands. Grappler would find them, too, but only after all
-    of them are imported, placed, and had their shapes inferred, for every replica.
+    A training step by TF1 has thousands. Grappler would find them, but only after all of them are
+    imported, placed, and had their shapes inferred, for every replica.
 
     Args:
-      graph: the captured graph.
-      ops: operations of `graph`, in the order in which they are to be created.
+      ops: operations of `graph`, in the order in which they are created.
       kept: names of operations that have to stay.
-
-    Returns:
-      Names of constants, and of the constant to take instead; as `subgraph_def` takes them.
     """
     nodes = _nodes_of(graph).nodes
     first: dict[bytes, str] = {}
@@ -152,7 +144,7 @@ def repeated_constants(
         if op.type != "Const" or op.control_inputs or op.name in kept:
             continue
         node = nodes[op.name]
-        # A mark, such as that of outside compilation, says more about a constant than its value.
+        # Constants with further attributes, such as outside compilation's, are not equal.
         if node.ByteSize() > _SMALL_CONSTANT or not _OF_CONSTANTS.issuperset(node.attr):
             continue
         value = node.attr["value"].tensor.SerializeToString(deterministic=True)
@@ -163,7 +155,7 @@ def repeated_constants(
 
 
 def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
-    """A function that makes nodes of `graph_def` those of one replica."""
+    """Rewrites that make nodes of `graph_def` those of one replica."""
     if replica is None:
         return {}
     draws = set()
@@ -177,7 +169,7 @@ def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
 
 
 def differs_by_replica(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
-    """Whether `subgraph_def` gives replicas nodes of their own for `ops`."""
+    """Whether `subgraph_def` gives each replica different nodes for `ops`."""
     source = _nodes_of(graph)
     nodes = [source.nodes[op.name] for op in ops]
     functions = _reachable_functions(nodes, source.library)
@@ -229,7 +221,7 @@ def _function_names(node_defs: Iterable[NodeDef]) -> Iterable[str]:
 
 
 def called_by(node: NodeDef) -> Iterator[Any]:
-    """The functions that attributes of a node name, as `NameAttrList`s, by attribute."""
+    """Functions that attributes of a node name, as `NameAttrList`s, by attribute."""
     kinds = {name: attr.WhichOneof("value") for name, attr in node.attr.items()}
     for name in sorted(name for name, kind in kinds.items() if kind in ("func", "list")):
         attr = node.attr[name]
@@ -237,7 +229,7 @@ def called_by(node: NodeDef) -> Iterator[Any]:
 
 
 def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDef) -> list[NodeDef]:
-    """FunctionDefs of `library` that `nodes` call, directly or not, by name."""
+    """FunctionDefs of `library` that `nodes` call at any depth, by name."""
     functions = {f.signature.name: f for f in library.function}
     if not functions:
         return []
@@ -258,8 +250,8 @@ def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDe
 def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> None:
     """Rewrites nodes in the functions of a library, under new names that end in `mark`.
 
-    The runtime knows the old names with their old bodies, so every function that changes, by what
-    it holds or what it calls, gets another.
+    The runtime knows the old names with their old bodies, so that each function that changes, or
+    calls one that does, gets a new name.
     """
     functions = {f.signature.name: f for f in graph_def.library.function}
     types = {n: rewrites.keys() & {x.op for x in f.node_def} for n, f in functions.items()}
@@ -290,7 +282,7 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
 
 
 def _renamed_outputs(nodes: Iterable[NodeDef], before: Mapping[str, str]) -> dict[str, str]:
-    """New names of outputs, as functions name them, of nodes that were another type `before`."""
+    """New names of outputs, as functions name them, of nodes whose type was rewritten."""
     return {
         f"{node.name}:{output}:0": f"{node.name}:output:{index}"
         for node in nodes
@@ -306,7 +298,7 @@ def _rename_functions(node: NodeDef, names: Mapping[str, str]) -> None:
 
 
 def canonical(graph_def: GraphDef) -> bytes:
-    """`graph_def` as bytes, the same for the same code captured at another time in this process.
+    """`graph_def` as bytes, equal for equal code that was captured twice in this process.
 
     TensorFlow numbers functions, and gradients that Python defines, over all graphs.
     """
@@ -332,7 +324,7 @@ def canonical(graph_def: GraphDef) -> bytes:
         for attr in _NUMBERED:
             function.attr.pop(attr, None)
     result.library.function.sort(key=lambda function: function.signature.name)
-    del result.library.gradient[:]  # nobody takes any
+    del result.library.gradient[:]  # never used
     return result.SerializeToString(deterministic=True)
 
 
@@ -341,14 +333,14 @@ def _is_numbered(node: NodeDef) -> bool:
 
 
 def called_functions(op: tf.Operation) -> list[str]:
-    """Names of the functions of the graph's library that `op` calls itself."""
+    """Names of the library's functions that `op` calls itself."""
     return [name for name in _function_names([op.node_def]) if name != op.type]
 
 
 def functions_with(
     graph: tf.Graph, ops: Collection[tf.Operation], types: Collection[str]
 ) -> list[str]:
-    """Names of functions that `ops` call, directly or not, and that hold an op of `types`."""
+    """Names of functions that `ops` call at any depth, and that hold an op of `types`."""
     source = _nodes_of(graph)
     functions = _reachable_functions((source.nodes[op.name] for op in ops), source.library)
     return [f.signature.name for f in functions if any(node.op in types for node in f.node_def)]

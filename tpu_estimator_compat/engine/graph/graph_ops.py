@@ -1,4 +1,4 @@
-"""Operations of a captured graph: what identifies them, which are needed, what makes a resource."""
+"""Operations of a captured graph: their identity, dependencies, effects and order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import tensorflow as tf
 
 Key = tuple[str, int]
-# Ops whose resource lives for one execution of a graph: their handle must not be kept.
+# Ops whose resource lives for one execution of a graph.
 _PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
 _PLACE = "_place_in_creation_order"
 READERS = frozenset(
@@ -20,7 +20,7 @@ READERS = frozenset(
         "Identity",
     }
 )
-"""Operations that leave the variable alone whose handle they take."""
+"""Operations that take a variable's handle and do not change the variable."""
 
 
 def key(tensor: tf.Tensor) -> Key:
@@ -29,7 +29,7 @@ def key(tensor: tf.Tensor) -> Key:
 
 
 def distinct(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
-    """Each of the tensors once, in the order in which they come first."""
+    """Each of the tensors once, in the order of first occurrence."""
     return list({key(tensor): tensor for tensor in tensors}.values())
 
 
@@ -50,7 +50,7 @@ def is_resource_creator(op: tf.Operation) -> bool:
 
 
 def is_handle(op: tf.Operation) -> bool:
-    """Whether `op` stands for a variable or another resource that outlives a step."""
+    """Whether `op` is the handle of a variable or another resource that outlives a step."""
     return is_variable_handle(op) or is_resource_creator(op)
 
 
@@ -59,15 +59,11 @@ def ancestors(
     stops: Collection[Key],
     idle: Collection[tf.Operation] = (),
 ) -> set[tf.Operation]:
-    """All operations that `targets` depend on, themselves included.
+    """All operations that `targets` depend on, themselves and control dependencies included.
 
     Args:
-      targets: operations of one graph.
       stops: tensors, as `key()`s, whose producers are not followed: feeds and handles.
-      idle: operations that nothing has to wait for.
-
-    Returns:
-      The set of operations, control dependencies included.
+      idle: operations whose control dependencies are ignored.
     """
     seen: set[tf.Operation] = set()
     stack = list(targets)
@@ -82,13 +78,13 @@ def ancestors(
 
 
 def changes_resource(op: tf.Operation) -> bool:
-    """Whether running `op` may change a variable, or another resource that it takes."""
+    """Whether running `op` may change a resource among its inputs."""
     takes = any(t.dtype == tf.resource for t in op.inputs)
     return takes and has_effect(op)
 
 
 def has_effect(op: tf.Operation) -> bool:
-    """Whether running `op` may change something: a variable, a file, what Python has."""
+    """Whether running `op` may change a variable, a file, or Python's state."""
     return op.op_def.is_stateful and not is_handle(op) and op.type not in READERS
 
 
@@ -98,16 +94,16 @@ def draws(op: tf.Operation) -> bool:
 
 
 def calls_functions(op: tf.Operation) -> bool:
-    """Whether `op` runs functions of the graph's library: a branch, a loop, a call."""
+    """Whether `op` runs functions of the graph's library, as branches and loops do."""
     return any(attr.type in ("func", "list(func)") for attr in op.op_def.attr)
 
 
 def in_creation_order(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
-    """Sorted as the legacy code made them: a legal order of effects, made deterministic."""
+    """Sorts by creation, a legal and deterministic order of effects."""
     return sorted(ops, key=lambda op: getattr(op, _PLACE, op._id))
 
 
 def place_first(ops: Sequence[tf.Operation]) -> None:
-    """Has `ops` count as created before all others of a graph, which may then depend on them."""
+    """Makes `ops` count as created before all others of a graph, which may then depend on them."""
     for place, op in enumerate(ops, start=-len(ops)):
         setattr(op, _PLACE, place)

@@ -1,7 +1,7 @@
-"""A GraphDef as text, letter by letter as TensorFlow writes it, in a fraction of the time.
+"""A GraphDef as text, equal to TensorFlow's to the letter, in a fraction of the time.
 
-TensorFlow has Python's printer of protobuf go through every field. Protobuf's own prints the same,
-but for the order of the entries of maps, and for numbers with a point.
+TensorFlow uses protobuf's printer in Python, which visits every field. The printer of protobuf's
+runtime differs only in the order of map entries, and in numbers with a point.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tpu_estimator_compat.engine.graph.graph_def import GraphDef, NodeDef
 from tpu_estimator_compat.tf_internals import file_io
 
 _PRINTED_OTHERWISE = re.compile(
-    # A function's name has a map beside it; what begins so comes after the attributes; quotes
-    # within a string are escaped by some versions.
+    # Messages with functions have maps in maps; `experimental_` fields come after the attributes;
+    # some versions escape quotes within a string.
     r"^( *(func {|f: |float_val: |double_val: |scomplex_val: |dcomplex_val: )|experimental_)"
     r"|'|\"[^\"\n]*\"[^\n]*\"",
     re.MULTILINE,
 )
-_ATTR = "\nattr {\n"  # with its end of line: no string has one within
+_ATTR = "\nattr {\n"  # no string contains an end of line
 _WRITES_ALL_DIGITS = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 21)
 
 
 def write_text(graph_def: GraphDef, path: str) -> None:
-    """Writes what `tf.io.write_graph` writes; the file is there at once, or not at all."""
+    """Writes the text of `tf.io.write_graph`, atomically."""
     file_io.recursive_create_dir(os.path.dirname(path))
     file_io.atomic_write_string_to_file(path, text_of(graph_def))
 
@@ -47,7 +47,7 @@ def text_of(graph_def: GraphDef) -> str:
 
 @functools.cache
 def _prints_alike() -> bool:
-    """Whether protobuf's own printer writes what Python's does: no release of it promises that."""
+    """Whether protobuf's two printers agree, which no release promises."""
     sample = tf.compat.v1.NodeDef(name="sample", op="Const", input=["a", "^b"])
     sample.attr["shape"].shape.dim.add().size = 2
     sample.attr["dtype"].type = tf.float32.as_datatype_enum
@@ -56,13 +56,12 @@ def _prints_alike() -> bool:
 
 
 def _block(node: NodeDef) -> str:
-    """A node as a field of its graph."""
     lines = _text_of(node).replace("\n", "\n  ")
     return f"node {{\n  {lines[:-2]}}}\n"
 
 
 def _text_of(node: NodeDef) -> str:
-    """The text of a node, its attributes in the order of their names."""
+    """The text of a node, its attributes sorted by name."""
     text = str(node)
     if _PRINTED_OTHERWISE.search(text):
         return _printed_by_python(node)

@@ -14,13 +14,13 @@ from tpu_estimator_compat.engine.graph import graph_def
 
 @dataclasses.dataclass(frozen=True)
 class Wait:
-    """Operations of a definition that wait for tensors that they are not made of.
+    """Control dependencies that are added after the import.
 
-    They are no control inputs in the definition: TensorFlow imports operations in an order that
-    depends on their inputs, and a function runs effects in the order of import.
+    In the definition they would change the order in which TensorFlow imports operations, which is
+    the order in which a function runs effects.
 
     Attributes:
-      late: names of these operations.
+      late: names of the operations that wait.
       inside: names of operations of the definition for which they wait.
       given: tensors of the captured graph, given from outside, for which they wait.
     """
@@ -38,18 +38,13 @@ def imported(
     wait: Wait,
     given: Sequence[tf.Tensor],
 ) -> list[Any]:
-    """Imports a definition.
+    """Imports a definition and returns its `elements`.
 
     Args:
-      definition: the graph to import.
-      inputs: its inputs.
-      elements: names of tensors and operations of it.
+      inputs: replacements of the definition's inputs, by name.
+      elements: names of tensors and operations to return.
       after: operations that run before all of it.
-      wait: the operations of it that wait for more.
       given: the values of `wait.given`.
-
-    Returns:
-      The elements.
     """
     under_construction = tf.compat.v1.get_default_graph()
     already = len(under_construction.get_operations()) if after else 0
@@ -61,8 +56,8 @@ def imported(
             name="",
         )
     if after:
-        # Not by tf.control_dependencies: for imported ops TensorFlow compares these operations
-        # with input tensors, and fails.
+        # tf.control_dependencies fails for imported ops: TensorFlow compares these operations with
+        # input tensors.
         for op in under_construction.get_operations()[already:]:
             op._add_control_inputs(after)
     late = found[len(elements) : len(elements) + len(wait.late)]
@@ -75,9 +70,10 @@ def imported(
 
 @contextlib.contextmanager
 def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
-    """TensorFlow cannot import ops under tf.control_dependencies, within which a TPU's steps are.
+    """Within, no `tf.control_dependencies` apply, under which TensorFlow cannot import ops.
 
-    `tf.control_dependencies(None)` would leave the TPU computation as well.
+    A TPU's steps are built under them. `tf.control_dependencies(None)` would leave the TPU
+    computation.
     """
     stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
     try:
@@ -87,14 +83,13 @@ def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
 
 
 def must_run(targets: Sequence[tf.Operation]) -> None:
-    """Has the function under construction run `targets`, whether or not anyone wants its results.
+    """Makes the function under construction run `targets`, even if no output depends on them.
 
-    A function runs its stateful ops. The op that a `tf.cond` or a `tf.while_loop` returns is a copy
-    of what a branch or the loop gave, and has no state. What it stands for runs for its sake alone:
-    of the functions of a TF1 graph, nothing runs that no output depends on.
+    A function runs its stateful ops. `tf.cond` and `tf.while_loop` return copies of their results,
+    which have no state; and functions of a TF1 graph run only the ops that outputs depend on.
     """
     stateless = [op for op in targets if not op.op_def.is_stateful]
-    # None where a dataset's function is built: it runs what its results depend on.
+    # None in a dataset's function, which runs the ops that its results depend on.
     manager = tf.compat.v1.get_default_graph().experimental_acd_manager
     if stateless and manager is not None:
         with tf.control_dependencies(stateless):

@@ -1,4 +1,4 @@
-"""Which operations of a graph Keras's own code has made."""
+"""Tells which operations of a graph Keras's code made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMMON = _ends(
 READING = (*_COMMON, *_ends("keras/src/backend/common/variables.py", "tf_keras/src/optimizers/"))
 """Code that reads variables in the order in which it is written."""
 UPDATING = (*_COMMON, *_ends("tf_keras/src/optimizers/optimizer.py"))
-"""Code that writes to variables, and returns no op that stands for it."""
+"""Code that writes to variables, and returns no op for the write."""
 
 
 def is_by(op: tf.Operation, code: Code) -> bool:

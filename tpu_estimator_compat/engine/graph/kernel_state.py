@@ -1,4 +1,4 @@
-"""Which kernels of a GraphDef keep a state from one call to the next."""
+"""Tells which kernels of a GraphDef keep state between calls."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from tpu_estimator_compat.tf_internals import op_def_registry
 
 _WITHOUT_STATE = frozenset(
     {"Assert", "Print", "PrintV2", "Timestamp"}
-    | {"Case", "If", "StatefulPartitionedCall", "While"}  # the nodes in their functions are asked
+    | {"Case", "If", "StatefulPartitionedCall", "While"}  # nodes in their functions count
     | {"Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints"}
     | {"MatchingFiles", "ReadFile", "WriteFile"}
 )
-"""Types of ops with effects, or with values that change, but no state of their own."""
+"""Types of ops with effects, or with changing values, but without state of their own."""
 
 
 def keeps_state(graph_def: GraphDef, but: Callable[[NodeDef], bool] = lambda node: False) -> bool:
-    """Whether a kernel of `graph_def` may have a state in itself, and not in a resource.
+    """Whether a kernel of `graph_def` may have state outside of resources.
 
     Random ops without seeds do not count: their streams may begin anywhere.
 
     Args:
-      graph_def: the graph, with its library.
-      but: of its own nodes, those that do not count.
+      but: of the nodes outside functions, those that do not count.
     """
     nodes = [node for node in graph_def.node if not but(node)]
     nodes += [node for function in graph_def.library.function for node in function.node_def]
@@ -34,7 +33,7 @@ def keeps_state(graph_def: GraphDef, but: Callable[[NodeDef], bool] = lambda nod
 
 
 def _keeps_state(node: NodeDef) -> bool:
-    if "token" in node.attr:  # a function of Python, known to the graph that it was made in
+    if "token" in node.attr:  # a Python function, registered by the graph it was made in
         return True
     if not _is_stateful(node.op) or node.op in _WITHOUT_STATE:
         return False
@@ -45,9 +44,9 @@ def _keeps_state(node: NodeDef) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _is_stateful(kind: str) -> bool:
-    """Whether ops of a type have a state, and are not given the resource that has it."""
+    """Whether ops of a type have state, and get no resource that holds it."""
     definition = op_def_registry.get(kind)
-    if definition is None:  # a call of a function: its nodes are asked
+    if definition is None:  # a call of a function, whose nodes count
         return False
     given = any(argument.type == types_pb2.DT_RESOURCE for argument in definition.input_arg)
     return definition.is_stateful and not given

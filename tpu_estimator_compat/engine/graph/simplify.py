@@ -1,7 +1,7 @@
-"""Simplification of a pruned graph: needless waits, repeated reads, detours.
+"""Simplifies a pruned graph: removes needless control dependencies, repeated reads and reshapes.
 
-TF1 made both freely. Grappler finds some of them, but not in a loop's body, which the
-single-threaded executor runs as it is; and where it drops an op it leaves the wait.
+TF1 created many. Grappler finds some, but none in a loop's body that the single-threaded executor
+runs, and it keeps the dependencies of an op that it drops.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ _MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet th
 
 
 def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
-    """Gates among `ops` whose waiting orders no effects.
+    """NoOps among `ops` whose control dependencies order no effects.
 
-    `tf.gradients` holds an op's gradients back until all of them are there, by one NoOp that each
-    of them waits for: so TF1 computed the gradient by the model's input, which nobody wants. The
-    order of effects is the same without that NoOp where all effects that come before it also come
-    before each of the tensors that it holds back.
+    `tf.gradients` makes all gradients of an op wait for one NoOp, which waits for all of them: so
+    TF1 computed the gradient with respect to the model's input, which nothing uses. Without that
+    NoOp the order of effects is the same, if all effects before it also precede each of the tensors
+    that wait.
 
     Args:
-      ops: operations of a graph; with each operation all that it depends on, feeds apart.
-
-    Returns:
-      The NoOps that nothing has to wait for.
+      ops: operations of a graph and all their ancestors, up to feeds.
     """
     effects: dict[tf.Operation, int] = {}  # a bit for each op with an effect before an op
     bits = 0
@@ -64,14 +61,11 @@ def _has_effect(op: tf.Operation) -> bool:
 
 
 def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:
-    """Reads of a variable that give what an earlier read gave, by name, with the earlier one's.
+    """Reads of a variable with the value of an earlier read, by name, with the earlier one's.
 
     Args:
       ops: operations in the order in which they are created, and so take effect.
       kept: names of operations that have to stay.
-
-    Returns:
-      Names of reads, and of the read to take instead.
     """
     first: dict[Key, dict[tuple[tf.DType, frozenset[str]], str]] = {}
     repeated: dict[str, str] = {}
@@ -95,11 +89,11 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
 
 
 def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
-    """Puts reads of variables that wait for nothing before the writes, as TF1's executor did.
+    """Moves reads of variables that depend on nothing before the writes, as TF1 ran them.
 
     `tf.train.get_global_step()`, used after `minimize`, was the step before its increment: a read
     without dependencies is ready when the step begins, an update only when there are gradients.
-    Keras's code counts on the order in which it is written; its reads stay where they are.
+    Keras's code relies on the order of its lines, and its reads stay in place.
 
     Args:
       order: operations in the order in which they were created.
@@ -122,16 +116,15 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
 def sole_elements(
     sent: Iterable[tuple[tf.Tensor, tf.Tensor]],
 ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Scalars that went to the host as vectors of one, where one replica sends them.
+    """Scalars that one replica sends to the host as vectors of one element.
 
-    A TPU sends no scalars: `tf.reshape(x, [1])` is how one got to the host, and `x[0]` what the
-    host made of it.
+    A TPU sends no scalars: `tf.reshape(x, [1])` on the replica goes with `x[0]` on the host.
 
     Args:
-      sent: placeholders on the host, and the tensors that they stand for.
+      sent: placeholders on the host, and the tensors that they receive.
 
     Yields:
-      A scalar that the host takes out of a placeholder, and the scalar that the replica put in.
+      The scalar taken from a placeholder on the host, and the replica's scalar.
     """
     for placeholder, tensor in sent:
         scalar = tensor.op.inputs[0] if tensor.op.type in ("Reshape", "ExpandDims") else None
@@ -139,8 +132,7 @@ def sole_elements(
             yield from ((op.outputs[0], scalar) for op in placeholder.consumers() if _picks(op))
 
 
-def _picks(op: tf.Operation) -> bool:
-    """Whether `op` is `x[0]`."""
+def _picks(op: tf.Operation) -> bool:  # whether `op` is `x[0]`
     if op.type != "StridedSlice" or op.get_attr("shrink_axis_mask") != 1:
         return False
     if any(op.get_attr(f"{mask}_mask") for mask in ("begin", "ellipsis", "new_axis")):

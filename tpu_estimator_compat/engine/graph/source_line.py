@@ -10,9 +10,8 @@ class SourceLine:
     """A line of the user's code.
 
     Attributes:
-      file: path of the file.
       line: 1-based line number.
-      function: name of the function that the line is in.
+      function: name of the function that contains the line.
       code: the line's text without indentation; empty where the file cannot be read.
     """
 

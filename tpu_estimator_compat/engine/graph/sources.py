@@ -1,7 +1,7 @@
-"""From an operation of a captured graph to the user's line that made it.
+"""Finds the user's line that made an operation of a captured graph.
 
-A step is a function that TensorFlow imported from a definition, and knows no lines of. The captured
-graph does: it has an operation of the same name, with the stack of the call that made it.
+A step is a function that TensorFlow imported from a definition, without lines. The captured graph
+has an operation of the same name, with its stack.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LIBRARIES = (
     "numpy",
     "tpu_estimator_compat",
 )
-"""Packages whose lines are no user's; others below site-packages may be legacy code."""
+"""Packages without user code; others below site-packages may be legacy code."""
 
 
-# TensorFlow has looked for the lines in the step, in vain.
+# TensorFlow found no lines in the step.
 _IN_VAIN = re.compile(r"^Detected at node .*\n<stack traces unavailable>\n", re.MULTILINE)
 _OF_INPUT = "IteratorGetNext"
 
@@ -62,7 +62,7 @@ def is_users(filename: str) -> bool:
 
 
 def of_frames(frames: Iterable[Any]) -> SourceLine | None:
-    """The innermost line of the user's among `frames`, outermost first."""
+    """The innermost line of the user among `frames`, outermost first."""
     of_user = _users(frames)
     if not of_user:
         return None
@@ -72,7 +72,7 @@ def of_frames(frames: Iterable[Any]) -> SourceLine | None:
 
 
 def of_error(error: BaseException) -> SourceLine | None:
-    """The innermost line of the user's that an error passed."""
+    """The innermost line of the user in an error's traceback."""
     return of_frames(traceback.extract_tb(error.__traceback__))
 
 
@@ -82,9 +82,9 @@ def of_operation(op: tf.Operation) -> SourceLine | None:
 
 
 def stack_text(op: tf.Operation) -> str:
-    """The user's lines among those that made `op`, as in a traceback, outermost first.
+    """The user's lines that made `op`, as in a traceback, outermost first.
 
-    Lines above the first of this package are left out: tracebacks of errors have those.
+    Lines above the first of this package are left out, since tracebacks of errors have those.
     """
     frames = list(_stack(op))
     ours = [i for i, frame in enumerate(frames) if frame.filename.startswith(_THIS_PACKAGE)]
@@ -145,24 +145,19 @@ def _graphs(graph: tf.Graph) -> Iterator[tf.Graph]:
 
 
 class Sources:
-    """Finds operations by the names that compilers give them.
-
-    Args:
-      graph: the captured graph.
-    """
+    """Finds operations of a captured graph by the names that compilers give them."""
 
     def __init__(self, graph: tf.Graph):
         self._graph = graph
 
     @functools.cached_property
     def _graphs(self) -> list[tf.Graph]:
-        """The graph and those of its functions; most steps have nothing that asks for them."""
         return list(_graphs(self._graph))
 
     def find(self, name: str) -> tf.Operation | None:
-        """The operation that a compiler means by `name`, or None.
+        """The operation that a compiler calls `name`, or None.
 
-        Compilers put the names of calls, branches and loops before those of the operations within.
+        Compilers prepend names of calls, branches and loops to those of the operations within.
         """
         parts = name.split("/")
         for graph in self._graphs:
@@ -174,21 +169,17 @@ class Sources:
         return None
 
     def __getitem__(self, name: str) -> SourceLine | None:
-        """The user's line behind the operation `name`; None where it is not known."""
+        """The user's line that made the operation `name`; None if unknown."""
         op = self.find(name)
         return None if op is None else of_operation(op)
 
 
 @contextlib.contextmanager
 def with_lines(graph: tf.Graph) -> Iterator[None]:
-    """Adds to an error of an operation the user's lines that made the operation.
-
-    Args:
-      graph: the captured graph.
-    """
+    """Adds to an error of an operation the user's lines that made it."""
     try:
         yield
-    except tf.errors.OutOfRangeError:  # the end of the data, at which nobody reads lines
+    except tf.errors.OutOfRangeError:  # the end of the data
         raise
     except tf.errors.OpError as error:
         _add_lines(error, graph)
@@ -202,8 +193,7 @@ def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
         ops = _called(graph, tag.name, of_input=_OF_INPUT in message)
         stacks = [stack for stack in dict.fromkeys(map(stack_text, ops)) if stack]
         if stacks:
-            # `OpError.__str__` has these words too, with all of TensorFlow's own lines below the
-            # user's.
+            # The words of `OpError.__str__`, which adds TensorFlow's own lines.
             titled = [f"Original stack trace for {tag.name!r}:\n{stack}" for stack in stacks]
             error._message = "\n\n".join([message, *titled]).rstrip()
             return
@@ -212,8 +202,8 @@ def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
 def _called(graph: tf.Graph, name: str, *, of_input: bool) -> list[tf.Operation]:
     """The operations that a message calls `name`, of the input or of the step.
 
-    A message says the name of an operation within a function, but not of which function: there may
-    be several. Names of calls, branches and loops may stand before the name.
+    There may be several: a message does not name the function that contains the operation. Names of
+    calls, branches and loops may precede the name.
     """
     dataset = {op for op in graph.get_operations() if "Dataset" in op.type}
     roots = dataset if of_input else set(graph.get_operations()) - dataset
