@@ -1,4 +1,4 @@
-"""Directories: exports appear under a timestamp, whole, by a rename; servers look for those."""
+"""Export directories: a complete export is renamed to its timestamp, the name that servers look for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ASSETS_EXTRA = b"assets.extra"
 
 
 class ExportDirectory:
-    """A directory that is written under one name and then gets another.
+    """A directory that is written under a temporary name.
 
     Attributes:
       temporary: `<base>/temp-<seconds>`, which servers ignore.
@@ -34,18 +34,11 @@ class ExportDirectory:
 
 @contextlib.contextmanager
 def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory]:
-    """A new, empty temporary directory in `base`; on success it gets its final name.
+    """A new, empty temporary directory in `base`, which gets its final name on success.
 
     An exception removes it. A killed process leaves it under its temporary name.
 
-    Args:
-      base: the parent of the exports; made if it does not exist.
-
-    Yields:
-      The two paths.
-
     Raises:
-      tf.errors.OpError: nothing can be written there; the message names `base`.
       RuntimeError: other exports took every timestamp for ten seconds.
     """
     base = os.fspath(base)
@@ -63,17 +56,10 @@ def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """A directory beside `path`, in which a SavedModel is exported that then becomes `path`.
-
-    Args:
-      path: the folder of the SavedModel, in place of one that is there.
-
-    Yields:
-      The directory. It is removed afterwards.
+    """Yields a directory in which to export a SavedModel, which then replaces the one at `path`.
 
     Raises:
-      FileExistsError: something else than a SavedModel is there.
-      tf.errors.OpError: nothing can be written there.
+      FileExistsError: there is something else than a SavedModel.
     """
     there = tf.io.gfile.exists(path)
     if there and not (tf.io.gfile.glob(f"{path}/saved_model.pb*") or _is_empty(path)):
@@ -112,17 +98,17 @@ def _claim(base: str | bytes) -> ExportDirectory:
 
 
 def _made(path: bytes) -> bool:
-    """Makes a directory; False if it is there, made by another process in the same second."""
+    """Makes a directory; False if it exists, made by another process in the same second."""
     if tf.io.gfile.exists(path):
         return False
     if b"://" not in path:
         try:
-            os.mkdir(path)  # gfile's does not tell whether somebody else was faster
+            os.mkdir(path)  # gfile's does not fail for an existing directory
             return True
         except FileExistsError:
             return False
         except OSError:
-            pass  # gfile says what is wrong as it does for other file systems
+            pass  # gfile raises the same errors for all file systems
     tf.io.gfile.mkdir(path)
     return True
 
@@ -143,11 +129,8 @@ def copy_assets_extra(assets: Mapping[str, str] | None, directory: bytes) -> Non
     """Copies files into `assets.extra` of a SavedModel.
 
     Args:
-      assets: path below `assets.extra` to the file that is copied there; None for none.
+      assets: path below `assets.extra` to the source file; None for none.
       directory: the SavedModel.
-
-    Raises:
-      tf.errors.NotFoundError: a file does not exist.
     """
     for relative, source in (assets or {}).items():
         target = os.path.join(directory, _ASSETS_EXTRA, tf.compat.as_bytes(relative))

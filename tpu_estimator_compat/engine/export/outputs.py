@@ -1,4 +1,4 @@
-"""Outputs: what a signature of an exported graph answers. TensorFlow still has the classes."""
+"""Outputs of the signatures of an exported graph: TensorFlow's own classes."""
 
 from tpu_estimator_compat.tf_internals import (
     ClassificationOutput,

@@ -1,4 +1,4 @@
-"""Receivers: what an exported graph is fed, and how model_fn's features come out of it."""
+"""Receivers: the inputs of an exported graph, and model_fn's features made of them."""
 
 from __future__ import annotations
 
@@ -140,12 +140,8 @@ def named_tensors(tensors: Tensors, field: str, *, integer_keys: bool = False) -
     """`tensors` as a dict; a bare tensor gets the default name of its field.
 
     Args:
-      tensors: a tensor, or a dict of tensors.
       field: feature, label, receiver_tensor or receiver_tensors_alternative.
       integer_keys: whether keys may be integers.
-
-    Raises:
-      ValueError: None, a value that is no tensor, or a key of another type.
     """
     if tensors is None:
         raise ValueError(f"{field}s must be defined. Got None; give a tensor or a dict of tensors.")
@@ -216,10 +212,7 @@ def receiver_of(spec: Any) -> ServingInputReceiver | TensorServingInputReceiver:
     """A receiver of features that are fed as they are.
 
     Args:
-      spec: their `tf.TypeSpec`, or a dict of those.
-
-    Raises:
-      ValueError: they are another structure, which a signature cannot name.
+      spec: their `tf.TypeSpec`, or a dict of those; signatures cannot name other structures.
     """
     named = spec if isinstance(spec, dict) else {"": spec}
     if not all(isinstance(each, tf.TypeSpec) for each in named.values()):
@@ -319,7 +312,7 @@ def build_supervised_input_receiver_fn_from_input_fn(
                 f"Got {type(element).__name__}: {element}"
             )
         features, labels = element
-        # Inside: the names of symbolic tensors are read while their graph is there.
+        # Inside: the names of symbolic tensors are read while their graph exists.
         return build_raw_supervised_input_receiver_fn(features, labels)
 
 

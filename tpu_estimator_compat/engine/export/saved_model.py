@@ -1,8 +1,8 @@
-"""Writes a SavedModel: each graph is a TF1 graph of its own, in a TF1 session of TensorFlow's.
+"""Writes a SavedModel: each of its graphs is built and restored in a TF1 session.
 
-The engine has no part in it: servers run what model_fn built, not replica programs. Saver,
-SavedModelBuilder, signatures and initializers are TensorFlow's, so tables, assets and custom
-savers are as they were with the original.
+Servers run the graph of model_fn, not steps of this package. Saver, SavedModelBuilder, signatures
+and initializers are TensorFlow's, so that tables, assets and custom savers stay those of the
+original.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class GraphPlan:
     Attributes:
       mode: a `ModeKeys` value.
       tags: by which loaders choose it.
-      receiver_fn: makes what is fed, and the features.
+      receiver_fn: makes the inputs and the features.
       call_model_fn: builds the model on the features.
-      restore: whether its variables are read from the checkpoint, to check that they are there.
+      restore: whether to restore the variables, which checks that the checkpoint has them.
     """
 
     mode: str
@@ -52,11 +52,10 @@ class ExportRequest:
 
     Attributes:
       base: directory in which a timestamped one is made.
-      checkpoint_path: the checkpoint of the variables.
       plans: the graphs; the first one writes the variables.
-      assets_extra: path below `assets.extra` to the file to copy there; None for none.
+      assets_extra: path below `assets.extra` to the source file; None for none.
       as_text: write `saved_model.pbtxt` instead of `saved_model.pb`.
-      strip_default_attrs: leave out attributes that have their default, for older servers' sake.
+      strip_default_attrs: omit attributes with default values, for older servers.
       seed: graph-level random seed, or None.
       session_config: of the session that restores.
     """
@@ -72,16 +71,7 @@ class ExportRequest:
 
 
 def export(request: ExportRequest) -> bytes:
-    """Writes a SavedModel.
-
-    Returns:
-      Its path, as bytes, as the original did.
-
-    Raises:
-      ValueError: a variable is not in the checkpoint or has another shape there; a receiver
-        function returns something else; what model_fn raises, with a note on the features.
-      tf.errors.OpError: the directory cannot be written.
-    """
+    """Writes a SavedModel; returns its path as bytes, as the original did."""
     with directories.new_export(request.base) as directory:
         builder = tf.compat.v1.saved_model.Builder(directory.temporary)
         for number, plan in enumerate(request.plans):
@@ -131,7 +121,7 @@ def _received(receiver_fn: ReceiverFn) -> Any:
 
 @contextlib.contextmanager
 def _noted(features: Any) -> Iterator[None]:
-    """Adds to an exception of model_fn what it was given: receivers easily fall out of step."""
+    """Adds the features to an exception of model_fn, since receivers often do not fit it."""
     try:
         yield
     except Exception as error:
@@ -164,14 +154,14 @@ def _signatures(receiver: Any, spec: EstimatorSpec, mode: str) -> dict[str, Any]
 
 
 def _local_init_op(spec: EstimatorSpec) -> tf.Operation:
-    """The operation that a server runs after restoring: local variables and tables."""
+    """The operation that a server runs after restoring, for local variables and tables."""
     if spec.scaffold.local_init_op is not None:
         return spec.scaffold.local_init_op
     return tf.compat.v1.train.Scaffold.default_local_init_op()
 
 
 def _saver(spec: EstimatorSpec) -> tf.compat.v1.train.Saver:
-    """Restores now, and again in the server; the scaffold's, if it has one."""
+    """The scaffold's saver, or a default one, which also restores in the server."""
     saver = spec.scaffold.saver
     if isinstance(saver, checkpoint_lib.Checkpoint):
         objects = graph_view.ObjectGraphView(saver).frozen_saveable_objects()
@@ -180,7 +170,7 @@ def _saver(spec: EstimatorSpec) -> tf.compat.v1.train.Saver:
 
 
 def _session_config(config: tf.compat.v1.ConfigProto | None) -> tf.compat.v1.ConfigProto:
-    """The estimator's, but ops that are not run need no kernel: those for TPU have none here."""
+    """The estimator's, except that ops that do not run need no kernel, such as those for TPU."""
     made = tf.compat.v1.ConfigProto()
     if config is not None:
         made.CopyFrom(config)

@@ -1,6 +1,6 @@
-"""TPU graphs: a computation inside `tpu.rewrite`, behind a call that picks a core per request.
+"""TPU graphs: a computation inside `tpu.rewrite`, and a call that picks a core for each request.
 
-Such a graph can be written anywhere, and runs only where there is a TPU.
+Any machine can write such a graph; only a TPU can run it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tpu_estimator_compat.engine.export.outputs import (
 )
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
-# Defun, not tf.function: its body sees the graph's own variables, and makes new ones there.
+# Defun, not tf.function: its body uses the graph's variables, and makes new ones there.
 from tpu_estimator_compat.tf_internals import framework_function as function
 from tpu_estimator_compat.tf_internals import tpu_functional as functional
 from tpu_estimator_compat.tf_internals import tpu_lib as tpu
@@ -51,7 +51,7 @@ class BatchConfig(NamedTuple):
 
 @contextlib.contextmanager
 def inference_context() -> Iterator[None]:
-    """The control flow context in which the original built all graphs for serving on TPU."""
+    """The control flow context in which the original built graphs for serving on TPU."""
     context = tpu._TPUInferenceContext("tpu_inference", check_ops=False)
     context.Enter()
     try:
@@ -134,18 +134,11 @@ def model_fn_inference_on_tpu(
 def spec_on_tpu(
     call_model_fn: Callable[[Any], Spec], features: Any, batch_config: BatchConfig | None = None
 ) -> Spec:
-    """The spec of a model built on TPU.
+    """The spec of a model built on TPU, with predictions and export_outputs on the host.
 
     Args:
       call_model_fn: takes the features, returns a spec of PREDICT; called once.
-      features: its features: tensor, or nested structure of tensors.
       batch_config: the batching of requests; None for none.
-
-    Returns:
-      The spec, with predictions and export_outputs on the host.
-
-    Raises:
-      ValueError: an export output that is neither a prediction, a classification nor a regression.
     """
     built: list[tuple[Spec, Any]] = []
 
@@ -176,9 +169,9 @@ def _rewritten(computation: Callable[..., Any], inputs: Any = None) -> Tensors:
 
 
 def _partitioned_call(body: Callable[[], Tensors]) -> Tensors:
-    """Calls `body` as a function, each time on the core whose turn it is."""
+    """Calls `body` as a function, each time on the next core."""
 
-    # By reference, so that a core may keep copies of variables, which do not change.
+    # By reference, so that a core may cache variables, which do not change.
     @function.Defun(capture_resource_var_by_value=False)
     def tpu_subgraph():
         return body()
@@ -192,7 +185,7 @@ def _partitioned_call(body: Callable[[], Tensors]) -> Tensors:
 
 
 def _batched(call: Callable[[Any], Tensors], inputs: Any, config: BatchConfig) -> Tensors:
-    """`call(inputs)` for the inputs of several requests at once."""
+    """`call(inputs)` on the inputs of several requests together."""
 
     @tf.nondifferentiable_batch_function(
         config.num_batch_threads,
@@ -223,7 +216,6 @@ def _tensors_of(output: ExportOutput) -> Tensors:
 
 
 def _rebuilt(output: ExportOutput, tensors: Tensors) -> ExportOutput:
-    """An output like `output`, of other tensors."""
     if isinstance(output, ClassificationOutput):
         return ClassificationOutput(*tensors)
     if isinstance(output, RegressionOutput):

@@ -128,7 +128,7 @@ def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:
 def repeated_constants(
     graph: tf.Graph, ops: Iterable[tf.Operation], kept: Collection[str]
 ) -> dict[str, str]:
-    """Small constants that repeat an earlier one, by name, with that one's: `instead` of `subgraph_def`.
+    """Small constants that repeat an earlier one, by name, with the name of that one.
 
     A training step by TF1 has thousands. Grappler would find them, but only after all of them are
     imported, placed, and had their shapes inferred, for every replica.

@@ -1,11 +1,13 @@
-"""Chooses what runs a mode: JAX's devices, if TPU execution is asked for, and their runtime is, or
-they are the only ones with a TPU; else a strategy of TensorFlow. Most explicit first:
+"""Chooses the topology of a mode.
+
+With TPU execution, JAX's devices, if `runtime` asks for them or only JAX sees a TPU. Otherwise a
+strategy of TensorFlow, most explicit first:
 
 1. `RunConfig.train_distribute`, `eval_distribute`;
-2. a TPU, if TPU execution is asked for: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
+2. a TPU, with TPU execution: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
    `evaluation_master`, `TPU_NAME` and its like, cores in this machine;
 3. the workers of `TF_CONFIG`, if there are several, for training;
-4. this machine's GPUs, else its logical CPUs, if TPU execution is asked for;
+4. this machine's GPUs, else its logical CPUs, with TPU execution;
 5. one device.
 """
 
@@ -26,14 +28,13 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
-    """Joins the other workers that `config` names, which must happen before TensorFlow is used.
+    """Joins the other workers that `config` names, before TensorFlow is used.
 
     Args:
-      config: the run configuration.
-      tpu_semantics: whether TPU execution is asked for: a TPU comes before workers.
+      tpu_semantics: whether TPU execution is asked for: a TPU has precedence over workers.
 
     Returns:
-      The configuration, with what joining has told.
+      The configuration, updated by joining.
     """
     if tpu_semantics and _may_be_for_jax(config):
         return jax_devices.join(config)
@@ -46,23 +47,14 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
 
 
 def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
-    """The topology for `mode`.
+    """The topology for `mode`, a `ModeKeys` value.
 
     Evaluation and prediction stay on this machine, unless `eval_distribute` names several: each
-    process then does all of it, and none waits for another.
+    process then does all of it, without waiting for others. Without a TPU, TPU execution uses the
+    local replicas, and logs that.
 
     Args:
-      config: the run configuration.
-      mode: a `ModeKeys` value.
       tpu_semantics: whether this mode was asked to run on TPU.
-
-    Returns:
-      The topology. Without a TPU, TPU execution falls back to the local replicas; one log line says
-      so.
-
-    Raises:
-      ValueError: the cluster has parameter servers, or more cores are asked for than there are.
-      RuntimeError: a TPU or another worker cannot be reached.
     """
     if tpu_semantics and _is_for_jax(config, mode):
         return jax_devices.resolve(config, mode)
@@ -94,7 +86,7 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
 
 
 def _may_be_for_jax(config: RunConfig) -> bool:
-    """As `_is_for_jax`, where JAX must not be started yet."""
+    """The same as `_is_for_jax`, without starting JAX."""
     if config.runtime != AUTO:
         return config.runtime == JAX
     given = config.train_distribute or config.eval_distribute
@@ -117,7 +109,7 @@ def _is_for_jax(config: RunConfig, mode: str) -> bool:
 
 
 def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribute.Strategy | None:
-    """The strategy that the config names for `mode`, if any."""
+    """The strategy in the config for `mode`, if any."""
     if mode == ModeKeys.EVAL and config.eval_distribute is not None:
         return _unwrapped(config.eval_distribute)
     train = _unwrapped(config.train_distribute)

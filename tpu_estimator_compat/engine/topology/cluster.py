@@ -1,4 +1,4 @@
-"""Joins the other workers of a TF_CONFIG cluster: one process each, one strategy over all."""
+"""Joins the other workers of a TF_CONFIG cluster: one process each, one strategy for all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tpu_estimator_compat.tf_internals import context
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}
 DEFAULT_WAIT = 7200  # seconds, as RunConfig has it
-_HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which a worker counts as lost
+_HEARTBEAT_TIMEOUT = 30  # seconds
 
 
 def is_cluster(config: RunConfig) -> bool:
@@ -25,7 +25,6 @@ def is_cluster(config: RunConfig) -> bool:
 
 
 def check_no_parameter_servers(config: RunConfig) -> None:
-    """Raises ValueError where the cluster has parameter servers."""
     if config.num_ps_replicas:
         raise ValueError(
             f"TF_CONFIG names {config.num_ps_replicas} parameter server(s). Training on parameter "
@@ -36,17 +35,10 @@ def check_no_parameter_servers(config: RunConfig) -> None:
 
 
 def strategy(config: RunConfig) -> tf.distribute.Strategy:
-    """A MultiWorkerMirroredStrategy over the workers of `config`; waits for all of them.
+    """The MultiWorkerMirroredStrategy over the workers of `config`; waits for all of them.
 
-    Args:
-      config: its cluster, task, `protocol` and `session_creation_timeout_secs` say whom to wait for
-        and how long.
-
-    Returns:
-      The strategy, the same one in every call.
-
-    Raises:
-      RuntimeError: TensorFlow was used before, or not all workers have come in time.
+    Returns the same strategy in every call. Raises RuntimeError if TensorFlow was used before, or
+    not all workers came in time.
     """
     return _joined(
         _jobs(config),
@@ -58,7 +50,7 @@ def strategy(config: RunConfig) -> tf.distribute.Strategy:
 
 
 def addresses(config: RunConfig) -> tuple[list[str], int]:
-    """host:port of all workers, the chief first, and which of them this is."""
+    """host:port of all workers, the chief first, and the index of this one."""
     jobs = dict(_jobs(config))
     everyone = [address for tasks in jobs.values() for address in tasks]
     return everyone, everyone.index(jobs[_JOBS[config.task_type]][config.task_id])
@@ -118,7 +110,7 @@ def _joined(
 
 
 def _configure_heartbeats(addresses: dict[str, Any]) -> None:
-    """Says after how long without a sign of life a worker counts as lost."""
+    """Sets the time without a heartbeat after which a worker counts as lost."""
     leader_job = "chief" if "chief" in addresses else "worker"
     context.context().configure_coordination_service(
         service_type="standalone",

@@ -1,4 +1,4 @@
-"""Which block of a TPU's cores makes one replica, where several cores share it."""
+"""The block of a TPU's cores that makes one replica, where several cores share it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,12 @@ _PREFERRED: dict[int, Shape] = {
 def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
     """The block of cores of one replica: chips in x, y and z, and cores of a chip.
 
-    The original's blocks where they tile the mesh, else the most compact one that does. The mesh
-    says how many cores a chip has to TensorFlow: two on v2 and v3, one on v4 and later.
+    The original's blocks where they tile the mesh, else the most compact one that does. TensorFlow
+    counts two cores of a chip on v2 and v3, one on v4 and later.
 
     Args:
       cores: the number of cores of a replica.
       mesh_shape: the topology's: chips in x, y and z, and cores of a chip.
-
-    Raises:
-      ValueError: no block of so many cores tiles the mesh.
     """
     *chips_of_mesh, cores_of_chip = mesh_shape
     within_chip = min(cores, cores_of_chip)
@@ -53,13 +50,12 @@ def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
 def imagined_assignment(
     replicas: int, cores: int, hosts: int = 1
 ) -> tf.tpu.experimental.DeviceAssignment:
-    """The assignment of replicas to cores of a TPU that is not there.
+    """An assignment of replicas to cores, for code that asks for one without a TPU.
 
-    Its chips lie in a line, and have two cores, as those had that such code was written for: it
-    looks for them. An odd number of cores has a chip each.
+    Its chips lie in a line, with the two cores that legacy code looks for, or one if the number of
+    cores is odd.
 
     Args:
-      replicas: the number of replicas.
       cores: the number of cores of a replica.
       hosts: each has as many replicas, in order. Where replicas span hosts, one has all.
     """
@@ -74,7 +70,7 @@ def imagined_assignment(
 
 
 def _blocks(chips: int) -> list[Shape]:
-    """Blocks of so many chips, the preferred one first, then from cubes to lines."""
+    """Blocks of this number of chips: the preferred one, then from cubes to lines."""
     sides = [side for side in range(1, chips + 1) if chips % side == 0]
     blocks: list[Shape] = [
         (x, y, z) for x, y, z in itertools.product(sides, repeat=3) if x * y * z == chips

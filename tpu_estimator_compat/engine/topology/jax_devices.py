@@ -1,4 +1,4 @@
-"""JAX's devices, found by modules of `engine/jax` that are imported when somebody asks for them."""
+"""JAX's devices, by modules of `engine/jax` that are imported on first use."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ENTRIES = {
     "joining": "tpu_estimator_compat.engine.jax.processes.joining",
     "installation": "tpu_estimator_compat.engine.jax.installation",
 }
-"""The modules behind the functions here, which have functions of the same names."""
+"""Modules with functions of the same names as those here."""
 
 
 def join(config: RunConfig) -> RunConfig:
-    """`config`, once this process has joined the others that run steps on JAX's devices."""
+    """Joins the other processes that run steps on JAX's devices; returns the updated `config`."""
     return cast(RunConfig, _entry("joining").join(config))
 
 
@@ -27,12 +27,11 @@ def resolve(config: RunConfig, mode: str) -> Topology:
 
 
 def has_tpu() -> bool:
-    """Whether this machine has a TPU that JAX sees."""
     return bool(_entry("topology").has_tpu())
 
 
 def is_installed() -> bool:
-    """Whether there is a JAX, of whatever version."""
+    """Whether JAX is installed, in any version."""
     return bool(_entry("installation").is_installed())
 
 

@@ -17,8 +17,8 @@ def strategy(
 
     Args:
       limit: the largest number of devices to use; None for all.
-      cores_per_replica: devices that a TPU would need for a replica: with fewer replicas, there are
-        as many as on a TPU of so many cores, but at least one. None for one.
+      cores_per_replica: the number of devices for each replica, as a TPU would use its cores; there
+        is at least one replica. None for one.
     """
     with eager.eager_mode():
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")

@@ -1,4 +1,4 @@
-"""The resolver of scripts that name no TPU, where there is none."""
+"""The resolver of scripts that name no TPU, on machines without one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import tensorflow as tf
 
 
 class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
-    """Stands for no TPU: this machine, with a session of its own.
+    """A resolver of no TPU: this machine, with a session of its own.
 
-    Legacy scripts make a `TPUClusterResolver` whether or not there is a TPU, and pass it to
-    `RunConfig`. With an empty name it gave a local session in TensorFlow 1; without a name it
-    raised a ValueError. Scripts caught that to find out whether there is a TPU: they get it as soon
-    as they ask for the cluster, and `if resolver:` says no.
+    Legacy scripts make a `TPUClusterResolver` with or without a TPU, and pass it to `RunConfig`.
+    With an empty name TensorFlow 1 gave a local session; without a name it raised ValueError, which
+    scripts caught to detect a TPU. Here the call for the cluster raises it, and `if resolver:` is
+    false.
 
     Args:
-      named: whether the script gave a name, though an empty one.
+      named: whether the script gave a name, even an empty one.
     """
 
     task_type = "worker"
@@ -28,7 +28,6 @@ class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
         self._named = named
 
     def __bool__(self) -> bool:
-        """False: there is no TPU."""
         return False
 
     def cluster_spec(self) -> None:
@@ -49,11 +48,9 @@ class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
         return ""
 
     def get_master(self) -> str:
-        """As `master`."""
         return ""
 
     def get_job_name(self) -> None:
-        """None: there is no job."""
         return None
 
     def num_accelerators(

@@ -1,7 +1,7 @@
-"""Waits until all workers of a cluster are there, before TensorFlow is told to join them.
+"""Waits until all workers of a cluster are there, before TensorFlow joins them.
 
-TensorFlow's own wait has no end, and holds Python's lock meanwhile: not even Ctrl-C gets through.
-So the chief listens first, on the port that TensorFlow will use, until all others have called.
+TensorFlow's own wait has no end, and holds the GIL, so that even Ctrl-C has no effect. So the chief
+first listens on the port that TensorFlow will use, until all others have connected.
 """
 
 from __future__ import annotations
@@ -13,25 +13,20 @@ from collections.abc import Iterable, Sequence
 
 _HELLO = b"tpu_estimator_compat %d\n"
 _GO = b"go\n"
-_PAUSE = 0.1  # seconds between two calls
+_PAUSE = 0.1  # seconds between attempts to connect
 _LONGEST_LINE = 64
 
 
 class MissingWorkersError(RuntimeError):
-    """Workers that did not come in time; the message names them."""
+    """Workers did not come in time; the message names them."""
 
 
 def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
-    """Returns when all workers are there.
+    """Returns when all workers are there; raises MissingWorkersError if some are late.
 
     Args:
       addresses: host:port of each, the chief first.
       index: the number of this process.
-      seconds: the seconds to wait.
-
-    Raises:
-      MissingWorkersError: not all have come in time.
-      OSError: the chief cannot listen on its port.
     """
     deadline = time.monotonic() + seconds
     if index == 0:
@@ -81,7 +76,7 @@ def _left(deadline: float, missing: Iterable[str]) -> float:
 
 
 def _line(connection: socket.socket) -> bytes:
-    """One line from the other side, which may be anyone."""
+    """One line from the other side, which may be any program."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
         byte = connection.recv(1)

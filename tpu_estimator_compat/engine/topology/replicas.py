@@ -16,12 +16,11 @@ class Topology:
     """The replicas of one mode.
 
     Attributes:
-      strategy: runs the replicas.
-      tpu_semantics: whether the rules of TPU execution hold: per-replica batch sizes, static
-        shapes, one return to Python per loop.
+      tpu_semantics: whether TPU rules hold: per-replica batch sizes, static shapes, one return to
+        Python per loop.
       num_hosts: machines that feed the replicas.
       this_host: 0-based index of the one host that this process feeds; None where it feeds all.
-      stands_in: whether devices of this machine stand for the cores of a TPU that is not there.
+      stands_in: whether devices of this machine replace the cores of a TPU that is not there.
     """
 
     strategy: tf.distribute.Strategy
@@ -32,27 +31,27 @@ class Topology:
 
     @classmethod
     def over(cls, strategy: tf.distribute.Strategy, tpu_semantics: bool) -> Topology:
-        """The topology whose hosts are those of `strategy`."""
+        """The topology with the hosts of `strategy`."""
         if group := workers.of(strategy):
             return cls(strategy, tpu_semantics, group.count, group.index)
         if isinstance(strategy, tf.distribute.TPUStrategy):
-            # Of all hosts; with a device assignment, `num_hosts` counts those of first cores.
+            # All hosts: with a device assignment, `num_hosts` counts those of first cores.
             return cls(strategy, tpu_semantics, strategy.extended._tpu_metadata.num_hosts)
         return cls(strategy, tpu_semantics)
 
     @property
     def runtime(self) -> str:
-        """The runtime of the replicas, as `RunConfig(runtime=...)` names it."""
+        """The runtime's name in `RunConfig(runtime=...)`."""
         return TENSORFLOW
 
     @property
     def on_tpu(self) -> bool:
-        """Whether the replicas are cores of a TPU."""
+        """Whether the replicas are cores of a TPU, for TensorFlow."""
         return isinstance(self.strategy, tf.distribute.TPUStrategy)
 
     @property
     def compiles(self) -> bool:
-        """Whether a compiler sees the replicas' steps: it demands static shapes, and no strings."""
+        """Whether a compiler gets the replicas' steps, with static shapes and without strings."""
         return self.on_tpu
 
     @property
@@ -62,12 +61,12 @@ class Topology:
 
     @property
     def splits_replicas(self) -> bool:
-        """Whether several devices share a replica where the configuration says so."""
+        """Whether several devices share a replica if the configuration says so."""
         return self.on_tpu
 
     @property
     def compiles_steps(self) -> bool:
-        """Whether XLA compiles the replicas' share of all steps."""
+        """Whether XLA compiles the device part of all steps."""
         return self.on_tpu
 
     @property
@@ -79,7 +78,7 @@ class Topology:
     def hosts(self) -> list[int]:
         """0-based indices of the hosts that this process feeds.
 
-        Where replicas of a TPU span hosts, each is fed by the host of its first core.
+        Where replicas of a TPU span hosts, the host of its first core feeds each.
         """
         if self.this_host is not None:
             return [self.this_host]
@@ -90,12 +89,11 @@ class Topology:
 
     @property
     def num_replicas(self) -> int:
-        """Number of replicas on all hosts."""
         return self.strategy.num_replicas_in_sync
 
     @property
     def replicas_per_element(self) -> int | None:
-        """The number of replicas that share an input element; None for the strategy's way."""
+        """Number of replicas that share an input element; None where the strategy distributes it."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""The TPUStrategy of TF1, by its own arguments."""
+"""TF1's TPUStrategy, with its arguments."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from tpu_estimator_compat.engine.topology.local_resolver import LocalResolver
 class TPUStrategy:
     """`tf.compat.v1.distribute.experimental.TPUStrategy`: for `RunConfig(train_distribute=...)`.
 
-    It stands for the `tf.distribute.TPUStrategy` of the resolver's TPU, or, where there is no TPU,
-    for a strategy over the replicas of this machine. Everything that a strategy can do is passed on
-    to that.
+    It wraps the `tf.distribute.TPUStrategy` of the resolver's TPU, or, without a TPU, a strategy
+    over the replicas of this machine, and has all methods of that.
 
     Args:
       tpu_cluster_resolver: a `tf.distribute.cluster_resolver.TPUClusterResolver`; None to look for
         a TPU in the environment and in this machine.
-      steps_per_run: steps that an estimator runs before hooks have their turn; None for 1.
+      steps_per_run: steps that an estimator runs between calls of hooks; None for 1.
       device_assignment: a `tf.tpu.experimental.DeviceAssignment` that places replicas; None for
         all cores. Without effect where there is no TPU.
 
     Raises:
       ValueError: `steps_per_run` is not positive.
-      TypeError: `tpu_cluster_resolver` is none.
+      TypeError: `tpu_cluster_resolver` is no resolver.
       RuntimeError: the TPU cannot be reached.
     """
 
@@ -58,7 +57,7 @@ class TPUStrategy:
 
     @property
     def strategy(self) -> tf.distribute.Strategy:
-        """The strategy of today's TensorFlow that this one stands for."""
+        """The wrapped strategy of today's TensorFlow."""
         return self._strategy
 
     @property
@@ -73,7 +72,7 @@ class TPUStrategy:
 
     @property
     def steps_per_run(self) -> int:
-        """Steps that an estimator runs before hooks have their turn."""
+        """Steps that an estimator runs between calls of hooks."""
         return self._steps_per_run
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TPUStrategy:

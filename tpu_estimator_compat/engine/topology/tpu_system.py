@@ -1,7 +1,7 @@
 """Finds a TPU, connects to it, and makes a strategy over its cores.
 
-It was never run on a TPU: tests run it, and TensorFlow's own TPU code below it, on logical CPUs
-that stand for cores (`tests/tpu_sim`).
+It never ran on a TPU: tests run it, and TensorFlow's own TPU code below it, on logical CPUs in
+place of cores (`tests/tpu_sim`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Resolver = Any  # a TPUClusterResolver
 _ENVIRONMENT = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "COLAB_TPU_ADDR")
 
 _PCI_NUMBERS = {(0x1AE0, device) for device in (0x27, 0x5E, 0x62, 0x63, 0x6F, 0x76)}
-"""Vendor and device of v2 and v3, v4, v5p, v5e, v6e and tpu7x, as JAX tells them."""
+"""Vendor and device of v2 and v3, v4, v5p, v5e, v6e and tpu7x, as in JAX."""
 
 _CONNECTION_SECONDS = 20.0  # for all hosts together
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")  # through which gRPC would connect
@@ -39,14 +39,10 @@ _topologies: dict[str, Any] = {}
 
 
 def find(config: RunConfig, mode: str) -> Resolver | None:
-    """The resolver of the TPU that `mode` is to run on; None where there is none.
+    """The resolver of the TPU for `mode`, a `ModeKeys` value; None without a TPU.
 
-    Most explicit first: a TPUClusterResolver in the config, its master addresses, the environment,
-    TPU cores in this machine.
-
-    Args:
-      config: the run configuration.
-      mode: a `ModeKeys` value; evaluation has a master of its own.
+    Most explicit first: a TPUClusterResolver in the config, its master addresses (evaluation has
+    its own), the environment, TPU cores in this machine.
     """
     cluster = getattr(config, "cluster", None)
     if isinstance(cluster, TPUClusterResolver):
@@ -61,7 +57,7 @@ def find(config: RunConfig, mode: str) -> Resolver | None:
 
 
 def is_seen(config: RunConfig, mode: str) -> bool:
-    """Whether there is a TPU that `find` would find, as far as that is known without asking it."""
+    """Whether `find` would find a TPU, as far as known without connecting to it."""
     named = isinstance(getattr(config, "cluster", None), TPUClusterResolver)
     named |= bool(_master(config, mode)) or any(map(os.environ.get, _ENVIRONMENT))
     return named or bool(tf.config.list_physical_devices("TPU"))
@@ -81,7 +77,7 @@ def in_environment(**job: str) -> Resolver | None:
     if any(os.environ.get(name) for name in _ENVIRONMENT):
         colab = os.environ.get("COLAB_TPU_ADDR")
         return _resolver(f"grpc://{colab}" if colab else None, **job)
-    # Not TPU_SYSTEM: a TensorFlow that is built for TPUs lists it on machines that have none.
+    # Not TPU_SYSTEM, which TensorFlow's build for TPUs lists on machines without one.
     if tf.config.list_physical_devices("TPU"):
         return _resolver("local")
     _warn_of_unused_chips()
@@ -90,7 +86,7 @@ def in_environment(**job: str) -> Resolver | None:
 
 @functools.cache
 def _warn_of_unused_chips() -> None:
-    """Says so where this machine has a TPU and TensorFlow does not see it."""
+    """Warns of a TPU in this machine that TensorFlow does not see."""
     if chips := attached_chips():
         logging.warning(
             "This machine has %d TPU chip(s), but TensorFlow %s sees none, so they are not used. "
@@ -104,7 +100,7 @@ def _warn_of_unused_chips() -> None:
 
 
 def attached_chips(devices: str = "/sys/bus/pci/devices") -> int:
-    """The number of TPU chips of this machine, by their PCI vendor and device numbers."""
+    """Number of TPU chips of this machine, by their PCI vendor and device numbers."""
     count = 0
     for vendor in glob.glob(f"{devices}/*/vendor"):
         try:
@@ -125,18 +121,10 @@ def _resolver(address: str | None, **job: str) -> Resolver:
 def strategy(
     resolver: Resolver, num_cores_per_replica: int | None = None
 ) -> tf.distribute.TPUStrategy:
-    """The strategy over the cores of a TPU, connected to on first use.
+    """The strategy over the cores of a TPU, one per TPU and number of cores.
 
     Args:
-      resolver: says where the TPU is.
       num_cores_per_replica: cores that share a replica; None for one.
-
-    Returns:
-      One strategy per TPU and number of cores.
-
-    Raises:
-      RuntimeError: the TPU cannot be reached, or has no cores.
-      ValueError: it has too few cores for a replica.
     """
     key = (_address(resolver), num_cores_per_replica)
     if key not in _strategies:
@@ -157,7 +145,6 @@ def over_cores(resolver: Resolver, device_assignment: Any = None) -> tf.distribu
     """A new strategy over the cores of an initialised TPU.
 
     Args:
-      resolver: says where the TPU is.
       device_assignment: a `tf.tpu.experimental.DeviceAssignment`; None for a replica on each core.
     """
     with eager.eager_mode():  # in a graph it would ask a session for the devices
@@ -165,13 +152,9 @@ def over_cores(resolver: Resolver, device_assignment: Any = None) -> tf.distribu
 
 
 def initialize(resolver: Resolver) -> Any:
-    """Connects to the TPU and initialises it, once per process: doing it again loses variables.
+    """Connects to the TPU and initialises it, once per process: a second time loses variables.
 
-    Returns:
-      Its `tf.tpu.experimental.Topology`.
-
-    Raises:
-      RuntimeError: it cannot be reached, or has no cores.
+    Returns its `tf.tpu.experimental.Topology`; raises RuntimeError if it cannot be reached.
     """
     address = _address(resolver)
     if address not in _topologies:
@@ -193,7 +176,7 @@ def initialize(resolver: Resolver) -> Any:
 
 
 def _check_that_it_listens(resolver: Resolver) -> None:
-    """Raises OSError where a host of a remote TPU takes no connection; gRPC would wait for it."""
+    """Raises OSError where a host of a remote TPU takes no connection: gRPC would wait for it."""
     if not resolver.master().startswith("grpc://") or any(map(os.environ.get, _PROXIES)):
         return
     spec = resolver.cluster_spec()
