@@ -26,9 +26,7 @@ Structure = Any
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """One replica's input element: the tensors at which the graph is cut.
-
-    Ops upstream of them belong to the input, those downstream to the step.
+    """One replica's input element: tensors between the input's ops and the step's.
 
     Attributes:
       structure: features, or (features, labels), made of tensors of the graph.
@@ -53,7 +51,6 @@ class CapturedGraph:
 
     @property
     def element_spec(self) -> Structure:
-        """The structure of `tf.TypeSpec`s of a step's input."""
         return self.element.spec
 
     @property
@@ -62,7 +59,6 @@ class CapturedGraph:
 
 
 def placeholders(element_spec: Structure) -> Element:
-    """An element of placeholders in the default graph."""
     flat_specs = tf.nest.flatten(element_spec, expand_composites=True)
     flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
     structure = tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True)
@@ -74,7 +70,6 @@ def new_graph(seed: int | None, *, reads_step: bool = False) -> Iterator[tf.Grap
     """A new default graph for legacy functions, with a global step; each has the same names.
 
     Args:
-      seed: the graph-level random seed, or None.
       reads_step: whether TensorFlow's own read of the global step is made now, as in the original's
         training: an op without a seed gets one from the number of ops before it.
     """
@@ -101,9 +96,8 @@ def capture(
 
     Args:
       call: takes the element, calls the user's model_fn, returns its spec.
-      replicas: the number of replicas that will run the graph.
-      tpu_semantics: whether only CrossShardOptimizer exchanges gradients; otherwise every TF1
-        optimizer does.
+      tpu_semantics: whether CrossShardOptimizer exchanges gradients; otherwise every optimizer
+        does.
       for_tpu: whether ops can be marked to run on a TPU's host.
       compiled: whether XLA compiles the graph.
     """

@@ -1,10 +1,8 @@
 """`x.shape[-1].value` in a model_fn, as in TensorFlow 1, even with TensorFlow 2's shapes.
 
-TensorFlow 2's shapes give ints, which have a `value` while legacy code builds a graph, if that
-asked for it. An unknown dimension is None, as in TensorFlow 2; with `disable_v2_tensorshape()`
-shapes give TensorFlow's `Dimension`, which is left alone.
-
-TensorFlow 2 takes no float for a dimension, such as `units / 2`; TensorFlow 1 took a whole one.
+TensorFlow 2's shapes give ints, or None. Where legacy code asked for it, the ints have a `value`
+while a graph is built. With `disable_v2_tensorshape()` shapes give TensorFlow's `Dimension`, which
+is left alone. A dimension may be a whole float, such as `units / 2`, which TensorFlow 1 accepted.
 """
 
 from __future__ import annotations
@@ -51,7 +49,6 @@ def with_values() -> Iterator[None]:
 
 
 def _count(change: int) -> None:
-    """Patches shapes while a thread needs it."""
     global _users
     with _lock:
         before, _users = _users, _users + change

@@ -114,7 +114,6 @@ def _replaced(kind: Any, method: str, other: Callable[..., Any]) -> Iterator[Non
 
 
 def _summed(gradient: Any, replicas: int) -> Any:
-    """The gradient's sum over all replicas; None stays None."""
     if gradient is None:
         return None
     return tpu_ops.cross_replica_sum(tf.convert_to_tensor(gradient), [list(range(replicas))])

@@ -23,12 +23,7 @@ RESERVED_PARAMS_KEYS = (BATCH_SIZE_KEY, CONTEXT_KEY)
 
 
 def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> Callable[..., Any]:
-    """Refuses a model_fn whose arguments do not fit, and returns it otherwise.
-
-    Args:
-      model_fn: a function, bound method, partial or callable object.
-      params: the constructor's hyperparameters, or None.
-    """
+    """Refuses a model_fn whose arguments do not fit, and returns it otherwise."""
     if model_fn is None:
         raise ValueError("model_fn must be provided to Estimator.")
     check_callable(model_fn, "model_fn", "Give a function of features, labels, mode and params.")
@@ -86,7 +81,7 @@ def call_model_fn(
 
     Args:
       offered: arguments besides features and labels, given where model_fn declares them.
-      remark: a text to log besides; may be empty.
+      remark: a text to log besides.
     """
     kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
     if "labels" not in kwargs and labels is not None:

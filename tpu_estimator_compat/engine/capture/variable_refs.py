@@ -29,7 +29,6 @@ def with_refs() -> Iterator[None]:
 
 
 def _count(change: int) -> None:
-    """Patches variables while a thread needs it."""
     global _users
     with _lock:
         before, _users = _users, _users + change

@@ -42,13 +42,11 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
     def get_replicated_var_handle(
         self, name: str, handle_id: Any, vars_: Sequence[Any] | None = None, **kwargs: bool
     ) -> tf.Tensor:
-        """The handle of the replica's own variable; the method of TensorFlow's context.
+        """The handle of the replica's own variable, by TensorFlow's name of this method.
 
         Args:
-          name: of all variables together.
           handle_id: distinguishes variables of one name; in TensorFlow 1 this argument was `vars_`.
           vars_: a variable per replica.
-          **kwargs: whether all have the same value, or are one; without effect.
         """
         del kwargs
         if vars_ is None:
@@ -99,7 +97,6 @@ def InXlaContext(graph: tf.Graph) -> bool:
 
 
 def GraphOrParentsInXlaContext(graph: tf.Graph) -> bool:
-    """The same, of a graph or an outer one."""
     return _is_for_tpu() or control_flow_util.GraphOrParentsInXlaContext(graph)
 
 

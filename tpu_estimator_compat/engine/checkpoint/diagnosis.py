@@ -27,10 +27,8 @@ _UNREADABLE = (
 def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
     """Explains the errors of a restore, and refuses other shapes.
 
-    Raises:
-      ValueError: a variable has another shape in the checkpoint, or there is no such checkpoint.
-      tf.errors.DataLossError: the checkpoint cannot be read.
-      tf.errors.OpError: variables are missing, and named; or something else failed.
+    Raises ValueError for another shape or a missing checkpoint, and DataLossError for an unreadable
+    one.
     """
     problems = mismatches(graph, saver, path)
     if any(problem.wrong_shape for problem in problems):
@@ -96,13 +94,6 @@ def _what_happened(path: str) -> str:
 
 
 class Mismatch:
-    """A variable that the checkpoint lacks, or has in another shape.
-
-    Attributes:
-      text: a sentence for users.
-      wrong_shape: whether the checkpoint has another shape.
-    """
-
     def __init__(self, text: str, wrong_shape: bool):
         self.text = text
         self.wrong_shape = wrong_shape

@@ -49,17 +49,11 @@ class InputState:
 
 
 def prefix(checkpoint: str) -> str:
-    """The prefix of the input's files beside `checkpoint`."""
     return f"{checkpoint}.input-00000-of-00001"
 
 
 def restore(iterator: tf.data.Iterator, checkpoint: str) -> bool:
-    """Moves `iterator` to the position saved beside `checkpoint`; False where there is none.
-
-    Raises:
-      tf.errors.DataLossError: the files are there and cannot be read.
-      ValueError: they belong to another input pipeline.
-    """
+    """Moves `iterator` to the position saved beside `checkpoint`; False where there is none."""
     path = prefix(checkpoint)
     if not tf.io.gfile.exists(f"{path}.index"):
         return False

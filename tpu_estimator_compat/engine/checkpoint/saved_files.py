@@ -22,9 +22,6 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
     tensor), it stays, so that a restart which saves the step it restored never touches it.
 
     Yields `prefix` itself where the file system cannot move files, or has no such directory.
-
-    Args:
-      prefix: of the files of a checkpoint, `<directory>/<name>`.
     """
     directory, name = os.path.split(prefix)
     if not file_io.has_atomic_move(directory or "."):

@@ -67,8 +67,7 @@ def _filename_feed(program: ReplicaProgram) -> int | None:
 class CheckpointWrite:
     """Runs a saver's operations so that the checkpoint's files appear at once.
 
-    Args:
-      filename: the index of the feed that is the checkpoint's name.
+    `filename` is the index of the feed that is the checkpoint's name.
     """
 
     def __init__(self, function: HostFunction, filename: int):
@@ -119,11 +118,7 @@ def _explained(prefix: str) -> Iterator[None]:
 
 
 class SaveFunctions:
-    """The two halves of a saver: one reads the values, one writes them.
-
-    Args:
-      saver_def: of the saver, after it was built.
-    """
+    """The two halves of a built saver: one reads the values, one writes them."""
 
     def __init__(self, graph: tf.Graph, store: VariableStore, saver_def: Any):
         result = graph.as_graph_element(saver_def.save_tensor_name)

@@ -1,4 +1,4 @@
-"""Export directories: a complete export is renamed to its timestamp, the name that servers look for."""
+"""Export directories: a complete export is renamed to the timestamp that servers look for."""
 
 from __future__ import annotations
 
@@ -126,12 +126,7 @@ def _explained(base: str | bytes) -> Iterator[None]:
 
 
 def copy_assets_extra(assets: Mapping[str, str] | None, directory: bytes) -> None:
-    """Copies files into `assets.extra` of a SavedModel.
-
-    Args:
-      assets: path below `assets.extra` to the source file; None for none.
-      directory: the SavedModel.
-    """
+    """Copies files into `assets.extra` of a SavedModel, by their paths there."""
     for relative, source in (assets or {}).items():
         target = os.path.join(directory, _ASSETS_EXTRA, tf.compat.as_bytes(relative))
         tf.io.gfile.makedirs(os.path.dirname(target))

@@ -32,8 +32,6 @@ class GraphPlan:
     """One meta graph of a SavedModel.
 
     Attributes:
-      mode: a `ModeKeys` value.
-      tags: by which loaders choose it.
       receiver_fn: makes the inputs and the features.
       call_model_fn: builds the model on the features.
       restore: whether to restore the variables, which checks that the checkpoint has them.
@@ -54,10 +52,7 @@ class ExportRequest:
       base: directory in which a timestamped one is made.
       plans: the graphs; the first one writes the variables.
       assets_extra: path below `assets.extra` to the source file; None for none.
-      as_text: write `saved_model.pbtxt` instead of `saved_model.pb`.
       strip_default_attrs: omit attributes with default values, for older servers.
-      seed: graph-level random seed, or None.
-      session_config: of the session that restores.
     """
 
     base: str | bytes | os.PathLike[str]

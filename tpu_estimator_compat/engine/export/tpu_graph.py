@@ -138,7 +138,6 @@ def spec_on_tpu(
 
     Args:
       call_model_fn: takes the features, returns a spec of PREDICT; called once.
-      batch_config: the batching of requests; None for none.
     """
     built: list[tuple[Spec, Any]] = []
 

@@ -72,18 +72,16 @@ def subgraph_def(
 ) -> GraphDef:
     """The GraphDef of `ops` and the functions that they need, for import under another graph.
 
-    Device strings and colocation are dropped: the placement in a legacy graph does not apply to
-    replicas. Control inputs from outside `ops`, except from `awaited`, are dropped too; the caller
-    orders the pieces.
+    Device strings and colocation, which mean the legacy graph's devices, are dropped, as are
+    control inputs from outside `ops`, except from `awaited`; the caller orders the pieces.
 
     Args:
-      ops: operations of `graph`, in the order in which they are created.
+      ops: operations in the order in which they are created.
       replica: the index of the replica that runs it, by which random ops with seeds draw different
         numbers and `XlaReplicaId` is a constant; None for devices that do so themselves.
       rewrites: functions that change a node, by op type; in functions of the library too.
       instead: operations of one output to leave out, by name, with their replacements.
-      awaited: names of operations that are not in `ops`; the import of the result maps those that
-        are control inputs.
+      awaited: names of operations outside `ops`; the import maps those that are control inputs.
     """
     source = _nodes_of(graph)
     names = {op.name for op in ops} | set(awaited)
@@ -134,7 +132,6 @@ def repeated_constants(
     imported, placed, and had their shapes inferred, for every replica.
 
     Args:
-      ops: operations of `graph`, in the order in which they are created.
       kept: names of operations that have to stay.
     """
     nodes = _nodes_of(graph).nodes
@@ -333,7 +330,6 @@ def _is_numbered(node: NodeDef) -> bool:
 
 
 def called_functions(op: tf.Operation) -> list[str]:
-    """Names of the library's functions that `op` calls itself."""
     return [name for name in _function_names([op.node_def]) if name != op.type]
 
 
@@ -347,5 +343,4 @@ def functions_with(
 
 
 def has_types(graph: tf.Graph, ops: Collection[tf.Operation], types: Collection[str]) -> bool:
-    """Whether one of `ops`, or of the functions that they call, is of `types`."""
     return any(op.type in types for op in ops) or bool(functions_with(graph, ops, types))

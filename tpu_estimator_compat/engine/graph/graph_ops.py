@@ -29,7 +29,6 @@ def key(tensor: tf.Tensor) -> Key:
 
 
 def distinct(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
-    """Each of the tensors once, in the order of first occurrence."""
     return list({key(tensor): tensor for tensor in tensors}.values())
 
 
@@ -50,7 +49,6 @@ def is_resource_creator(op: tf.Operation) -> bool:
 
 
 def is_handle(op: tf.Operation) -> bool:
-    """Whether `op` is the handle of a variable or another resource that outlives a step."""
     return is_variable_handle(op) or is_resource_creator(op)
 
 

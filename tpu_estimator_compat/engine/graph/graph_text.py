@@ -35,7 +35,6 @@ def write_text(graph_def: GraphDef, path: str) -> None:
 
 
 def text_of(graph_def: GraphDef) -> str:
-    """The text that `tf.io.write_graph` writes."""
     if not _prints_alike():
         return _printed_by_python(graph_def)
     rest = type(graph_def)()

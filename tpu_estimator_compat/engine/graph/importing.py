@@ -38,11 +38,9 @@ def imported(
     wait: Wait,
     given: Sequence[tf.Tensor],
 ) -> list[Any]:
-    """Imports a definition and returns its `elements`.
+    """Imports a definition and returns its `elements`, by names of tensors and operations.
 
     Args:
-      inputs: replacements of the definition's inputs, by name.
-      elements: names of tensors and operations to return.
       after: operations that run before all of it.
       given: the values of `wait.given`.
     """

@@ -64,7 +64,7 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
     """Reads of a variable with the value of an earlier read, by name, with the earlier one's.
 
     Args:
-      ops: operations in the order in which they are created, and so take effect.
+      ops: operations in the order in which they take effect.
       kept: names of operations that have to stay.
     """
     first: dict[Key, dict[tuple[tf.DType, frozenset[str]], str]] = {}
@@ -93,13 +93,8 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
 
     `tf.train.get_global_step()`, used after `minimize`, was the step before its increment: a read
     without dependencies is ready when the step begins, an update only when there are gradients.
-    Keras's code relies on the order of its lines, and its reads stay in place.
-
-    Args:
-      order: operations in the order in which they were created.
-
-    Returns:
-      The same operations, in an order that is topological too.
+    Keras's code relies on the order of its lines, and its reads stay in place. The result is
+    topological too.
     """
     written: set[Key] = set()
     early = set()
@@ -116,15 +111,12 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
 def sole_elements(
     sent: Iterable[tuple[tf.Tensor, tf.Tensor]],
 ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Scalars that one replica sends to the host as vectors of one element.
+    """Yields scalars that one replica sends as vectors of one element: on the host, on the replica.
 
     A TPU sends no scalars: `tf.reshape(x, [1])` on the replica goes with `x[0]` on the host.
 
     Args:
       sent: placeholders on the host, and the tensors that they receive.
-
-    Yields:
-      The scalar taken from a placeholder on the host, and the replica's scalar.
     """
     for placeholder, tensor in sent:
         scalar = tensor.op.inputs[0] if tensor.op.type in ("Reshape", "ExpandDims") else None

@@ -54,7 +54,6 @@ _STANDARD_LIBRARY = os.path.dirname(os.path.abspath(traceback.__file__)) + os.se
 
 
 def is_users(filename: str) -> bool:
-    """Whether a file holds the user's code, and not a library's."""
     if filename.startswith("<") or filename.startswith(_NOT_THE_USERS):
         return False
     in_packages = os.sep + "site-packages" + os.sep in filename
@@ -72,7 +71,6 @@ def of_frames(frames: Iterable[Any]) -> SourceLine | None:
 
 
 def of_error(error: BaseException) -> SourceLine | None:
-    """The innermost line of the user in an error's traceback."""
     return of_frames(traceback.extract_tb(error.__traceback__))
 
 
@@ -127,12 +125,10 @@ def with_functions(ops: Iterable[tf.Operation]) -> Iterator[tf.Operation]:
 
 
 def is_function(op: tf.Operation) -> bool:
-    """Whether the type of `op` is the name of a function."""
     return bool(op.graph._is_function(op.type))
 
 
 def _graphs(graph: tf.Graph) -> Iterator[tf.Graph]:
-    """`graph`, and the graphs of all functions that it knows, at any depth."""
     seen, left = {id(graph)}, [graph]
     while left:
         current = left.pop()
@@ -169,7 +165,6 @@ class Sources:
         return None
 
     def __getitem__(self, name: str) -> SourceLine | None:
-        """The user's line that made the operation `name`; None if unknown."""
         op = self.find(name)
         return None if op is None else of_operation(op)
 

@@ -30,9 +30,8 @@ def write_results(
     """Adds one event with all `results` to the event file in `output_dir`.
 
     Args:
-      results: metric name to value.
       checkpoint_path: the evaluated checkpoint; recorded as a text tensor.
-      step: of the event; None for `results["global_step"]`.
+      step: None for `results["global_step"]`.
       graph: the evaluated graph, which a new file begins with; None for an empty one.
     """
     step = int(results["global_step"]) if step is None else step

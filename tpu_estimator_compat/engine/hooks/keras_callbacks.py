@@ -34,15 +34,11 @@ def split_hooks(
     fetches: dict[str, Any],
     results: Callable[[], dict[str, Any]] | None = None,
 ) -> tuple[list[Hook], list[Hook]]:
-    """Separates session hooks from Keras callbacks.
+    """Session hooks, and in a list the hook that calls the Keras callbacks among `hooks`, if any.
 
     Args:
-      model: the `keras.Model` whose steps the session makes.
       fetches: the callbacks' logs of a batch, by name: tensors of the captured graph.
       results: returns the final logs; None for those of the last batch.
-
-    Returns:
-      The session hooks, and a list with the hook that calls the callbacks, if there are any.
     """
     callbacks = [h for h in hooks if isinstance(h, keras.callbacks.Callback)]
     others = [h for h in hooks if not isinstance(h, keras.callbacks.Callback)]

@@ -8,13 +8,7 @@ from tensorflow.core.framework import summary_pb2
 
 
 class ExamplesPerSecondHook(tf.compat.v1.train.StepCounterHook):
-    """Logs and records `global_step/sec` and `examples/sec`.
-
-    Args:
-      batch_size: examples per step over all replicas; None if unknown.
-      every_n_secs: replaces `every_n_steps`.
-      output_dir: the directory of events; None for no events.
-    """
+    """Logs and records `global_step/sec` and, where `batch_size` is known, `examples/sec`."""
 
     def __init__(
         self,

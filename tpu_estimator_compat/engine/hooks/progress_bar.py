@@ -29,10 +29,6 @@ def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) 
     It is for terminals, and for notebooks, where it has its own output: not where standard error is
     redirected, not in tests, and not where the log's verbosity differs from warnings (in a
     notebook, also from information).
-
-    Args:
-      steps: the number of steps to make, or
-      max_steps: the global step to reach; both None where the input decides.
     """
     level = logging.get_verbosity()
     line: _Line

@@ -30,12 +30,8 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     """Saves every N steps or seconds, in the background.
 
     It writes at once at the start and at the end of training, and where a checkpoint does not fit
-    in half of the available memory.
-
-    Args:
-      save_input_state: whether to save the input's position beside checkpoints.
-      save_graph_def: whether to save the graph, as graph.pbtxt and in each checkpoint's .meta.
-      **kwargs: as for `tf.compat.v1.train.CheckpointSaverHook`.
+    in half of the available memory. With `save_input_state` it saves the input's position, with
+    `save_graph_def` the graph, as graph.pbtxt and in each checkpoint's .meta.
     """
 
     def __init__(

@@ -19,12 +19,7 @@ class Schedule:
     """Divides a call into runs: decides the number of steps of each, and times them.
 
     With TPU rules, a run is a loop of `iterations_per_loop` steps, or one of so many seconds.
-    Otherwise it ends where the first hook needs control.
-
-    Args:
-      loop: the length of a loop with TPU rules; None for runs as long as hooks allow.
-      ref_variables: whether reads of variables behave like those of ref variables.
-      interrupted: asked within long runs whether to end them early.
+    Otherwise, with a `loop` of None, it ends where the first hook needs control.
 
     Attributes:
       limits: the limits of the next run, read by the sessions that make it.
@@ -54,15 +49,9 @@ class Schedule:
         self._first_step = 0
 
     def run(self, monitored: Any, fetches: list[Any]) -> tuple[list[Any], Any]:
-        """Makes a run.
+        """Makes a run of a MonitoredSession; returns the values of `fetches`, and its session.
 
         No generator of runs: an error of a step or hook may be StopIteration.
-
-        Args:
-          monitored: a MonitoredSession whose sessions read `limits`.
-
-        Returns:
-          The values of `fetches`, and the session that made the run.
         """
         # Timers of hooks use the global step, which is constant in an evaluation.
         self.before_run(monitored._tf_sess().global_step())
@@ -77,7 +66,6 @@ class Schedule:
         self._started = self._tuning.clock()
 
     def after_run(self, steps: int, global_step: int) -> None:
-        """Updates speed and counters from a finished run."""
         if not steps:
             return
         self._tuner.record(steps, self._tuning.clock() - self._started)
@@ -114,10 +102,9 @@ class Schedule:
             if traits.of(hook).bounds_training
             and (steps := traits.demand(hook, global_step).steps) is not None
         ]
-        return max(1, min([self._steps_of(loop), *limits]))
-
-    def _steps_of(self, loop: IterationsPerLoopCounter) -> int:
-        return loop.value if loop.unit == "count" else self._tuner.steps_within(loop.value)
+        is_count = loop.unit == "count"
+        steps = loop.value if is_count else self._tuner.steps_within(loop.value)
+        return max(1, min([steps, *limits]))
 
     def _in_steps(self, global_steps: float) -> int:
         """Steps of the loop that raise the global step by at most `global_steps`.

@@ -14,8 +14,6 @@ class StepLimit:
 
     Args:
       first: the global step before training.
-      steps: the number of steps to make, or
-      max_steps: the global step to reach; both None for no limit.
       warns: whether to warn of a constant global step; TensorFlow's StepCounterHook warns itself.
     """
 
@@ -52,7 +50,6 @@ class StepLimit:
             )
 
     def data_ended(self, global_step: int) -> None:
-        """Warns of data that ended before the last step."""
         if self._last is not None and global_step < self._last:
             logging.warning(
                 "The data ended at step %d of %s (%s), and so did training. Call repeat() of the "

@@ -38,13 +38,7 @@ _STATE = frozenset(
 
 
 class CalledInput:
-    """The result of one input_fn call.
-
-    Args:
-      result: the return value of input_fn.
-      graph: the graph in which input_fn was called.
-      store: the live variables and resources of that graph.
-    """
+    """The result of one input_fn call, made in `graph`, whose live state is in `store`."""
 
     def __init__(self, result: Any, graph: tf.Graph, store: VariableStore):
         self.result, self.graph, self.store = result, graph, store
@@ -79,7 +73,6 @@ class CalledInput:
 
     @property
     def variables(self) -> set[str]:
-        """Names of the variables that elements depend on."""
         return {op.name for op in self._ops if graph_ops.is_variable_handle(op)}
 
     @property
@@ -94,7 +87,6 @@ class CalledInput:
 
     @functools.cached_property
     def _ops(self) -> set[tf.Operation]:
-        """The operations that elements depend on, without those in functions."""
         return graph_ops.ancestors([t.op for t in self._tensors], ())
 
     @functools.cached_property
@@ -108,7 +100,7 @@ class CalledInput:
     def element(self) -> Any:
         """The element in the default graph: features, or (features, labels).
 
-        For a Dataset, it is that of an initializable iterator, as in the original.
+        A Dataset's is that of an initializable iterator, as in the original.
         """
         if self.is_dataset:
             iterator = tf.compat.v1.data.make_initializable_iterator(self.result)
@@ -167,11 +159,7 @@ class CalledInput:
 
 
 def call_input_fn(call: Callable[[], Any], store: VariableStore) -> CalledInput:
-    """Calls an input_fn in the default graph, on the CPU, and checks the result.
-
-    Args:
-      call: calls the user's input_fn with its arguments.
-    """
+    """Calls an input_fn by `call`, in the default graph on the CPU, and checks the result."""
     graph = tf.compat.v1.get_default_graph()
     with tf.device("/cpu:0"):
         with graph_building.foreign_tensors_explained("input_fn"):
@@ -252,7 +240,6 @@ def _check(result: Any, graph: tf.Graph) -> None:
 
 
 def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
-    """The graph of a dataset; None if it was made eagerly."""
     variant = dataset._variant_tensor
     return None if hasattr(variant, "numpy") else variant.graph
 

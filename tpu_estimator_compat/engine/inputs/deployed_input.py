@@ -70,7 +70,6 @@ class DeployedInput:
     replicas_per_element: int | None = None
 
     def element(self) -> Element:
-        """One replica's element in the default graph, in which input_fn was called."""
         called = self.called[0]
         if called.is_empty and not self.in_step:
             return dataclasses.replace(placeholders(self.element_spec), structure=called.element())
@@ -158,7 +157,6 @@ class DeployedInput:
         return replicated
 
     def made_resumable(self) -> DeployedInput:
-        """The same input, with an iterator whose position can be saved."""
         if self.hosts > 1:
             raise NotImplementedError(
                 f"RunConfig(save_input_state=True) with the {self.hosts} hosts of a TPU "
@@ -205,9 +203,6 @@ def deploy(
     Args:
       called: in the order of `input_mode.invocations`.
       in_step: whether a sole replica may compute itself the tensors that input_fn returned.
-
-    Returns:
-      The input; with TPU rules its elements in PREDICT are `padding.Padded`.
     """
     whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
     in_step = in_step and whole and not called[0].is_dataset
@@ -239,7 +234,6 @@ def _dummy_datasets(hosts: int) -> Callable[[], list[tf.data.Dataset]]:
 
 
 def _dealt_spec(called: Sequence[CalledInput], input_mode: InputMode) -> Structure:
-    """The spec of a replica's element, from placeholders in place of datasets."""
     with tf.Graph().as_default(), tf.device("/cpu:0"):
         datasets = [
             dataset_ops._VariantDataset(tf.compat.v1.placeholder(tf.variant), each.element_spec)

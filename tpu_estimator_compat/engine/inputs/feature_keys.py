@@ -28,7 +28,6 @@ def sortable(features: Any) -> Any:
 
 
 def original(features: Any) -> Any:
-    """`features` with the keys that `sortable` replaced."""
     if not isinstance(features, dict) or not any(isinstance(key, _Key) for key in features):
         return features
     return {key.original: value for key, value in features.items()}

@@ -12,9 +12,8 @@ class Padded(NamedTuple):
     """An element of a padded dataset.
 
     Attributes:
-      features: the features, padded along dimension 0.
-      labels: the labels, padded likewise; an empty tuple where there are none.
-      is_padding: int32 of shape [batch]: 1 for rows that padding added, 0 for the user's.
+      features, labels: padded along dimension 0; labels are an empty tuple where there are none.
+      is_padding: int32 of shape [batch]: 1 for rows of padding, 0 for the user's.
     """
 
     features: Any
@@ -23,11 +22,7 @@ class Padded(NamedTuple):
 
 
 def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
-    """A dataset of `Padded` whose batches all have `batch_size` rows, a static dimension.
-
-    Args:
-      dataset: batches of features or (features, labels), of at most `batch_size` rows.
-    """
+    """A dataset of `Padded` with exactly `batch_size` rows, from batches of at most so many."""
 
     @tf.autograph.experimental.do_not_convert
     def pad_element(*element: Any) -> Padded:

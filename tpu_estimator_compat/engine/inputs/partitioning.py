@@ -77,7 +77,6 @@ def _check(tensor: tf.Tensor, dims: Dims, cores_per_replica: int) -> None:
 
 
 def log_fallback(mode: str) -> None:
-    """Logs that without a TPU `input_partition_dims` has no effect."""
     logging.info(
         "No TPU: input_partition_dims has no effect in %s; each replica computes whole tensors.",
         mode,

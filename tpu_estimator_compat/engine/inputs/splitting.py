@@ -26,7 +26,6 @@ def sizes(element_spec: Structure, batch_axis: Sequence[int] | None) -> set[Any]
 
 
 def copies(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
-    """A dataset that repeats each element `count` times."""
     if count == 1:
         return dataset
     return dataset.flat_map(functools.partial(_copies, count))

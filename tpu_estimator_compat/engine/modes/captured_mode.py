@@ -40,17 +40,14 @@ Spec = EstimatorSpec | TPUEstimatorSpec
 
 @dataclasses.dataclass(frozen=True)
 class CapturedMode:
-    """The captured graph of one mode, with its variables, topology and spec.
+    """The captured graph of one mode, with its live variables, topology and spec.
 
     Attributes:
       mode: a `ModeKeys` value.
-      store: the live variables of the graph.
-      spec: the result of model_fn, in one form for both kinds of spec.
       same_on_all_replicas: whether all replicas compute the same from the same elements.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
       ref_variables: whether reads of variables behave like those of TensorFlow 1's ref variables.
-      host_stage: None for none.
     """
 
     mode: str
@@ -84,11 +81,7 @@ class CapturedMode:
         return chief and self.topology.is_first_process
 
     def runner(self, plan: StepPlan, **options: Any) -> Runner:
-        """A runner of a plan's steps.
-
-        Args:
-          **options: fields of `runtimes.RunnerOptions` in which callers differ.
-        """
+        """A runner of a plan's steps; `options` are fields of `runtimes.RunnerOptions`."""
         of_mode = runtimes.RunnerOptions(
             trains=self.mode == ModeKeys.TRAIN,
             seed=self.graph.seed,
@@ -142,7 +135,6 @@ class PredictFeatures(dict):
 
 
 def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
-    """The features and labels that model_fn gets in `mode`."""
     if isinstance(element, Padded):
         features, labels = element.features, element.labels
         if type(features) is dict:
@@ -169,7 +161,6 @@ def capture_mode(
     Args:
       call_model_fn: takes features and labels, returns model_fn's spec.
       store: gets the live variables.
-      host_stage: makes the tensors of host stages among the features; None for none.
     """
     if topology.compiles:
         check_no_strings(element.spec)

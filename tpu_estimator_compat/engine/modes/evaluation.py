@@ -34,13 +34,10 @@ Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
 @dataclasses.dataclass(frozen=True)
 class EvalRequest:
-    """The arguments of one `evaluate` call.
+    """The arguments of one `evaluate` call; `steps` of None runs to the end of the data.
 
-    Attributes:
-      steps: None to run to the end of the data.
-      source: the checkpoint to evaluate; initial values where it has no path.
-      warm_start: the source of initial values, without a checkpoint.
-      output_dir: the directory of the events.
+    Without a path in `source`, variables are initialised, and warm-started from `warm_start`.
+    Events go to `output_dir`.
     """
 
     hooks: Sequence[Hook]
@@ -160,8 +157,6 @@ def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
 
 
 class _Results(tf.compat.v1.train.SessionRunHook):
-    """Reads the metrics after the last step."""
-
     def __init__(self, captured: CapturedMode, tensors: dict[str, tf.Tensor]):
         self._captured = captured
         self._tensors = tensors

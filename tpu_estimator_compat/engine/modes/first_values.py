@@ -34,6 +34,5 @@ def warn(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
     )
 
 
-def _is_read(variable: tf.Variable) -> bool:
-    """Whether the initialiser of `variable` reads a file."""
+def _is_read(variable: tf.Variable) -> bool:  # from a file
     return any(op.type == "RestoreV2" for op in graph_ops.ancestors([variable.initializer], ()))

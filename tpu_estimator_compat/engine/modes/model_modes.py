@@ -50,9 +50,7 @@ class ModelModes:
       warm_start: the source of initial values if there is no checkpoint.
 
     Attributes:
-      store: the variables of all modes.
-      in_session: the mode of a running estimator call, whose session restores and saves; None for
-        none.
+      in_session: the mode of a running estimator call, whose session restores and saves, or None.
     """
 
     def __init__(
@@ -212,9 +210,7 @@ class ModelModes:
 
     @property
     def replicas_per_element(self) -> int:
-        """Number of replicas that share one of Keras' elements."""
         return self.topology.replicas_per_element or 1
 
     def first(self) -> ReadyMode:
-        """The mode that was made first."""
         return next(iter(self._modes.values()))

@@ -32,13 +32,9 @@ Predictions = Any  # a tensor, or a dict of tensors
 
 @dataclasses.dataclass(frozen=True)
 class PredictRequest:
-    """The arguments of one `predict` call.
+    """The arguments of one `predict` call; `predict_keys` of None stands for all predictions.
 
-    Attributes:
-      predict_keys: names of the predictions to give; None for all.
-      source: the checkpoint to use; initial values where it has no path.
-      warm_start: the source of initial values, without a checkpoint.
-      yield_single_examples: whether to give examples one by one instead of batches.
+    Without a path in `source`, variables are initialised, and warm-started from `warm_start`.
     """
 
     hooks: Sequence[Hook]
@@ -162,8 +158,6 @@ def _many_at_once(
 
 
 class _Ready(tf.compat.v1.train.SessionCreator):
-    """A creator that returns an existing session."""
-
     def __init__(self, session: StepSession):
         self.session = session
 

@@ -33,8 +33,7 @@ class ReadyMode:
     """One mode of a model, ready to make steps.
 
     Attributes:
-      outputs: tensors of the graph: in EVAL the metrics' values by name, in PREDICT a structure of
-        fetches.
+      outputs: in EVAL the metrics' values by name, in PREDICT a structure of fetches.
       session: the current session, replaced after it broke; None before the first.
     """
 
@@ -47,11 +46,7 @@ class ReadyMode:
     def step_session(
         self, deployed_input: DeployedInput, limits: RunLimits | None = None
     ) -> StepSession:
-        """A session that takes elements from the input.
-
-        Args:
-          limits: read before each run; None for single steps.
-        """
+        """A session that takes elements from the input; without limits, one step per run."""
         limits = limits or RunLimits()
         if self.plan.host_stage:  # one element per replica: the number of ids varies
             deployed_input = dataclasses.replace(deployed_input, replicas_per_element=None)
@@ -64,11 +59,7 @@ class ReadyMode:
         return session
 
     def keras_session(self, interrupted: Callable[[], bool]) -> RunnerSession:
-        """A session for Keras' loops, which pass elements to the steps themselves.
-
-        Args:
-          interrupted: asked within long runs whether to end them early.
-        """
+        """A session for Keras' loops, which pass elements to the steps themselves."""
         self.session = RunnerSession(self._runners(interrupted=interrupted, for_keras=True))
         return self.session
 
@@ -95,11 +86,9 @@ class ReadyMode:
 
     @property
     def element_spec(self) -> Any:
-        """The structure of `tf.TypeSpec`s of one replica's input."""
         return self.captured.captured.element_spec
 
     def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
-        """For each metric of EVAL, a function that reads its value."""
         if self.captured.mode != ModeKeys.EVAL:
             return {}
         metrics = {name: tensor for name, tensor in self.outputs.items() if name != LOSS}
@@ -109,7 +98,6 @@ class ReadyMode:
         return self.ready_session.run(tensor)
 
     def reset_metrics(self) -> None:
-        """Sets local variables back to their initial values."""
         self.ready_session.run(self.scaffold.local_init_op)
 
     def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
@@ -124,11 +112,7 @@ Planned = Callable[[CapturedMode], tuple[StepPlan, Any]]
 def make_ready(
     captured: CapturedMode, planned: Planned, warm_start: WarmStartSettings | None
 ) -> ReadyMode:
-    """Plans the steps of a mode and completes its graph; called in `in_graph()`.
-
-    Args:
-      warm_start: the source of initial values where model_dir has no checkpoint.
-    """
+    """Plans the steps of a mode and completes its graph; called in `in_graph()`."""
     captured.warm_start(warm_start)
     make_scaffold = captured.spec.make_scaffold
     if captured.mode != ModeKeys.TRAIN:

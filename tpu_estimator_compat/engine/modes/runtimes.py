@@ -31,8 +31,8 @@ class RunnerOptions:
       notes_before: whether to note the global step before the last step of a run.
       for_keras: whether Keras calls the runner: elements of all replicas are concatenated, and
         there is no session in which machines could agree.
-      seed: of the random numbers; None for others in every training.
-      model_dir: the directory of the checkpoints, for messages.
+      seed: of random numbers; None for others in every training.
+      model_dir: for messages.
       streams: of random ops, continued by a later runner; None for new ones.
     """
 

@@ -42,14 +42,12 @@ GraphKeys = tf.compat.v1.GraphKeys
 
 @dataclasses.dataclass(frozen=True)
 class TrainRequest:
-    """The arguments of one `train` call.
+    """The arguments of one `train` call; `steps` and `max_steps` of None set no limit.
 
     Attributes:
-      steps: the number of steps to add; None for no such limit.
-      max_steps: the global step to stop at; None for no such limit.
       warm_start: the source of initial values, if model_dir has no checkpoint.
       loop: the length of a loop with TPU rules; else None.
-      batch_size: examples per step over all replicas, for the log; None if unknown.
+      batch_size: examples per step over all replicas, for the log; None for an Estimator's.
     """
 
     hooks: Sequence[Hook]
@@ -76,8 +74,7 @@ def train(
 ) -> np.generic | None:
     """Trains until a limit, a hook, or the end of the data.
 
-    Returns:
-      The last step's loss; None where no step was made.
+    Returns the last step's loss; None where no step was made.
     """
     config = captured.config
     if config.save_input_state:

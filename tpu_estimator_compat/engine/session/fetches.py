@@ -23,11 +23,9 @@ _MOST = 64  # limits the cache for a caller with new fetches in each run
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """The tensors and operations of one structure of fetches.
+    """The tensors and operations of one structure of fetches, each tensor once.
 
-    Attributes:
-      tensors: each once.
-      results: makes a structure like that of the fetches from the tensors' values.
+    `results` makes a structure like that of the fetches from the tensors' values.
     """
 
     tensors: Sequence[tf.Tensor]
@@ -50,8 +48,7 @@ class FetchHandlers:
 
         Args:
           fetches: a tensor, operation, name, or nested structure of these.
-          feeds: values by reference of the tensors that are fed.
-          session: the calling `GraphSession`.
+          feeds: fed values by tensor reference.
         """
         leaves: list[Any] = []
         shape = None if feeds else _shape(fetches, leaves)

@@ -62,11 +62,7 @@ class GraphSession(tf_session.SessionInterface):
         self._step_variable = None
 
     def start(self, restored: str | None = None) -> None:
-        """Called when all variables are initialised, before the first step.
-
-        Args:
-          restored: the checkpoint of the variables; None where initialisers ran.
-        """
+        """Called when all variables are initialised, before the first step: see `Runner`."""
 
     def __enter__(self) -> GraphSession:
         return self
@@ -90,15 +86,11 @@ class GraphSession(tf_session.SessionInterface):
           fetches: a tensor, operation, name, or nested structure of these.
           feed_dict: values for graph tensors.
           options: a `RunOptions`, of which only `trace_level` has an effect.
-          run_metadata: a `RunMetadata`; with a `trace_level`, `step_stats` gets the operations that
-            ran, with their times.
+          run_metadata: a `RunMetadata`; with a `trace_level`, `step_stats` gets operations and
+            times.
 
         Returns:
           A structure like `fetches`: numpy values for tensors, None for operations.
-
-        Raises:
-          RuntimeError: the session is closed.
-          ValueError: a fed value does not fit its tensor.
         """
         if options is not None and options.trace_level and run_metadata is not None:
             with profiles.traced_into(run_metadata):

@@ -59,7 +59,6 @@ class ProfiledSteps:
             self.close()
 
     def close(self) -> None:
-        """Writes a profile that is being recorded."""
         with self._lock:
             if self._is_recording:
                 self._stop(save=True)

@@ -25,15 +25,10 @@ from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 
 class ReplicaRunner:
-    """A `Runner` on TensorFlow's replicas.
+    """A `Runner` on TensorFlow's replicas; `RunnerOptions` describes its arguments.
 
-    Args:
-      store: gets the variables of steps here, one component per replica, before initialisers or
-        restores run.
-      next_element: takes the next element from the iterator, where a step is built.
-      interrupted: asked within long runs whether to end them early.
-      notes_before: whether to note the global step before the last step of a run.
-      streams: of random ops; None for new ones.
+    Variables of steps are created here, one component per replica, before initialisers or restores
+    run.
     """
 
     ended = False

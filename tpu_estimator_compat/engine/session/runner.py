@@ -46,11 +46,7 @@ class Runner(Protocol):
         """Resets the count of steps in a loop, by which host calls run every n-th step."""
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Makes up to `steps` steps of the plan; fewer at the end of the data, or after a NaN.
-
-        Raises:
-          tf.errors.OpError: from a step or a host call; not at the end of the data.
-        """
+        """Makes up to `steps` steps of the plan; fewer at the end of the data, or after a NaN."""
 
     def run_once(
         self,
@@ -59,16 +55,10 @@ class Runner(Protocol):
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> list[Any]:
-        """Makes one step with other fetches and targets of the plan's graph.
+        """Makes one step with other fetches and targets of the plan's graph, and fed values.
 
-        Args:
-          feeds: values in place of tensors.
-
-        Returns:
-          The values of `fetches`, as a TF1 session returned them.
-
-        Raises:
-          tf.errors.OutOfRangeError: the data has ended.
+        Returns the values of `fetches` as a TF1 session did; raises OutOfRangeError at the end of
+        the data.
         """
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool: ...

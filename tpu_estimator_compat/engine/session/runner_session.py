@@ -14,11 +14,7 @@ from tpu_estimator_compat.engine.session.runner import Runner
 
 
 class RunnerSession(GraphSession):
-    """A session of the graph whose steps a runner makes.
-
-    Args:
-      make_runner: makes the runner; called again where the graph has changed.
-    """
+    """A session whose steps a runner makes; a changed graph gets another runner."""
 
     def __init__(self, make_runner: Callable[[], Runner]):
         self.runner = make_runner()
@@ -36,7 +32,6 @@ class RunnerSession(GraphSession):
         return not isinstance(self.runner, GroupRunner)
 
     def renew_steps(self) -> None:
-        """Makes the steps anew from a changed graph."""
         self.finish_host_calls()
         self.runner.close()
         self.runner = self._make_runner()

@@ -106,7 +106,7 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
     """A session creator for MonitoredSession.
 
     Args:
-      make_session: makes the session, once the scaffold has finalised the graph.
+      make_session: called once the scaffold has finalised the graph.
       restore_input: whether to restore the input's position as well.
 
     Attributes:
@@ -129,7 +129,6 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
 
     @property
     def restored(self) -> str | None:
-        """The checkpoint that the last session was restored from."""
         return self._session_manager.restored if self._session_manager else None
 
     def create_session(self):

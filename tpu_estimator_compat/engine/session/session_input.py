@@ -19,9 +19,6 @@ Result = TypeVar("Result")
 class SessionInput:
     """The iterator of a session, made on first use.
 
-    Args:
-      interrupted: whether a signal asks to stop.
-
     Attributes:
       exhausted: whether the data has ended.
       restored_from: the checkpoint whose position the iterator has, until a step takes an element.
@@ -63,11 +60,7 @@ class SessionInput:
             raise tf.errors.OutOfRangeError(None, None, str(error)) from None
 
     def close(self, close_steps: Callable[[], None]) -> None:
-        """Frees the input now, not during a later garbage collection: see `AsyncRelease`.
-
-        Args:
-          close_steps: frees the users of elements; called before the iterator goes.
-        """
+        """Frees the users of elements, then the input: now, not in a later garbage collection."""
         release = AsyncRelease(self._iterator) if self._iterator is not None else None
         self._iterator = None
         if self._aside is not None:

@@ -20,7 +20,6 @@ class StepFetches:
         tensors.
 
     Attributes:
-      keys: of the tensors, in their order.
       variables: the fetches that are plain values of variables, without the loss.
       derived: the other fetches, without the loss.
       makes_steps: whether the plan's targets are among the targets.
@@ -54,7 +53,6 @@ class StepFetches:
 
     @functools.cached_property
     def reads_alone(self) -> bool:
-        """Whether these are plain values of variables alone."""
         return not self.targets and all(k in self.variables for k in self.keys)
 
     @functools.cached_property

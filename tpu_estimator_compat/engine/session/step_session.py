@@ -33,13 +33,9 @@ _MOST_KNOWN = 64  # classified sets of fetches
 
 
 class StepSession(RunnerSession):
-    """A session whose steps take elements from a deployed input.
-
-    Args:
-      limits: read at every run.
+    """A session whose steps take elements from a deployed input; it reads the limits at every run.
 
     Attributes:
-      input: the input, with its iterator.
       steps_last_run: number of steps of the last `run` of the plan's targets.
       steps_made: number of steps of all those runs.
     """
@@ -68,7 +64,6 @@ class StepSession(RunnerSession):
         return self.input.iterator()
 
     def close(self) -> None:
-        """Frees the input and the steps, and writes pending events."""
         super().close()
         self._known.clear()
         self.input.close(self._close_steps)
@@ -152,7 +147,6 @@ class StepSession(RunnerSession):
         return values
 
     def _run_once(self, asked: StepFetches, feeds: Feeds = ()) -> list[Any]:
-        """Runs one step that computes all fetches."""
         read = self._reader.before_step(asked)
         apart = read.keys() | asked.variables.keys()
         within = [t for k, t in zip(asked.keys, asked.tensors, strict=True) if k not in apart]
@@ -172,7 +166,6 @@ class StepSession(RunnerSession):
             raise
 
     def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
-        """Runs a loop of steps, and reads variables by the policy."""
         if not (asked.variables and self._reader.policy.before_last_step):
             return self._with_loss(asked, self._run_loop(steps), {})
         if self._reader.counter_alone(asked):
@@ -233,7 +226,6 @@ class StepSession(RunnerSession):
         return not self.input.deployed_input.computed and self.runner.can_collect(fetches)
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
-        """See `Runner.collect`."""
         self._profiled.before_run(self.global_step)
         with with_lines(self.graph):
             found = self.input.take(lambda iterator: self.runner.collect(iterator, fetches, most))

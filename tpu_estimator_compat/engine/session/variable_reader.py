@@ -23,7 +23,6 @@ class VariableReader:
         self._of_variables: dict[Key, bool] = {}
 
     def plain(self, asked: StepFetches) -> dict[Key, Any]:
-        """The current plain values."""
         return {k: self._session.direct_read(t) for k, t in asked.variables.items()}
 
     def before_step(self, asked: StepFetches) -> dict[Key, Any]:
@@ -41,7 +40,6 @@ class VariableReader:
         return read
 
     def after_step(self, asked: StepFetches) -> dict[Key, Any]:
-        """Values that a run reads after its last step."""
         if not self.policy.before_last_step:
             return self.plain(asked)
         if not self.policy.again_after:

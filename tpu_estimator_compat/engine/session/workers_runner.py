@@ -28,14 +28,10 @@ _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.Deadlin
 
 
 class WorkersRunner(GroupRunner[Workers]):
-    """A `Runner` on one of several workers.
+    """A `Runner` on one of several workers, which run a step only when all are ready.
 
-    A step runs only where all workers are ready. Each may have other fetches and loop lengths.
-
-    Args:
-      plan: the same on all workers; it is not compiled.
-      model_dir: the directory of the checkpoints, for messages.
-      interrupted: asked within long runs whether to end them early.
+    Each may have other fetches and loop lengths. The plan, the same on all workers, is not
+    compiled.
     """
 
     def __init__(

@@ -18,10 +18,7 @@ _ITERATORS = frozenset({"Iterator", "IteratorV2", "OneShotIterator"})
 class Resource:
     """A resource of a captured graph, created from its op once.
 
-    Attributes:
-      handle: keeps everything alive that it depends on, as long as this object lives.
-      is_iterator: whether it is an iterator of tf.data.
-      is_summary_writer: whether it writes events.
+    `handle` keeps everything alive that it depends on, as long as this object lives.
     """
 
     def __init__(self, op: tf.Operation):
@@ -73,7 +70,6 @@ def _element_spec(iterator: tf.Operation) -> tuple[tf.TensorSpec, ...]:
 
 
 def _blank(spec: tf.TensorSpec) -> tf.Tensor:
-    """A tensor that fits the spec."""
     sizes = [size or 1 for size in spec.shape.as_list()] if spec.shape.rank else []
     if spec.dtype != tf.variant:
         return tf.zeros(sizes, spec.dtype)

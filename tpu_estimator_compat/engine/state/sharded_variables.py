@@ -175,8 +175,6 @@ class ShardedVariables:
 
 
 class _FileOfPieces:
-    """Pieces for one file."""
-
     def __init__(self) -> None:
         self.bytes = 0
         self._pieces: list[Shard] = []

@@ -15,14 +15,7 @@ PIECE = 1 << 22  # bytes in one message
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """Adjacent rows of a variable.
-
-    Attributes:
-      name: of the variable, in checkpoints.
-      shape: of the whole variable.
-      first: the first row.
-      rows: the number of rows.
-    """
+    """Adjacent rows of a variable with this name in checkpoints, and this whole shape."""
 
     name: str
     shape: tuple[int, ...]
@@ -42,7 +35,6 @@ class Shard:
 
     @property
     def slice_info(self) -> tf.Variable.SaveSliceInfo:
-        """Slice info for savers and warm starts."""
         offset = [self.first] + [0] * (len(self.shape) - 1)
         return tf.Variable.SaveSliceInfo(self.name, list(self.shape), offset, self.own_shape)
 

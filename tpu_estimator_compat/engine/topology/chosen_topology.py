@@ -28,13 +28,9 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
-    """Joins the other workers that `config` names, before TensorFlow is used.
+    """Joins the workers that `config` names, before TensorFlow is used; returns an updated config.
 
-    Args:
-      tpu_semantics: whether TPU execution is asked for: a TPU has precedence over workers.
-
-    Returns:
-      The configuration, updated by joining.
+    With TPU execution, a TPU has precedence over workers.
     """
     if tpu_semantics and _may_be_for_jax(config):
         return jax_devices.join(config)
@@ -47,14 +43,11 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
 
 
 def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
-    """The topology for `mode`, a `ModeKeys` value.
+    """The topology for `mode`, a `ModeKeys` value, which `tpu_semantics` asks to run on TPU.
 
     Evaluation and prediction stay on this machine, unless `eval_distribute` names several: each
     process then does all of it, without waiting for others. Without a TPU, TPU execution uses the
     local replicas, and logs that.
-
-    Args:
-      tpu_semantics: whether this mode was asked to run on TPU.
     """
     if tpu_semantics and _is_for_jax(config, mode):
         return jax_devices.resolve(config, mode)
@@ -75,7 +68,7 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
             return Topology.over(cluster.strategy(config), tpu_semantics)
     if not tpu_semantics:
         return Topology(tf.distribute.get_strategy(), False)
-    strategy = local.strategy(_num_shards(config), _cores_per_replica(config))
+    strategy = local.strategy(_of_tpu(config, "num_shards"), _cores_per_replica(config))
     topology = Topology(strategy, True, stands_in=True)
     logging.info(
         "No TPU: running %s with TPU semantics on %d local replica(s) of this machine.",
@@ -116,7 +109,8 @@ def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribut
     if train is None or mode == ModeKeys.TRAIN:
         return train
     # A TPU evaluates and predicts where it trains.
-    if not tpu_semantics or _is_one_core(config) or workers.of(train):
+    is_one_core = _of_tpu(config, "num_shards") == 1 and _cores_per_replica(config) is None
+    if not tpu_semantics or is_one_core or workers.of(train):
         return None
     return train
 
@@ -125,15 +119,10 @@ def _unwrapped(strategy: Any) -> tf.distribute.Strategy | None:
     return strategy.strategy if isinstance(strategy, TPUStrategy) else strategy
 
 
-def _is_one_core(config: RunConfig) -> bool:
-    return _num_shards(config) == 1 and _cores_per_replica(config) is None
-
-
-def _num_shards(config: RunConfig) -> int | None:
-    tpu_config = getattr(config, "tpu_config", None)
-    return tpu_config.num_shards if tpu_config is not None else None
-
-
 def _cores_per_replica(config: RunConfig) -> int | None:
+    return _of_tpu(config, "num_cores_per_replica")
+
+
+def _of_tpu(config: RunConfig, field: str) -> int | None:
     tpu_config = getattr(config, "tpu_config", None)
-    return tpu_config.num_cores_per_replica if tpu_config is not None else None
+    return None if tpu_config is None else getattr(tpu_config, field)

@@ -22,7 +22,6 @@ def join(config: RunConfig) -> RunConfig:
 
 
 def resolve(config: RunConfig, mode: str) -> Topology:
-    """The topology for `mode` on JAX's devices."""
     return cast(Topology, _entry("topology").resolve(config, mode))
 
 

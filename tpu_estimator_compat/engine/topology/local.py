@@ -13,12 +13,9 @@ from tpu_estimator_compat.engine.runtime import eager
 def strategy(
     limit: int | None = None, cores_per_replica: int | None = None
 ) -> tf.distribute.Strategy:
-    """A strategy over this machine's replicas.
+    """A strategy over at most `limit` devices of this machine, one per replica.
 
-    Args:
-      limit: the largest number of devices to use; None for all.
-      cores_per_replica: the number of devices for each replica, as a TPU would use its cores; there
-        is at least one replica. None for one.
+    It has as many replicas as a TPU of so many cores with `cores_per_replica`, and at least one.
     """
     with eager.eager_mode():
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")

@@ -22,7 +22,7 @@ class MissingWorkersError(RuntimeError):
 
 
 def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
-    """Returns when all workers are there; raises MissingWorkersError if some are late.
+    """Returns when all workers are there.
 
     Args:
       addresses: host:port of each, the chief first.

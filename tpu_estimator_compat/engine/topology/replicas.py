@@ -31,7 +31,6 @@ class Topology:
 
     @classmethod
     def over(cls, strategy: tf.distribute.Strategy, tpu_semantics: bool) -> Topology:
-        """The topology with the hosts of `strategy`."""
         if group := workers.of(strategy):
             return cls(strategy, tpu_semantics, group.count, group.index)
         if isinstance(strategy, tf.distribute.TPUStrategy):
@@ -93,7 +92,7 @@ class Topology:
 
     @property
     def replicas_per_element(self) -> int | None:
-        """Number of replicas that share an input element; None where the strategy distributes it."""
+        """Number of replicas that share an element; None where the strategy distributes it."""
         return None
 
     @property

@@ -86,7 +86,6 @@ def in_environment(**job: str) -> Resolver | None:
 
 @functools.cache
 def _warn_of_unused_chips() -> None:
-    """Warns of a TPU in this machine that TensorFlow does not see."""
     if chips := attached_chips():
         logging.warning(
             "This machine has %d TPU chip(s), but TensorFlow %s sees none, so they are not used. "
@@ -121,11 +120,7 @@ def _resolver(address: str | None, **job: str) -> Resolver:
 def strategy(
     resolver: Resolver, num_cores_per_replica: int | None = None
 ) -> tf.distribute.TPUStrategy:
-    """The strategy over the cores of a TPU, one per TPU and number of cores.
-
-    Args:
-      num_cores_per_replica: cores that share a replica; None for one.
-    """
+    """The strategy over the cores of a TPU, one per TPU and `num_cores_per_replica`."""
     key = (_address(resolver), num_cores_per_replica)
     if key not in _strategies:
         topology = initialize(resolver)
@@ -142,11 +137,7 @@ def strategy(
 
 
 def over_cores(resolver: Resolver, device_assignment: Any = None) -> tf.distribute.TPUStrategy:
-    """A new strategy over the cores of an initialised TPU.
-
-    Args:
-      device_assignment: a `tf.tpu.experimental.DeviceAssignment`; None for a replica on each core.
-    """
+    """A new strategy over cores of an initialised TPU: one per replica without assignment."""
     with eager.eager_mode():  # in a graph it would ask a session for the devices
         return tf.distribute.TPUStrategy(resolver, experimental_device_assignment=device_assignment)
 

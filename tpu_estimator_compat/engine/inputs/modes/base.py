@@ -42,7 +42,6 @@ class InputMode(abc.ABC):
       batch_size: the global one; None if none was given.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
       same_for_all: whether all replicas get the same elements.
-      sleep_secs: seconds to wait before the first element.
     """
 
     mode: str

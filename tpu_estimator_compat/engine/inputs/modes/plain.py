@@ -28,7 +28,6 @@ class Plain(InputMode):
         return [Invocation(host, host) for host in self.topology.hosts]
 
     def check_called(self, called: CalledInput) -> None:
-        """Accepts everything."""
         del called
 
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
