@@ -1,7 +1,7 @@
 """Names of ops and variables in branches, as in graphs that contain their branches.
 
 With `tf.disable_v2_behavior()`, ops and variables that a branch of `tf.cond` made were named after
-it: `cond/beta1_power`, in checkpoints too. A branch in a graph of its own begins anew with names.
+it: `cond/beta1_power`, in checkpoints too. A branch with its own graph would number names anew.
 """
 
 from __future__ import annotations

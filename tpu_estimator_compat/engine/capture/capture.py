@@ -96,8 +96,7 @@ def capture(
 
     Args:
       call: takes the element, calls the user's model_fn, returns its spec.
-      tpu_semantics: whether CrossShardOptimizer exchanges gradients; otherwise every optimizer
-        does.
+      tpu_semantics: whether CrossShardOptimizer exchanges gradients; if not, every optimizer does.
       for_tpu: whether ops can be marked to run on a TPU's host.
       compiled: whether XLA compiles the graph.
     """

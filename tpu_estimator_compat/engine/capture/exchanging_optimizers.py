@@ -62,7 +62,7 @@ _real_get_strategy = tf.distribute.get_strategy
 def _get_strategy() -> tf.distribute.Strategy:
     """A strategy for models while a graph is captured, otherwise TensorFlow's.
 
-    No patch that is undone: some of `APIS` cache the function.
+    Some of `APIS` cache the function, so that it must work after the patches are undone.
     """
     return _shown[-1] if _shown else _real_get_strategy()
 

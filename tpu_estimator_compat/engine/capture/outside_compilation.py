@@ -2,8 +2,7 @@
 
 TensorFlow marks ops for the host only while it builds a replicated TPU computation. A model_fn is
 captured first, and imported into that computation later. So a graph for a TPU is captured in a
-context of the class that TensorFlow looks for, which only marks ops; TPUStrategy moves those to the
-host.
+context of the class that TensorFlow looks for, which marks ops; TPUStrategy moves those.
 """
 
 from __future__ import annotations

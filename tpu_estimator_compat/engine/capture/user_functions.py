@@ -77,12 +77,7 @@ def call_model_fn(
     offered: dict[str, Any],
     remark: str | None = None,
 ) -> EstimatorSpec | TPUEstimatorSpec:
-    """Calls model_fn and checks its result.
-
-    Args:
-      offered: arguments besides features and labels, given where model_fn declares them.
-      remark: a text to log besides.
-    """
+    """Calls model_fn, with arguments of `offered` that it declares, and checks its result."""
     kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
     if "labels" not in kwargs and labels is not None:
         raise ValueError("model_fn does not take labels, but input_fn returns labels.")

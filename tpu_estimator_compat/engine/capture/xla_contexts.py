@@ -61,14 +61,11 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
 
 @contextlib.contextmanager
 def of_replica(compiled: bool) -> Iterator[None]:
-    """Within, model_fns build for TPU rules, or for XLA.
+    """Within, model_fns build for TPU rules, or, if `compiled`, for XLA.
 
     For XLA, a branch that was not taken passes on zeros for gradients, as in graphs for a TPU:
     other graphs wrap values in optionals, for which XLA has no kernel. A loop's gradient computes
     sizes itself: others pass them on in a list, where XLA sees no constants.
-
-    Args:
-      compiled: whether XLA compiles the ops.
     """
     replica = ReplicaContext(compiled)
     replica.Enter()

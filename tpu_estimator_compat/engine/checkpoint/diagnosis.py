@@ -27,7 +27,7 @@ _UNREADABLE = (
 def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
     """Explains the errors of a restore, and refuses other shapes.
 
-    Raises ValueError for another shape or a missing checkpoint, and DataLossError for an unreadable
+    Raises ValueError for another shape or a missing checkpoint, DataLossError for an unreadable
     one.
     """
     problems = mismatches(graph, saver, path)

@@ -1,8 +1,8 @@
 """The position of the input, saved beside a checkpoint, so that a restart continues bit for bit.
 
 TensorFlow serialises the iterator: the position in every file, the content of shuffle and prefetch
-buffers, and the state of seeded shuffles. (Its symbolic checkpoints hold no buffers, and hang in
-TF 2.21 on a parallel interleave behind a shuffle.) The files are
+buffers, and the state of seeded shuffles. (Its symbolic checkpoints hold no buffers, but were seen
+to hang in TF 2.21 on a parallel interleave behind a shuffle.) The files are
 `<checkpoint>.input-00000-of-00001.*`, one set per host.
 """
 

@@ -51,12 +51,8 @@ def global_step_in(model_dir: str | None) -> int:
 def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Names and values of those variables of `names` that a checkpoint has, one by one.
 
-    An object-based checkpoint has other keys, and stores the variables' names.
-
-    Raises:
-      ValueError: there is no such checkpoint.
-      tf.errors.OpError: it cannot be read. (`get_tensor` of TF's reader also raises IndexError, for
-        a truncated file.)
+    An object-based checkpoint has other keys, and stores the variables' names. Errors are
+    ValueErrors and OpErrors; `get_tensor` of TF's reader raises IndexError for a truncated file.
     """
     dtypes = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
     keys = object_graph_key_mapping(path) if OBJECT_GRAPH_PROTO_KEY in dtypes else {}
@@ -92,11 +88,9 @@ def check_writable(model_dir: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointSource:
-    """The checkpoint from which variables are restored.
+    """The checkpoint at `path`, or the newest in `model_dir`, from which variables are restored.
 
-    Attributes:
-      path: None for the newest in `model_dir`.
-      model_dir: the directory of older checkpoints, in case one cannot be read; None for none.
+    If that cannot be read, an older one in `model_dir` is.
     """
 
     path: str | None
@@ -105,13 +99,8 @@ class CheckpointSource:
     def restore(self, restore: Callable[[str], None]) -> str | None:
         """Restores the newest readable checkpoint and returns its path; None without checkpoints.
 
-        Args:
-          restore: restores one path; raises DataLossError where it cannot be read, and ValueError
-            where it does not exist.
-
-        Raises:
-          tf.errors.DataLossError, ValueError: no checkpoint can be read; the error of the newest
-          one.
+        `restore` takes a path, and raises DataLossError if it cannot be read, ValueError if it does
+        not exist. If no checkpoint can be read, the error is that of the newest one.
         """
         unreadable: list[str] = []
         error: Exception | None = None

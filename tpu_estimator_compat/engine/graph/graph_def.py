@@ -111,9 +111,8 @@ def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:
     """Gives large variables that are filled alike, such as slots, separate buffers.
 
     TensorFlow merges ops with equal inputs and attributes, and a variable keeps the buffer that it
-    is assigned. Variables with a shared buffer are copied by their first updates, so that one
-    buffer more than variables may exist for a time. TensorFlow folds values below 10 MiB into
-    constants anyway.
+    is assigned. First updates would copy a shared buffer, one copy more than there are variables
+    for a time. TensorFlow folds values below 10 MiB into constants anyway.
     """
     by_name = {node.name: node for node in nodes}
     for node in by_name.values():
@@ -129,10 +128,7 @@ def repeated_constants(
     """Small constants that repeat an earlier one, by name, with the name of that one.
 
     A training step by TF1 has thousands. Grappler would find them, but only after all of them are
-    imported, placed, and had their shapes inferred, for every replica.
-
-    Args:
-      kept: names of operations that have to stay.
+    imported, placed, and had their shapes inferred, for every replica. Those in `kept` stay.
     """
     nodes = _nodes_of(graph).nodes
     first: dict[bytes, str] = {}

@@ -40,9 +40,7 @@ def imported(
 ) -> list[Any]:
     """Imports a definition and returns its `elements`, by names of tensors and operations.
 
-    Args:
-      after: operations that run before all of it.
-      given: the values of `wait.given`.
+    `after` runs before all of it; `given` are the values of `wait.given`.
     """
     under_construction = tf.compat.v1.get_default_graph()
     already = len(under_construction.get_operations()) if after else 0
@@ -70,8 +68,7 @@ def imported(
 def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
     """Within, no `tf.control_dependencies` apply, under which TensorFlow cannot import ops.
 
-    A TPU's steps are built under them. `tf.control_dependencies(None)` would leave the TPU
-    computation.
+    A TPU's steps are built under them; `tf.control_dependencies(None)` would leave its computation.
     """
     stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
     try:

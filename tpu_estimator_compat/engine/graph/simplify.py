@@ -19,15 +19,12 @@ _MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet th
 
 
 def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
-    """NoOps among `ops` whose control dependencies order no effects.
+    """NoOps among `ops`, which include ancestors, whose control dependencies order no effects.
 
     `tf.gradients` makes all gradients of an op wait for one NoOp, which waits for all of them: so
     TF1 computed the gradient with respect to the model's input, which nothing uses. Without that
-    NoOp the order of effects is the same, if all effects before it also precede each of the tensors
-    that wait.
-
-    Args:
-      ops: operations of a graph and all their ancestors, up to feeds.
+    NoOp the order of effects is the same, if all effects before it also precede each of the waiting
+    tensors.
     """
     effects: dict[tf.Operation, int] = {}  # a bit for each op with an effect before an op
     bits = 0
@@ -61,7 +58,7 @@ def _has_effect(op: tf.Operation) -> bool:
 
 
 def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:
-    """Reads of a variable with the value of an earlier read, by name, with the earlier one's.
+    """Reads of a variable that repeat an earlier read, by name, with the name of that one.
 
     Args:
       ops: operations in the order in which they take effect.
@@ -93,8 +90,7 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
 
     `tf.train.get_global_step()`, used after `minimize`, was the step before its increment: a read
     without dependencies is ready when the step begins, an update only when there are gradients.
-    Keras's code relies on the order of its lines, and its reads stay in place. The result is
-    topological too.
+    Keras's code relies on the order of its lines: its reads stay. The result is topological too.
     """
     written: set[Key] = set()
     early = set()
@@ -113,10 +109,8 @@ def sole_elements(
 ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
     """Yields scalars that one replica sends as vectors of one element: on the host, on the replica.
 
-    A TPU sends no scalars: `tf.reshape(x, [1])` on the replica goes with `x[0]` on the host.
-
-    Args:
-      sent: placeholders on the host, and the tensors that they receive.
+    A TPU sends no scalars: `tf.reshape(x, [1])` on the replica goes with `x[0]` on the host. `sent`
+    has placeholders on the host, and the tensors that they receive.
     """
     for placeholder, tensor in sent:
         scalar = tensor.op.inputs[0] if tensor.op.type in ("Reshape", "ExpandDims") else None

@@ -7,12 +7,9 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class SourceLine:
-    """A line of the user's code.
+    """A line of the user's code, by its 1-based number and the function that contains it.
 
-    Attributes:
-      line: 1-based line number.
-      function: name of the function that contains the line.
-      code: the line's text without indentation; empty where the file cannot be read.
+    `code` is the text without indentation; empty where the file cannot be read.
     """
 
     file: str

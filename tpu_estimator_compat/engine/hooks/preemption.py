@@ -27,16 +27,8 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
     within the context. Ctrl-C raises KeyboardInterrupt at once before the first step, and the
     second time.
 
-    Args:
-      listen: False for a context that does nothing.
-
-    Example:
-
-        with Preemption() as preemption:
-            with MonitoredSession(..., hooks=[..., preemption]) as session:
-                ...  # ends early on a signal
-        # not reached after SIGTERM: raised SystemExit(143), or called the previous handler
-        # not reached after Ctrl-C: raised KeyboardInterrupt
+    After a signal the context's end calls the previous handler; without one for SIGTERM, it raises
+    SystemExit(143). With `listen` of False the context does nothing.
     """
 
     def __init__(self, *, listen: bool = True) -> None:

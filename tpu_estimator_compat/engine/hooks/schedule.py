@@ -19,10 +19,8 @@ class Schedule:
     """Divides a call into runs: decides the number of steps of each, and times them.
 
     With TPU rules, a run is a loop of `iterations_per_loop` steps, or one of so many seconds.
-    Otherwise, with a `loop` of None, it ends where the first hook needs control.
-
-    Attributes:
-      limits: the limits of the next run, read by the sessions that make it.
+    Otherwise, with a `loop` of None, it ends where the first hook needs control. The sessions that
+    make a run read its `limits`.
     """
 
     def __init__(

@@ -105,8 +105,7 @@ def of(hook: Hook) -> HookTraits:
 def _overrides_schedule(hook: Hook, known: type) -> bool:
     """Whether `hook` overrides a method by which its known class takes turns.
 
-    Each other class in the MRO counts, since a method of `known` may call one of theirs by
-    `super()`.
+    Each other class in the MRO counts: a method of `known` may call one of theirs by `super()`.
     """
     others = [c for c in type(hook).__mro__ if c not in known.__mro__]
     if not all(_names(known).isdisjoint(vars(c)) for c in others):

@@ -42,8 +42,7 @@ class AsyncRelease:
     def drop(self, *, hurried: bool = False) -> None:
         """Frees the iterator within `_PATIENCE`, or later in threads that Python's exit waits for.
 
-        Args:
-          hurried: the process is about to end, and Python code of the input may block for ever.
+        With `hurried`, the exit does not wait: Python code of the input may block for ever.
         """
         _await([part.start(0, hurried) for part in self._parts], hurried)
 
@@ -73,10 +72,7 @@ def end_iterators(iterators: Sequence[Resource], *, hurried: bool = False) -> No
 
 
 class _Part:
-    """A reference to one of the iterators in a strategy's iterator.
-
-    Each is dropped in its own thread, since each destructor may have to wait.
-    """
+    """A reference to one of the iterators in a strategy's iterator, dropped in its own thread."""
 
     def __init__(self, handle: tf.Tensor):
         self._held = [_in_a_queue(handle)]

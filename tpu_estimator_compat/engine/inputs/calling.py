@@ -177,10 +177,7 @@ def check_is_dataset(called: CalledInput, demand: str) -> None:
 def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
     """Refuses input that depends on variables of the devices, where the host makes the input.
 
-    Called after model_fn.
-
-    Args:
-      on_tpu: whether TensorFlow's TPUs hold all variables; JAX's devices hold those of steps.
+    Called after model_fn. TensorFlow's TPUs hold all variables; JAX's devices hold those of steps.
     """
     graph, names = called.graph, called.variables
     if not on_tpu:
@@ -245,10 +242,7 @@ def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
 
 
 def _of_tensors(result: Any, graph: tf.Graph) -> Any:
-    """The result of input_fn as an element of tensors alone.
-
-    Empty tuples replace None, and keys can be sorted.
-    """
+    """The result of input_fn as an element of tensors alone, with () for None and sortable keys."""
     if result is None:
         return (), ()
     is_pair = isinstance(result, (list, tuple)) and not hasattr(result, "_fields")

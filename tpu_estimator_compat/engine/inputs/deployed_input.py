@@ -46,12 +46,10 @@ class DeployedInput:
       computed: whether variables, or the step itself, compute the elements.
       reads_ahead: whether elements may be read before they are needed. False for computed ones, and
         for predictions on elements from Python, which may wait for earlier predictions.
-      sleep_secs: seconds to wait before the first element.
       runs_python: whether Python code, which other machines do not have, makes elements.
       resumable: whether the iterator's position can be saved: no elements wait on devices.
-      same_for_all: whether all replicas get the same elements.
-      replicas_per_element: number of replicas whose elements are stacked to one; None where they
-        come one by one, or as the strategy distributes them.
+      replicas_per_element: number of replicas whose elements are stacked to one; None for no
+        stacks.
     """
 
     called: Sequence[CalledInput]
@@ -119,9 +117,8 @@ class DeployedInput:
         """Whether one iterator on the host feeds several replicas, in turn.
 
         A strategy has an iterator for each, which reads ahead onto devices with memory of their
-        own. On CPUs that gains nothing, and each iterator may take a minute to end: see
-        `AsyncRelease`. The strategy keeps the input if it gives replicas empty batches when data
-        ends in mid-step.
+        own. On CPUs that gains nothing, and each may take a minute to end: see `AsyncRelease`. The
+        strategy is needed where it gives replicas empty batches when data ends in mid-step.
         """
         devices = self.strategy.extended.worker_devices  # of this machine
         if len(devices) == 1 or self.resumable:

@@ -32,8 +32,9 @@ class TPUContext:
     def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
         """The position of this input_fn call among all.
 
-        Returns: The host's device, the 0-based index of this call, the number of calls, and the
-          number of replicas that this call feeds.
+        Returns:
+          The host's device, the 0-based index of this call, the number of calls, and the number of
+          replicas that this call feeds.
 
         Raises:
           RuntimeError: called from model_fn.

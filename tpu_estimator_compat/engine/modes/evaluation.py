@@ -37,7 +37,6 @@ class EvalRequest:
     """The arguments of one `evaluate` call; `steps` of None runs to the end of the data.
 
     Without a path in `source`, variables are initialised, and warm-started from `warm_start`.
-    Events go to `output_dir`.
     """
 
     hooks: Sequence[Hook]

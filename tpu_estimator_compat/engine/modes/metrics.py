@@ -65,8 +65,7 @@ def _loss_over_replicas(captured: CapturedMode, host: HostPlaceholders) -> tf.Te
 def sum_over_replicas(captured: CapturedMode) -> None:
     """Adds up the metric variables of several replicas in the first, as the original did.
 
-    Metrics that model_fn built have one variable per replica; those of a metric_fn see all
-    replicas.
+    Metrics of model_fn have one variable per replica; those of a metric_fn see all replicas.
     """
     local = captured.graph.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES)
     with eager.eager_mode():

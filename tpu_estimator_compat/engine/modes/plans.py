@@ -58,11 +58,7 @@ def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
 
 
 def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dict[str, Any]]:
-    """A step of prediction, and its fetches.
-
-    The fetches are a dict of "predictions" and "host_call", with TPU rules also "is_padding", over
-    all replicas.
-    """
+    """A step of prediction, and its fetches as a dict, over all replicas with TPU rules."""
     host = _host(mode)
     calls = _host_calls(mode, host)
     fetches: dict[str, Any] = {"predictions": predictions, "host_call": calls}
@@ -82,8 +78,8 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
 def plan_without_hooks(mode: CapturedMode) -> tuple[StepPlan, dict[str, tf.Tensor]]:
     """A step for Keras' loops, with the host calls that session hooks would make.
 
-    Returns: A plan that returns the loss, or in PREDICT the flat predictions over all replicas; and
-      in EVAL metric values by name, which a step does not fetch.
+    The plan returns the loss, or in PREDICT the flat predictions over all replicas. In EVAL it
+    comes with metric values by name, which a step does not fetch.
     """
     if mode.mode == ModeKeys.PREDICT:
         host = _host(mode)

@@ -29,10 +29,9 @@ class RunnerOptions:
       interrupted: asked within long runs whether to end them early.
       next_element: takes the next element from the iterator, where TensorFlow builds a step.
       notes_before: whether to note the global step before the last step of a run.
-      for_keras: whether Keras calls the runner: elements of all replicas are concatenated, and
-        there is no session in which machines could agree.
+      for_keras: whether Keras calls the runner: elements of all replicas are concatenated, and no
+        session lets machines agree.
       seed: of random numbers; None for others in every training.
-      model_dir: for messages.
       streams: of random ops, continued by a later runner; None for new ones.
     """
 

@@ -1,7 +1,6 @@
 """Training: adds to the captured graph the ops of the original, and runs the outer loop.
 
-The loop is TensorFlow's MonitoredSession with its hooks, on a session of this package, of which one
-`run` may make many steps.
+The loop is TensorFlow's MonitoredSession with its hooks, on a session whose `run` makes many steps.
 """
 
 from __future__ import annotations

@@ -44,12 +44,7 @@ class FetchHandlers:
         self._kept.clear()
 
     def __call__(self, fetches: Any, feeds: Any, session: Any) -> Fetched:
-        """The tensors and operations of `fetches`.
-
-        Args:
-          fetches: a tensor, operation, name, or nested structure of these.
-          feeds: fed values by tensor reference.
-        """
+        """The tensors and operations of `fetches`; `feeds` are values by tensor reference."""
         leaves: list[Any] = []
         shape = None if feeds else _shape(fetches, leaves)
         if shape is None:
@@ -104,12 +99,9 @@ def _shape(fetches: Any, leaves: list[Any]) -> Any:
 def copier(
     structure: Any, marks: Sequence[Any], met: set[int] | None = None
 ) -> Callable[[Sequence[Any]], Any]:
-    """A function that fills a structure of marks with values.
+    """A function that fills a structure of `marks` and other leaves with values.
 
-    Args:
-      structure: dicts, lists and tuples of marks, and other leaves, which stay.
-      marks: objects, in the order of the values.
-      met: gets the positions of the marks in `structure`.
+    Values have the order of the marks; `met` gets the positions of the marks in `structure`.
     """
     return _copier(
         structure, {id(m): i for i, m in enumerate(marks)}, set() if met is None else met

@@ -86,8 +86,7 @@ class GraphSession(tf_session.SessionInterface):
           fetches: a tensor, operation, name, or nested structure of these.
           feed_dict: values for graph tensors.
           options: a `RunOptions`, of which only `trace_level` has an effect.
-          run_metadata: a `RunMetadata`; with a `trace_level`, `step_stats` gets operations and
-            times.
+          run_metadata: a `RunMetadata`, whose `step_stats` gets operations and times of a trace.
 
         Returns:
           A structure like `fetches`: numpy values for tensors, None for operations.

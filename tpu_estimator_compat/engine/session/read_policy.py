@@ -39,12 +39,7 @@ AFTER_LOOP_OF_REFS = ReadPolicy(before_last_step=False, computed_before=True, ag
 
 
 def policy(*, in_loops: bool, ref_variables: bool) -> ReadPolicy:
-    """The policy of a session.
-
-    Args:
-      in_loops: whether hooks get control only after TPU loops.
-      ref_variables: whether reads of variables behave like those of ref variables.
-    """
+    """The policy of a session, whose hooks may get control only after TPU loops (`in_loops`)."""
     if in_loops:
         return AFTER_LOOP_OF_REFS if ref_variables else AFTER_LOOP
     return REF_VARIABLES if ref_variables else BEFORE_LAST_STEP

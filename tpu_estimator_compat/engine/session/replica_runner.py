@@ -27,8 +27,7 @@ from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 class ReplicaRunner:
     """A `Runner` on TensorFlow's replicas; `RunnerOptions` describes its arguments.
 
-    Variables of steps are created here, one component per replica, before initialisers or restores
-    run.
+    It creates the variables of steps, one component per replica, before initialisers or restores.
     """
 
     ended = False

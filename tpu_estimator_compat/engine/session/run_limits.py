@@ -15,7 +15,6 @@ class RunLimits:
     Attributes:
       steps: steps of the next run of the plan's targets.
       host_calls_may_lag: whether host calls may be unfinished when a run returns.
-      interrupted: asked within long runs whether to end them early.
     """
 
     steps: int = 1

@@ -19,8 +19,7 @@ class Runner(Protocol):
     Attributes:
       store: the variables by name. Reading one copies its value to the host, `assign` copies to the
         replicas. Those of the plan exist once the runner is made.
-      ended: whether no step can be made any more, although this process has not met the end of
-        data.
+      ended: whether no step can be made any more, even if the data of this process goes on.
     """
 
     plan: StepPlan
@@ -57,8 +56,7 @@ class Runner(Protocol):
     ) -> list[Any]:
         """Makes one step with other fetches and targets of the plan's graph, and fed values.
 
-        Returns the values of `fetches` as a TF1 session did; raises OutOfRangeError at the end of
-        the data.
+        Returns values as a TF1 session did; raises OutOfRangeError at the end of the data.
         """
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool: ...
@@ -68,19 +66,12 @@ class Runner(Protocol):
     ) -> list[list[np.ndarray]]:
         """Evaluates `fetches` for up to `most` input elements in one call.
 
-        Args:
-          fetches: the same in every call, each with a batch dimension.
-
-        Returns:
-          One list of values per element; fewer than `most` at the end of the data.
+        The fetches, the same in every call, have a batch dimension. Returns a list of values per
+        element, fewer than `most` at the end of the data.
         """
 
     def finish_host_calls(self, using: str | None = None) -> None:
-        """Waits for all host calls, and raises their errors.
-
-        Args:
-          using: waits only if they use the variable of this name.
-        """
+        """Waits for host calls (`using` a variable of this name) and raises their errors."""
 
     def leave(self) -> None:
         """Called after the last step; waits for other workers.

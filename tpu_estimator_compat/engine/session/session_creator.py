@@ -166,11 +166,7 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
 
 
 class QueueThreads(tf.compat.v1.train.SessionRunHook):
-    """Shortens the wait for queue runners that Python blocks, when a signal ends the session.
-
-    Args:
-      hooks: of the same session; `signalled` of one may tell of a signal.
-    """
+    """Shortens the wait for queue runners that Python blocks, when a signal ends the session."""
 
     def __init__(self, hooks: Sequence[Any]):
         self._hooks = hooks

@@ -16,8 +16,7 @@ class StepFetches:
     """The fetches of one run.
 
     Args:
-      variable_behind: the live variable of which a tensor is the plain value; None for other
-        tensors.
+      variable_behind: the live variable of which a tensor is the plain value, or None.
 
     Attributes:
       variables: the fetches that are plain values of variables, without the loss.

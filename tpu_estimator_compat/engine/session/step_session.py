@@ -33,11 +33,10 @@ _MOST_KNOWN = 64  # classified sets of fetches
 
 
 class StepSession(RunnerSession):
-    """A session whose steps take elements from a deployed input; it reads the limits at every run.
+    """A session whose steps take elements from a deployed input, within limits read at every run.
 
-    Attributes:
-      steps_last_run: number of steps of the last `run` of the plan's targets.
-      steps_made: number of steps of all those runs.
+    `steps_last_run` and `steps_made` count steps of the last run, and all runs, of the plan's
+    targets.
     """
 
     def __init__(

@@ -30,8 +30,7 @@ _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.Deadlin
 class WorkersRunner(GroupRunner[Workers]):
     """A `Runner` on one of several workers, which run a step only when all are ready.
 
-    Each may have other fetches and loop lengths. The plan, the same on all workers, is not
-    compiled.
+    Each may have other fetches and loop lengths. The plan, the same on all, is not compiled.
     """
 
     def __init__(

@@ -55,9 +55,7 @@ class ShardedVariables:
     def completed(self, prefix: str, names: Collection[str]) -> Iterator[str]:
         """On the chief, yields a path for its own rows, then merges those of other machines.
 
-        Args:
-          prefix: the path of the checkpoint.
-          names: of the variables in the checkpoint.
+        A checkpoint at `prefix` with variables `names` is complete afterwards.
         """
         asked = [i for i, name in enumerate(self.names) if name in names]
         if not asked:
@@ -124,11 +122,9 @@ class ShardedVariables:
                 )
 
     def take_restored(self, path: str | None) -> None:
-        """Distributes the rows that the chief restored; all machines call this.
+        """Distributes the rows that the chief restored from `path`; all machines call this.
 
-        Args:
-          path: on the chief, the restored checkpoint; None where every machine initialised its
-            rows.
+        None, on the chief, says that every machine initialised its rows.
         """
         with eager.eager_mode(), tf.device("/cpu:0"):
             if not self._group.tell(int(path is not None), "restored sharded variables"):

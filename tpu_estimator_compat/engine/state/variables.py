@@ -2,8 +2,7 @@
 
 Variables keep their TF1 names. Those of the replicas are created under the strategy, one component
 per replica; all others (local and metric variables, hooks' counters) live on the host, once. As in
-TF1, a variable has no value until an initialiser or a checkpoint assigns one; a read before that is
-an error.
+TF1, a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one.
 """
 
 from __future__ import annotations
@@ -223,19 +222,14 @@ class VariableStore:
     def share_reads(self, names: Iterable[str]) -> None:
         """Makes the next reads of variables share their buffers instead of copying them.
 
-        A variable that had a sparse update is copied by each read, so that a checkpoint, which
-        reads all at once, would hold the model twice. The next sparse update turns copying on
-        again.
+        After a sparse update each read copies a variable, and a checkpoint, which reads all at
+        once, would hold the model twice. The next sparse update turns copying on again.
         """
         for variable in (self._variables[name] for name in names if name in self._variables):
             tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
 
     def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
-        """Assigns the chief's values to variables of all machines and replicas.
-
-        Args:
-          group: the machines; each of them calls this with the same names.
-        """
+        """Assigns the chief's values to variables; called on all machines with the same names."""
         every = [components(self._variables[name]) for name in names]
 
         def take() -> None:

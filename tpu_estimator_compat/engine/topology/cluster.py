@@ -37,8 +37,7 @@ def check_no_parameter_servers(config: RunConfig) -> None:
 def strategy(config: RunConfig) -> tf.distribute.Strategy:
     """The MultiWorkerMirroredStrategy over the workers of `config`; waits for all of them.
 
-    Returns the same strategy in every call. Raises RuntimeError if TensorFlow was used before, or
-    not all workers came in time.
+    Raises RuntimeError if TensorFlow was used before, or not all workers came in time.
     """
     return _joined(
         _jobs(config),

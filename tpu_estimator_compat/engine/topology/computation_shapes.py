@@ -28,10 +28,6 @@ def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
 
     The original's blocks where they tile the mesh, else the most compact one that does. TensorFlow
     counts two cores of a chip on v2 and v3, one on v4 and later.
-
-    Args:
-      cores: the number of cores of a replica.
-      mesh_shape: the topology's: chips in x, y and z, and cores of a chip.
     """
     *chips_of_mesh, cores_of_chip = mesh_shape
     within_chip = min(cores, cores_of_chip)
@@ -53,11 +49,7 @@ def imagined_assignment(
     """An assignment of replicas to cores, for code that asks for one without a TPU.
 
     Its chips lie in a line, with the two cores that legacy code looks for, or one if the number of
-    cores is odd.
-
-    Args:
-      cores: the number of cores of a replica.
-      hosts: each has as many replicas, in order. Where replicas span hosts, one has all.
+    cores is odd. Each host has as many replicas, in order; where replicas span hosts, one has all.
     """
     of_chip = 2 if replicas * cores % 2 == 0 else 1
     chip, core = np.divmod(np.arange(replicas * cores), of_chip)

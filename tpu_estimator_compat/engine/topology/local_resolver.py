@@ -12,8 +12,7 @@ class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
 
     Legacy scripts make a `TPUClusterResolver` with or without a TPU, and pass it to `RunConfig`.
     With an empty name TensorFlow 1 gave a local session; without a name it raised ValueError, which
-    scripts caught to detect a TPU. Here the call for the cluster raises it, and `if resolver:` is
-    false.
+    scripts caught to detect a TPU. Here `cluster_spec` raises it, and `if resolver:` is false.
 
     Args:
       named: whether the script gave a name, even an empty one.

@@ -1,7 +1,6 @@
 """Finds a TPU, connects to it, and makes a strategy over its cores.
 
-It never ran on a TPU: tests run it, and TensorFlow's own TPU code below it, on logical CPUs in
-place of cores (`tests/tpu_sim`).
+It never ran on a TPU: `tests/tpu_sim` runs it, with TensorFlow's own TPU code, on logical CPUs.
 """
 
 from __future__ import annotations

@@ -23,12 +23,7 @@ _CALLS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "evaluate", ModeKeys.PREDICT: 
 
 @dataclasses.dataclass(frozen=True)
 class Invocation:
-    """One call of input_fn.
-
-    Attributes:
-      host: 0-based index of the calling host.
-      index: 0-based index of the call among those of all hosts.
-    """
+    """One call of input_fn: its host, and its 0-based index among the calls of all hosts."""
 
     host: int
     index: int
@@ -85,10 +80,8 @@ class InputMode(abc.ABC):
 class TPUInputMode(InputMode):
     """An input mode with TPU rules: by default one input_fn call per host.
 
-    The shares of the batch follow the reference document of TPUConfig.
-
-    Attributes:
-      replicas_span_hosts: whether it can feed replicas of more cores than a host has.
+    The shares of the batch follow the reference document of TPUConfig. With `replicas_span_hosts` a
+    replica may have more cores than a host.
     """
 
     tpu_config: TPUConfig

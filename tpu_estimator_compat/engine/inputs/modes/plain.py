@@ -9,11 +9,7 @@ from tpu_estimator_compat.engine.inputs.modes.base import Dataset, InputMode, In
 
 @dataclasses.dataclass(frozen=True)
 class Plain(InputMode):
-    """Each replica gets the elements of its host's input_fn.
-
-    Attributes:
-      sliced: whether SLICED was asked for, which only TPU execution has.
-    """
+    """Each replica gets the elements of its host's input_fn; SLICED is an error."""
 
     sliced: bool = False
 
