@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks
 from tpu_estimator_compat.engine.hooks.evaluation_events import write_results
 from tpu_estimator_compat.engine.inputs import DeployedInput
-from tpu_estimator_compat.engine.modes import first_values
+from tpu_estimator_compat.engine.modes import initial_values
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import sum_over_replicas
 from tpu_estimator_compat.engine.modes.model_modes import Model
@@ -84,7 +84,7 @@ class Evaluation:
         started = time.perf_counter()
         with self._captured.in_graph():
             if variables is None and not self._request.source.path:
-                first_values.warn(self._captured, self.scaffold)
+                initial_values.warn_if_untrained(self._captured, self.scaffold)
             scaffold = self._scaffold_with(variables)
             restored, results = self._loop(scaffold)
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)

@@ -22,7 +22,7 @@ from tpu_estimator_compat.engine.checkpoint import (
     read_variables,
 )
 from tpu_estimator_compat.engine.hooks import keras_callbacks
-from tpu_estimator_compat.engine.modes import first_values, runtimes
+from tpu_estimator_compat.engine.modes import initial_values, runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.plans import plan_without_hooks
 from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
@@ -125,7 +125,7 @@ class ModelModes:
         creator.create_session()
         self._checkpoint = creator.restored
         if new and mode.captured.mode != ModeKeys.TRAIN and not creator.restored:
-            first_values.warn(mode.captured, mode.scaffold)
+            initial_values.warn_if_untrained(mode.captured, mode.scaffold)
 
     @property
     def _source(self) -> CheckpointSource:

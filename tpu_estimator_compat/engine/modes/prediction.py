@@ -13,7 +13,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.hooks import split_hooks
 from tpu_estimator_compat.engine.inputs import DeployedInput
-from tpu_estimator_compat.engine.modes import first_values
+from tpu_estimator_compat.engine.modes import initial_values
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import prediction_plan
@@ -61,7 +61,7 @@ def predict(
         )
         model.modes.drive(mode)
         if not source.path:
-            first_values.warn(captured, mode.scaffold)
+            initial_values.warn_if_untrained(captured, mode.scaffold)
         creator = SessionCreator(lambda: mode.step_session(deployed_input), mode.scaffold, source)
         writers = writer_hooks(captured) if summary_ops_v2.summary_writer_initializer_op() else []
     fetches = mode.outputs

@@ -11,7 +11,7 @@ from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 _SHOWN = 3
 
 
-def warn(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
+def warn_if_untrained(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
     """Warns where, without a checkpoint, trainable variables have their initialisers' values.
 
     `init_from_checkpoint` and warm starts replace initialisers by ones that read a file; an
