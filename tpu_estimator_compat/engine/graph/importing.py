@@ -13,7 +13,7 @@ from tpu_estimator_compat.engine.graph import graph_def
 
 
 @dataclasses.dataclass(frozen=True)
-class Wait:
+class LateControlInputs:
     """Control dependencies that are added after the import.
 
     In the definition they would change the order in which TensorFlow imports operations, which is
@@ -35,7 +35,7 @@ def imported(
     inputs: Mapping[str, tf.Tensor],
     elements: Sequence[str],
     after: Sequence[tf.Operation],
-    wait: Wait,
+    wait: LateControlInputs,
     given: Sequence[tf.Tensor],
 ) -> list[Any]:
     """Imports a definition and returns its `elements`, by names of tensors and operations.

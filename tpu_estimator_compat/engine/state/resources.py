@@ -56,7 +56,7 @@ def _made(op: tf.Operation, definition: graph_def.GraphDef) -> tf.Tensor:
     """Builds a resource into the function under construction; returns its handle."""
     functions.register_functions(definition)
     wanted = [op.outputs[0].name]
-    [handle] = importing.imported(definition, {}, wanted, (), importing.Wait(), ())
+    [handle] = importing.imported(definition, {}, wanted, (), importing.LateControlInputs(), ())
     return tf.identity(handle)
 
 

@@ -115,10 +115,10 @@ class ReplicaProgram:
         ]
         self._waits = [self._wait(stage) for stage in self.stages]
 
-    def _wait(self, stage: stages.Stage) -> importing.Wait:
+    def _wait(self, stage: stages.Stage) -> importing.LateControlInputs:
         """The operations of a stage that wait for the element without depending on it."""
         if not self._waits_for:  # as most programs, of which each hook and saver has some
-            return importing.Wait()
+            return importing.LateControlInputs()
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
         late: list[str] = []
         used: set[Key] = set()  # handles that the element needs later in the stage
@@ -128,9 +128,9 @@ class ReplicaProgram:
             elif graph_ops.changes_resource(op) and used.isdisjoint(map(key, op.inputs)):
                 late.append(op.name)  # else it comes first: a function keeps their order
         if not late:
-            return importing.Wait()
+            return importing.LateControlInputs()
         ops = set(stage.ops)
-        return importing.Wait(
+        return importing.LateControlInputs(
             late=tuple(reversed(late)),
             inside=tuple(dict.fromkeys(t.op.name for t in self._waits_for if t.op in ops)),
             given=tuple(t for t in self._waits_for if t.op in self._given),
