@@ -21,19 +21,10 @@ UnionClusterResolver = UnionResolver = _resolvers.UnionResolver
 class TPUClusterResolver:
     """`tf.distribute.cluster_resolver.TPUClusterResolver`, or a local resolver.
 
-    A TPU's name or address gives TensorFlow's own resolver. With an empty name, or none, it is that
-    of the TPU that the environment names or this machine has; without one it is a
+    A name or address, or a list of one, gives TensorFlow's own resolver. Without one, the resolver
+    is that of the TPU that the environment names or this machine has; without a TPU it is a
     `topology.LocalResolver`, which `RunConfig` and `TPUStrategy` take for no TPU. TensorFlow's own
     raises a ValueError then; this one does where a script asks for the cluster.
-
-    Args:
-      tpu: name or address, or a list of one.
-      *args: further arguments of TensorFlow's class.
-      **kwargs: further arguments of TensorFlow's class.
-
-    Raises:
-      ValueError: an empty list.
-      NotImplementedError: a list of several.
     """
 
     def __new__(cls, tpu: Any = None, *args: Any, **kwargs: Any) -> Any:

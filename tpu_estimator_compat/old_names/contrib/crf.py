@@ -18,16 +18,9 @@ def crf_log_likelihood(
     sequence_lengths: tf.Tensor,
     transition_params: Any = None,
 ) -> tuple[tf.Tensor, Any]:
-    """The log-likelihood of tag sequences.
+    """The log-likelihood, [batch], of tag sequences [batch, time], and the transition scores.
 
-    Args:
-      inputs: unary scores.
-      tag_indices: the tags, integers [batch, time].
-      sequence_lengths: the number of tags that count, for each sequence.
-      transition_params: None for a new variable `transitions`.
-
-    Returns:
-      A tensor [batch], and the transition scores.
+    Without `transition_params` these are a new variable, `transitions`.
     """
     if transition_params is None:
         tags = tf.compat.dimension_value(inputs.shape[2])
@@ -80,16 +73,9 @@ def crf_log_norm(
 def crf_multitag_sequence_score(
     inputs: tf.Tensor, tag_bitmap: tf.Tensor, sequence_lengths: tf.Tensor, transition_params: Any
 ) -> tf.Tensor:
-    """The logarithm of the sum of exp(score) over the tag sequences that a bitmap allows.
+    """The logarithm of the sum of exp(score), [batch], over the tag sequences that a bitmap allows.
 
-    Args:
-      inputs: unary scores.
-      tag_bitmap: the allowed tags, booleans [batch, time, tags].
-      sequence_lengths: the number of tags that count, for each sequence.
-      transition_params: transition scores.
-
-    Returns:
-      A tensor [batch].
+    The bitmap is boolean, [batch, time, tags].
     """
     allowed = tf.where(tag_bitmap, inputs, tf.fill(tf.shape(inputs), inputs.dtype.min))
     return crf_log_norm(allowed, sequence_lengths, transition_params)
@@ -98,15 +84,9 @@ def crf_multitag_sequence_score(
 def crf_decode(
     potentials: tf.Tensor, transition_params: Any, sequence_length: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The best tag sequences.
+    """The best tag sequences and their scores [batch].
 
-    Args:
-      potentials: unary scores.
-      transition_params: transition scores.
-      sequence_length: integers [batch].
-
-    Returns:
-      The tags, int32 [batch, time], which are 0 after a sequence's end; and their scores [batch].
+    Tags are int32 [batch, time], and 0 after a sequence's end.
     """
     tags = tf.shape(potentials)[2]
     batch = tf.shape(potentials)[0]
@@ -137,15 +117,7 @@ def crf_decode(
 
 
 def viterbi_decode(score: np.ndarray, transition_params: np.ndarray) -> tuple[list[int], float]:
-    """The best tag sequence of one example, on arrays.
-
-    Args:
-      score: unary scores [time, tags].
-      transition_params: transition scores [tags, tags].
-
-    Returns:
-      The tags, and their score.
-    """
+    """The best tag sequence of one example [time, tags], on arrays, and its score."""
     scores, origins = score[0], []
     for unary in score[1:]:
         ways = scores[:, np.newaxis] + transition_params
@@ -162,7 +134,7 @@ def _mask(lengths: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 
 def _following(inputs: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Unary scores from the second time on, and whether that is within a sequence: time first."""
+    """Unary scores from the second time on, and whether they are within a sequence: time first."""
     within = tf.sequence_mask(lengths, tf.shape(inputs)[1])
     return tf.transpose(inputs, [1, 0, 2])[1:], tf.transpose(within)[1:]
 

@@ -1,4 +1,4 @@
-"""Cells that compute what cuDNN does, and their variables made of kernels and biases by gate."""
+"""cuDNN's computations as cells, and their variables made of kernels and biases by gate."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import LSTMBlockCell
 
 
 class CudnnCompatibleLSTMCell(LSTMBlockCell):
-    """An LSTM cell that computes what `CudnnLSTM` does.
-
-    Args:
-      num_units: depth of its state.
-      reuse: whether variables are those that are there.
-    """
+    """An LSTM cell that computes what `CudnnLSTM` does."""
 
     def __init__(self, num_units: int, reuse: bool | None = None):
         name = "cudnn_compatible_lstm_cell"
@@ -25,23 +20,12 @@ class CudnnCompatibleLSTMCell(LSTMBlockCell):
 
 
 class CudnnCompatibleGRUCell(GRUCell):
-    """A GRU cell that computes what `CudnnGRU` does: the reset gate comes after the product.
-
-    Args:
-      num_units: depth of its state.
-      reuse: whether variables are those that are there.
-      kernel_initializer: of the kernels.
-    """
+    """A GRU cell that computes what `CudnnGRU` does: the reset gate comes after the product."""
 
     def __init__(self, num_units: int, reuse: bool | None = None, kernel_initializer: Any = None):
         super().__init__(num_units, reuse=reuse, kernel_initializer=kernel_initializer)
 
     def build(self, inputs_shape: Any) -> None:
-        """Makes the variables.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
         depth, units = tf.TensorShape(inputs_shape).as_list()[-1], self._num_units
         if depth is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {inputs_shape}")
@@ -59,7 +43,6 @@ class CudnnCompatibleGRUCell(GRUCell):
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
-        """The next state, as output and as state: [batch, units] both."""
         gates = tf.sigmoid(_projected(tf.concat([inputs, state], 1), *self._gates))
         reset, update = tf.split(gates, 2, axis=1)
         candidate = _projected(inputs, *self._of_input)
@@ -73,12 +56,10 @@ def _projected(values: Any, kernel: Any, bias: Any) -> Any:
 
 
 class GateCell(RNNCell):
-    """One direction of one layer, with its kernels and biases by gate, for `tf.nn.dynamic_rnn`.
+    """One direction of one layer, for `tf.nn.dynamic_rnn`.
 
-    Args:
-      mode: the kind of layer, such as "lstm".
-      kernels: of the gates: of the input [units, depth] each, then of the state [units, units].
-      biases: of the gates, [units] each, in the same order.
+    The kernels of the gates are [units, depth] for the input each, then [units, units] for the
+    state; the biases are [units], in the same order. Only an LSTM's state has two parts.
     """
 
     def __init__(self, mode: str, kernels: Sequence[Any], biases: Sequence[Any]):
@@ -99,7 +80,6 @@ class GateCell(RNNCell):
         return int(self._units)
 
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
-        """The output [batch, units] and the next state, a tuple of one or two such."""
         kernel, bias = self._of_input
         x = tf.nn.bias_add(tf.matmul(inputs, kernel, transpose_b=True), bias)
         kernel, bias = self._of_state
@@ -120,13 +100,13 @@ class GateCell(RNNCell):
 
 
 def joined(kernels: Sequence[Any], order: Sequence[int], gates: int) -> Any:
-    """[depth + units, gates * units]: kernels of some gates, of the input above of the state."""
+    """Gates' kernels as a cell's, [depth + units, gates * units], the input's rows first."""
     rows = [tf.concat([kernels[g], kernels[g + gates]], 1) for g in order]
     return tf.transpose(tf.concat(rows, 0))
 
 
 def taken_apart(kernel: Any, order: Sequence[int], depth: int) -> list[Any]:
-    """The kernels of gates, of the input before of the state; see `joined`."""
+    """The inverse of `joined`: kernels of the gates, those of the input first."""
     rows = tf.split(tf.transpose(kernel), len(order), 0)
     rows = [rows[order.index(gate)] for gate in range(len(order))]
     return [row[:, :depth] for row in rows] + [row[:, depth:] for row in rows]

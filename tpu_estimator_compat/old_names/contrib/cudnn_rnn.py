@@ -36,7 +36,7 @@ class _CudnnRNN(Layer):
       num_layers: number of layers.
       num_units: depth of each direction's output.
       input_mode: "linear_input"; or "auto_select", where the depth of the input differs from
-        `num_units`.
+        `num_units`. "skip_input", which only cuDNN has, is a NotImplementedError.
       direction: "unidirectional" or "bidirectional".
       dropout: share of the inputs of each layer but the first that training drops.
       seed: of initial values and dropout.
@@ -44,10 +44,6 @@ class _CudnnRNN(Layer):
       kernel_initializer: of each gate's kernels; None for glorot_uniform.
       bias_initializer: of each gate's biases; None for zeros.
       name: of the layer.
-
-    Raises:
-      ValueError: another direction, input mode or dtype.
-      NotImplementedError: `input_mode="skip_input"`, which cuDNN alone knows.
     """
 
     _mode = ""
@@ -92,7 +88,6 @@ class _CudnnRNN(Layer):
 
     @property
     def num_dirs(self) -> int:
-        """The number of directions."""
         return 1 if self.direction == _UNIDIRECTIONAL else 2
 
     @property
@@ -112,17 +107,12 @@ class _CudnnRNN(Layer):
         return [(self.num_units,)] * len(self.canonical_weight_shapes)
 
     def state_shape(self, batch_size: Any) -> tuple[list[Any], ...]:
-        """Shapes of the states, one of the memory besides that of the output for an LSTM."""
+        """Shapes of the states: for an LSTM, of the output and of the memory."""
         shape = [self.num_layers * self.num_dirs, batch_size, self.num_units]
         return (shape,) * self._states
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variable, and what saves it by the names of compatible cells.
-
-        Raises:
-          ValueError: the input has not three dimensions, or an unknown depth.
-          NotImplementedError: the input mode skips the first layer's kernels.
-        """
+        """Makes the variable, and the saveable that saves it by the names of compatible cells."""
         shape = tf.TensorShape(input_shape)
         if shape.rank != 3:
             raise ValueError(f"Expecting input_shape with 3 dims, got {shape.rank}")
@@ -181,7 +171,7 @@ class _CudnnRNN(Layer):
         time_major: bool = True,
         training: bool = True,
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Runs over sequences.
+        """Outputs, and the states after the last step of each sequence.
 
         Args:
           inputs: [time, batch, depth]; [batch, time, depth] unless `time_major`.
@@ -190,13 +180,6 @@ class _CudnnRNN(Layer):
           sequence_lengths: int32 [batch]; None for whole sequences.
           time_major: see `inputs`.
           training: whether there is dropout.
-
-        Returns:
-          The outputs, like `inputs` with a depth of directions * units; the states after the
-          last step of each sequence, like `initial_state`.
-
-        Raises:
-          TypeError: `initial_state` is no tuple.
         """
         if initial_state is not None and not isinstance(initial_state, tuple):
             raise TypeError(f"Invalid initial_state type: {initial_state}, expecting tuple.")
@@ -221,7 +204,6 @@ class _CudnnRNN(Layer):
         return (outputs if time_major else tf.transpose(outputs, [1, 0, 2])), last
 
     def _states_of(self, given: Any, batch: Any, time_major: bool) -> list[tuple[Any, ...]]:
-        """The first states of every direction of every layer."""
         if given is None:
             given = tuple(tf.zeros(shape, self.dtype) for shape in self.state_shape(batch))
             time_major = True
@@ -260,7 +242,7 @@ class _Saveable(saver.BaseSaverBuilder.SaveableObject):
         super().__init__(layer.kernel, specs, f"{layer.kernel.op.name}_saveable")
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
-        """An operation that assigns what a checkpoint has by the names of `specs`."""
+        """Assigns the values that a checkpoint has by the names of `specs`."""
         del restored_shapes
         layer, left = self._layer, list(restored_tensors)
         kernels, biases = [], []
@@ -299,7 +281,7 @@ class CudnnGRU(_CudnnRNN):
     _cell_name = "cudnn_compatible_gru_cell"
 
     def to_cell(self, kernels: Sequence[Any], biases: Sequence[Any]) -> dict[str, Any]:
-        """See `_CudnnRNN`: reset and update are gates, the third is the candidate."""
+        """The variables: reset and update are gates, the third is the candidate."""
         return {
             "gates/kernel": joined(kernels, (0, 1), 3),
             "candidate/input_projection/kernel": tf.transpose(kernels[2]),
@@ -310,7 +292,6 @@ class CudnnGRU(_CudnnRNN):
         }
 
     def from_cell(self, variables: Sequence[Any], depth: int) -> tuple[list[Any], list[Any]]:
-        """See `_CudnnRNN`."""
         gates, of_input, of_state, gate_bias, input_bias, state_bias = variables
         kernels = taken_apart(gates, (0, 1), depth)
         of_input, of_state = tf.transpose(of_input), tf.transpose(of_state)

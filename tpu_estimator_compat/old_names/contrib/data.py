@@ -48,20 +48,14 @@ Transformation = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 
 def batch_and_drop_remainder(batch_size: int) -> Transformation:
-    """`batch(batch_size, drop_remainder=True)` as a transformation: static batch sizes for TPUs."""
+    """`batch(batch_size, drop_remainder=True)` as a transformation."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
 def padded_batch_and_drop_remainder(
     batch_size: int, padded_shapes: Any, padding_values: Any = None
 ) -> Transformation:
-    """`padded_batch(..., drop_remainder=True)` as a transformation.
-
-    Args:
-      batch_size: examples per batch.
-      padded_shapes: a nested structure of shapes, one per component.
-      padding_values: scalars to pad with; None for zeros and empty strings.
-    """
+    """`padded_batch(..., drop_remainder=True)` as a transformation."""
     return lambda dataset: dataset.padded_batch(
         batch_size, padded_shapes, padding_values, drop_remainder=True
     )
@@ -70,13 +64,7 @@ def padded_batch_and_drop_remainder(
 def sloppy_interleave(
     map_func: Callable[..., tf.data.Dataset], cycle_length: int, block_length: int = 1
 ) -> Transformation:
-    """`parallel_interleave` in whatever order elements come first.
-
-    Args:
-      map_func: makes a dataset from an element.
-      cycle_length: the number of them that are read at once.
-      block_length: the number of elements taken from one before the next has its turn.
-    """
+    """`parallel_interleave` in whatever order elements come first."""
     return parallel_interleave(map_func, cycle_length, block_length, sloppy=True)
 
 
@@ -90,13 +78,9 @@ def reduce_dataset(dataset: tf.data.Dataset, reducer: Any) -> Any:
 
 
 def assert_element_shape(expected_shapes: Any) -> Transformation:
-    """Checks elements against shapes, and makes these shapes static.
+    """Checks elements against shapes, which may be partly unknown, and makes these shapes static.
 
-    Args:
-      expected_shapes: a nested structure of shapes, which may be partly unknown.
-
-    Returns:
-      A transformation. Elements of other shapes raise `tf.errors.InvalidArgumentError`.
+    Elements of other shapes raise `tf.errors.InvalidArgumentError`.
     """
 
     def check(*element: Any) -> Any:
@@ -113,16 +97,10 @@ def assert_element_shape(expected_shapes: Any) -> Transformation:
 def sliding_window_batch(
     window_size: int, stride: int | None = None, window_shift: int | None = None, window_stride=1
 ) -> Transformation:
-    """Batches of `window_size` elements, each `window_shift` elements after the one before.
+    """Batches of `window_size` elements, each `window_shift`, by default 1, after the one before.
 
-    Args:
-      window_size: elements per window.
-      stride: the old name of `window_shift`.
-      window_shift: 1 by default.
-      window_stride: distance of elements in a window.
-
-    Raises:
-      ValueError: both `stride` and `window_shift` are given.
+    `stride` is the old name of `window_shift`; `window_stride` is the distance of elements in a
+    window.
     """
     if stride is not None and window_shift is not None:
         raise ValueError("Cannot specify both `stride` and `window_shift`")
@@ -130,8 +108,7 @@ def sliding_window_batch(
 
     def as_batch(*window):
         batches = tf.nest.map_structure(lambda d: d.batch(window_size), window)
-        zipped = tf.data.Dataset.zip(batches if len(window) > 1 else batches[0])
-        return zipped
+        return tf.data.Dataset.zip(batches if len(window) > 1 else batches[0])
 
     def apply(dataset):
         windows = dataset.window(window_size, shift, window_stride, drop_remainder=True)
@@ -152,18 +129,7 @@ def read_batch_features(
 ) -> dict[str, Any]:
     """Batches of parsed `tf.train.Example` records, as tensors of a one-shot iterator.
 
-    Args:
-      file_pattern: of the files, or a list of them.
-      batch_size: records per batch.
-      features: keys to `FixedLenFeature` or `VarLenFeature`.
-      reader: makes a dataset from file names.
-      reader_args: further arguments for it.
-      randomize_input: whether files and records are shuffled.
-      num_epochs: None to repeat for ever.
-      capacity: of the shuffle buffer, in records.
-
-    Returns:
-      Keys to `Tensor` or `SparseTensor`, with a batch dimension.
+    `capacity` is that of the shuffle buffer, in records.
     """
     dataset = make_batched_features_dataset(
         file_pattern,

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.distribute.cross_device_ops import AllReduceCrossDeviceOps, CrossDeviceOps
+from tensorflow.python.distribute.distribute_lib import get_cross_replica_context
 
 from tpu_estimator_compat.engine.topology import TPUStrategy
 
@@ -18,6 +19,7 @@ get_replica_context = tf.distribute.get_replica_context
 get_strategy = tf.distribute.get_strategy
 has_strategy = tf.distribute.has_strategy
 in_cross_replica_context = tf.distribute.in_cross_replica_context
+initialize_tpu_system = tf.tpu.experimental.initialize_tpu_system
 DistributionStrategy = tf.distribute.Strategy
 DistributionStrategyExtended = tf.distribute.StrategyExtended
 ReductionToOneDeviceCrossDeviceOps = ReductionToOneDevice
@@ -25,6 +27,7 @@ get_distribution_strategy = get_strategy
 has_distribution_strategy = has_strategy
 # Before TensorFlow 1.12 a replica was called a tower.
 AllReduceCrossTowerOps = AllReduceCrossDeviceOps
+get_cross_tower_context = get_cross_replica_context
 get_tower_context = get_replica_context
 in_cross_tower_context = in_cross_replica_context
 
@@ -32,16 +35,8 @@ in_cross_tower_context = in_cross_replica_context
 class MirroredStrategy(tf.distribute.MirroredStrategy):
     """`tf.distribute.MirroredStrategy` with the arguments of `tf.contrib.distribute`.
 
-    Args:
-      devices: their names; None for all GPUs, else the CPU.
-      num_gpus: the number of GPUs, in place of `devices`; None for all.
-      num_gpus_per_worker: the same.
-      cross_device_ops: the algorithm that adds values up.
-      auto_shard_dataset: ignored: each worker of an estimator shards by itself.
-      cross_tower_ops: the old name of `cross_device_ops`.
-
-    Raises:
-      ValueError: GPUs are given twice, or together with `devices`.
+    `num_gpus` and `num_gpus_per_worker` mean the same. `auto_shard_dataset` is ignored: each worker
+    of an estimator shards by itself.
     """
 
     def __init__(
@@ -67,9 +62,7 @@ class MirroredStrategy(tf.distribute.MirroredStrategy):
 class CollectiveAllReduceStrategy(tf.distribute.experimental.MultiWorkerMirroredStrategy):
     """`tf.distribute.experimental.MultiWorkerMirroredStrategy`, on all GPUs of each worker.
 
-    Args:
-      num_gpus_per_worker: ignored; hide GPUs with CUDA_VISIBLE_DEVICES.
-      communication: of `tf.distribute.experimental.CollectiveCommunication`.
+    `num_gpus_per_worker` is ignored; hide GPUs with CUDA_VISIBLE_DEVICES.
     """
 
     def __init__(self, num_gpus_per_worker: int = 0, communication: Any = None):
@@ -77,28 +70,11 @@ class CollectiveAllReduceStrategy(tf.distribute.experimental.MultiWorkerMirrored
         super().__init__(*([communication] if communication is not None else []))
 
 
-def get_cross_replica_context() -> tf.distribute.Strategy | None:
-    """The strategy, outside of its replicas; None in a replica."""
-    return get_strategy() if in_cross_replica_context() else None
-
-
-get_cross_tower_context = get_cross_replica_context
-
-
 def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
-    """Checks that code runs in a replica.
-
-    Raises:
-      RuntimeError: it does not, or in another one.
-    """
+    """Raises a RuntimeError unless the code runs in this replica context."""
     current = get_replica_context()
     if current is not replica_context:
         raise RuntimeError(f"Need to be in the replica context {replica_context}, not {current}.")
-
-
-def initialize_tpu_system(cluster_resolver: Any = None) -> Any:
-    """`tf.tpu.experimental.initialize_tpu_system`."""
-    return tf.tpu.experimental.initialize_tpu_system(cluster_resolver)
 
 
 __all__ = [

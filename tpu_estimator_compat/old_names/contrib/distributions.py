@@ -18,11 +18,8 @@ class MultivariateNormalDiag(tf.distributions.Distribution):
       scale_identity_multiplier: numbers [...] that are added to all of an event's standard
         deviations; alone, they are the deviations.
       validate_args: whether deviations of zero are an error.
-      allow_nan_stats: whether statistics that are not defined are NaN.
-      name: of the operations.
-
-    Raises:
-      ValueError: neither `loc` nor `scale_diag` says how long an event is.
+      allow_nan_stats: as in `tf.distributions.Normal`.
+      name: prefix of the operations.
     """
 
     def __init__(
@@ -55,7 +52,6 @@ class MultivariateNormalDiag(tf.distributions.Distribution):
 
     @property
     def loc(self) -> tf.Tensor:
-        """The means, as they were given."""
         return self._each.loc
 
     @property
@@ -104,15 +100,7 @@ class MultivariateNormalDiag(tf.distributions.Distribution):
 
 
 class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
-    """The same with `softplus(scale_diag)` as the standard deviations.
-
-    Args:
-      loc: as before.
-      scale_diag: the argument of `softplus`.
-      validate_args: as before.
-      allow_nan_stats: as before.
-      name: of the operations.
-    """
+    """`MultivariateNormalDiag` with `softplus(scale_diag)` as the standard deviations."""
 
     def __init__(
         self,
@@ -129,7 +117,6 @@ class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
 
 
 def _location_and_scale(loc: Any, diagonal: Any, multiplier: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """The means, and all standard deviations."""
     if loc is None and diagonal is None:
         raise ValueError(
             "MultivariateNormalDiag needs loc or scale_diag: nothing else says how long an event"

@@ -38,12 +38,7 @@ class _ClippingOptimizer(tf.train.Optimizer):
 
 
 def clip_gradients_by_norm(optimizer: tf.train.Optimizer, clip_norm: float) -> tf.train.Optimizer:
-    """An optimizer that clips the gradient of each variable.
-
-    Args:
-      optimizer: applies the clipped gradients.
-      clip_norm: the L2 norm that the gradient of a variable has at most.
-    """
+    """An optimizer that clips the gradient of each variable to an L2 norm."""
     return _ClippingOptimizer(optimizer, clip_norm)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 _columns = tf.feature_column
+bucketized_column = _columns.bucketized_column
+# The combiner of a sparse column is that of the column around it, so it is ignored here.
 
 
 def real_valued_column(
@@ -27,7 +29,6 @@ def real_valued_column(
 def sparse_column_with_hash_bucket(
     column_name: str, hash_bucket_size: int, combiner: str = "sum", dtype: tf.DType = tf.string
 ) -> Any:
-    """`categorical_column_with_hash_bucket`; the combiner is that of the column around it."""
     del combiner
     return _columns.categorical_column_with_hash_bucket(column_name, hash_bucket_size, dtype)
 
@@ -35,7 +36,6 @@ def sparse_column_with_hash_bucket(
 def sparse_column_with_integerized_feature(
     column_name: str, bucket_size: int, combiner: str = "sum", dtype: tf.DType = tf.int64
 ) -> Any:
-    """`categorical_column_with_identity`; the combiner is that of the column around it."""
     del combiner, dtype
     return _columns.categorical_column_with_identity(column_name, bucket_size)
 
@@ -47,7 +47,6 @@ def sparse_column_with_keys(
     combiner: str = "sum",
     dtype: tf.DType = tf.string,
 ) -> Any:
-    """`categorical_column_with_vocabulary_list`; the combiner is that of the column around it."""
     del combiner
     return _columns.categorical_column_with_vocabulary_list(column_name, keys, dtype, default_value)
 
@@ -61,7 +60,6 @@ def sparse_column_with_vocabulary_file(
     combiner: str = "sum",
     dtype: tf.DType = tf.string,
 ) -> Any:
-    """`categorical_column_with_vocabulary_file`; the combiner is that of the column around it."""
     del combiner
     return _columns.categorical_column_with_vocabulary_file(
         column_name,
@@ -76,18 +74,11 @@ def sparse_column_with_vocabulary_file(
 def weighted_sparse_column(
     sparse_id_column: Any, weight_column_name: str, dtype: tf.DType = tf.float32
 ) -> Any:
-    """`weighted_categorical_column`."""
     return _columns.weighted_categorical_column(sparse_id_column, weight_column_name, dtype)
 
 
 def one_hot_column(sparse_id_column: Any) -> Any:
-    """`indicator_column`."""
     return _columns.indicator_column(sparse_id_column)
-
-
-def bucketized_column(source_column: Any, boundaries: Sequence[float]) -> Any:
-    """`bucketized_column`."""
-    return _columns.bucketized_column(source_column, boundaries)
 
 
 def crossed_column(
@@ -98,11 +89,7 @@ def crossed_column(
     tensor_name_in_ckpt: None = None,
     hash_key: int | None = None,
 ) -> Any:
-    """`crossed_column`; to load its weights, call `tf.train.init_from_checkpoint`.
-
-    Raises:
-      ValueError: a checkpoint is given.
-    """
+    """`crossed_column`; to load its weights, call `tf.train.init_from_checkpoint`."""
     del combiner
     if ckpt_to_load_from or tensor_name_in_ckpt:
         raise ValueError(
@@ -124,7 +111,6 @@ def embedding_column(
     max_norm: float | None = None,
     trainable: bool = True,
 ) -> Any:
-    """`embedding_column`, with the same arguments in the same order."""
     return _columns.embedding_column(
         sparse_id_column,
         dimension,
@@ -163,7 +149,6 @@ def shared_embedding_columns(
 
 
 def create_feature_spec_for_parsing(feature_columns: Iterable[Any]) -> dict[str, Any]:
-    """`make_parse_example_spec`: what `tf.io.parse_example` needs for these columns."""
     return _columns.make_parse_example_spec(list(feature_columns))
 
 
@@ -174,18 +159,7 @@ def input_from_feature_columns(
     trainable: bool = True,
     scope: Any = None,
 ) -> tf.Tensor:
-    """`input_layer`: the dense input of a network.
-
-    Args:
-      columns_to_tensors: features by name.
-      feature_columns: dense columns.
-      weight_collections: collections for its variables.
-      trainable: whether they are trained.
-      scope: a name in place of `input_from_feature_columns`.
-
-    Returns:
-      A tensor of shape [batch, sum of the columns' widths].
-    """
+    """`input_layer` in the variable scope `input_from_feature_columns`, or another one."""
     columns = list(feature_columns)
     with tf.variable_scope(scope, default_name="input_from_feature_columns"):
         return _columns.input_layer(columns_to_tensors, columns, weight_collections, trainable)

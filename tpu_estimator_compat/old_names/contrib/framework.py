@@ -73,7 +73,6 @@ TensorSpec = tf.TensorSpec
 
 
 def get_name_scope() -> str:
-    """The current name scope of the default graph, without a slash at its end."""
     return tf.get_default_graph().get_name_scope()
 
 
@@ -83,18 +82,7 @@ def get_placeholders(graph: tf.Graph) -> list[tf.Tensor]:
 
 
 def with_shape(expected_shape: Any, tensor: tf.Tensor) -> tf.Tensor:
-    """A tensor with a shape that is checked: now if it is known, else when it runs.
-
-    Args:
-      expected_shape: integers, or a tensor of type int32.
-      tensor: any tensor that is not sparse.
-
-    Returns:
-      The tensor, with a static shape where `expected_shape` is static.
-
-    Raises:
-      ValueError: the shapes differ, or the tensor is sparse.
-    """
+    """`tensor` with a shape that is checked: now if it is static, else when the graph runs."""
     if isinstance(tensor, tf.SparseTensor):
         raise ValueError("SparseTensor not supported.")
     actual = tensor.shape
@@ -121,7 +109,7 @@ def with_shape(expected_shape: Any, tensor: tf.Tensor) -> tf.Tensor:
 
 
 def with_same_shape(expected_tensor: tf.Tensor, tensor: tf.Tensor) -> tf.Tensor:
-    """`tensor` with the shape of `expected_tensor`, which is checked as by `with_shape`."""
+    """`tensor` with the shape of `expected_tensor`; see `with_shape`."""
     static = expected_tensor.shape
     known = static.is_fully_defined()
     return with_shape(static.as_list() if known else tf.shape(expected_tensor), tensor)
@@ -138,20 +126,8 @@ def py_func(
 ) -> Any:
     """A Python function as an operation, with keyword arguments and nested results.
 
-    Args:
-      func: takes arrays, and returns arrays in the structure of `output_types`.
-      args: tensors or nested structures of them.
-      kwargs: the same by name.
-      output_types: a nested structure of dtypes, or a function that gives it for the tensors.
-      output_shapes: a structure like `output_types` of shapes, or such a function.
-      stateful: whether it may give different results for the same arguments.
-      name: of the operation.
-
-    Returns:
-      Tensors in the structure of `output_types`.
-
-    Raises:
-      TypeError: `args` is no list or tuple, or `kwargs` no dict.
+    `output_types` is a nested structure of dtypes, `output_shapes` None or one of shapes; either
+    may be a function that makes it of the tensors.
     """
     if not isinstance(args, list | tuple):
         raise TypeError(f"args must be list and not {type(args)}. args: {args}")

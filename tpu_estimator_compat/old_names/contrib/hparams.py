@@ -20,16 +20,8 @@ def parse_values(
 ) -> dict[str, Any]:
     """Values by name from text such as `rate=0.1,units=[64,32],units[1]=16`.
 
-    Args:
-      values: clauses `name=value`, `name=[value, ...]` or `name[index]=value`, with commas between.
-      type_map: the type of each name, that of its elements for a list.
-      ignore_unknown: whether names without a type are passed over.
-
-    Returns:
-      Name to a value, a list of values, or a dict from index to value.
-
-    Raises:
-      ValueError: a clause that cannot be parsed, an unknown name, or one that is set twice.
+    `type_map` has the type of each name; for a list, that of its elements. `name[index]=value`
+    clauses make a dict from index to value.
     """
     found: dict[str, Any] = {}
     position = 0
@@ -89,11 +81,7 @@ def _parser(kind: type) -> Callable[[str], Any]:
 
 
 def _cast(name: str, kind: Any, value: Any) -> Any:
-    """`value` as a `kind`, where nothing is lost.
-
-    Raises:
-      ValueError: as of a float for an int, a number for a bool, or anything for a string.
-    """
+    """`value` as a `kind`; a ValueError where it would lose something, as a float for an int."""
     if type(value) is kind or issubclass(kind, type(None)):
         return value
     text = issubclass(kind, str | bytes) and not isinstance(value, str | bytes)
@@ -108,14 +96,7 @@ def _cast(name: str, kind: Any, value: Any) -> Any:
 class HParams:
     """Hyperparameters as attributes. Their types are those of their first values.
 
-    Args:
-      hparam_def: serialized hyperparameters; refused, its protocol buffer went with `tf.contrib`.
-      model_structure: kept for `get_model_structure`.
-      **kwargs: names and values: int, float, bool, string, or a list of one of these.
-
-    Raises:
-      ValueError: a name is an attribute already, or a list is empty.
-      NotImplementedError: `hparam_def` is given.
+    `hparam_def` is refused: its protocol buffer went with `tf.contrib`.
     """
 
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any):
@@ -134,11 +115,7 @@ class HParams:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def add_hparam(self, name: str, value: Any) -> None:
-        """Adds a hyperparameter.
-
-        Raises:
-          ValueError: the name is taken, or the value is an empty list.
-        """
+        """Adds a hyperparameter; a ValueError for a name that is taken, or an empty list."""
         if getattr(self, name, None) is not None:
             raise ValueError(f"Hyperparameter name is reserved: {name}")
         several = isinstance(value, list | tuple)
@@ -148,10 +125,10 @@ class HParams:
         setattr(self, name, value)
 
     def set_hparam(self, name: str, value: Any) -> None:
-        """Sets a hyperparameter that is there.
+        """Sets a hyperparameter.
 
         Raises:
-          KeyError: it is not.
+          KeyError: there is none of this name.
           ValueError: the value is of another type, or a list where there was none.
         """
         kind, several = self._hparam_types[name]
@@ -171,23 +148,12 @@ class HParams:
             del self._hparam_types[name]
 
     def parse(self, values: str) -> HParams:
-        """Sets values from text, see `parse_values`.
-
-        Returns:
-          This object.
-
-        Raises:
-          ValueError: the text cannot be parsed, or names something unknown.
-        """
+        """Sets values from text, see `parse_values`; returns this object."""
         types = {name: kind for name, (kind, _) in self._hparam_types.items()}
         return self.override_from_dict(parse_values(values, types))
 
     def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
-        """Sets values from a dict; errors are those of `set_hparam`.
-
-        Returns:
-          This object.
-        """
+        """Sets values from a dict; errors are those of `set_hparam`."""
         for name, value in values_dict.items():
             self.set_hparam(name, value)
         return self
@@ -195,11 +161,7 @@ class HParams:
     set_from_map = override_from_dict
 
     def parse_json(self, values_json: str) -> HParams:
-        """Sets values from a JSON object; errors are those of `set_hparam`.
-
-        Returns:
-          This object.
-        """
+        """Sets values from a JSON object; errors are those of `set_hparam`."""
         return self.override_from_dict(json.loads(values_json))
 
     def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
@@ -207,15 +169,10 @@ class HParams:
         return json.dumps(self.values(), indent=indent, separators=separators, sort_keys=sort_keys)
 
     def values(self) -> dict[str, Any]:
-        """The values by name."""
         return {name: getattr(self, name) for name in self._hparam_types}
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a hyperparameter, or `default` if there is none of this name.
-
-        Raises:
-          ValueError: `default` is of another type than the hyperparameter.
-        """
+        """The value of a hyperparameter; if there is none, `default`, which must be of its type."""
         if key not in self._hparam_types:
             return default
         kind, several = self._hparam_types[key]
@@ -230,11 +187,9 @@ class HParams:
         return getattr(self, key)
 
     def set_model_structure(self, model_structure: Any) -> None:
-        """Keeps an object for `get_model_structure`."""
         self._model_structure = model_structure
 
     def get_model_structure(self) -> Any:
-        """The object that the constructor or `set_model_structure` was given."""
         return self._model_structure
 
     def __contains__(self, key: str) -> bool:

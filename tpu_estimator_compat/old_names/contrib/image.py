@@ -17,21 +17,8 @@ def transform(
     """Moves pixels by projective transforms.
 
     A transform `[a0, a1, a2, b0, b1, b2, c0, c1]` takes the output's pixel (x, y) from the input's
-    ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1. What lies outside
-    of the input is 0.
-
-    Args:
-      images: [n, height, width, channels], [height, width, channels] or [height, width].
-      transforms: [8] or [n, 8].
-      interpolation: `NEAREST` or `BILINEAR`.
-      output_shape: [height, width]; None for those of the input.
-      name: of the operation.
-
-    Returns:
-      Images of the same type and rank.
-
-    Raises:
-      TypeError: images of another rank, or transforms of another rank.
+    ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1. Pixels outside of
+    the input are 0. Images have rank 2, 3 or 4, transforms the shape [8] or [n, 8].
     """
     with tf.name_scope(name, "transform"):
         images = tf.convert_to_tensor(images)
@@ -55,14 +42,7 @@ def transform(
 def rotate(
     images: Any, angles: Any, interpolation: str = "NEAREST", name: str | None = None
 ) -> tf.Tensor:
-    """Rotates images about their centres, counterclockwise.
-
-    Args:
-      images: as for `transform`.
-      angles: radians, a scalar or of shape [n].
-      interpolation: `NEAREST` or `BILINEAR`.
-      name: of the operation.
-    """
+    """Rotates images about their centres, counterclockwise, by radians: a scalar or [n]."""
     with tf.name_scope(name, "rotate"):
         shape = tf.cast(tf.shape(_batch(tf.convert_to_tensor(images))), tf.float32)
         transforms = angles_to_projective_transforms(angles, shape[1], shape[2])
@@ -72,14 +52,7 @@ def rotate(
 def translate(
     images: Any, translations: Any, interpolation: str = "NEAREST", name: str | None = None
 ) -> tf.Tensor:
-    """Shifts images.
-
-    Args:
-      images: as for `transform`.
-      translations: pixels [dx, dy], of shape [2] or [n, 2].
-      interpolation: `NEAREST` or `BILINEAR`.
-      name: of the operation.
-    """
+    """Shifts images by pixels [dx, dy], of shape [2] or [n, 2]."""
     with tf.name_scope(name, "translate"):
         return transform(images, translations_to_projective_transforms(translations), interpolation)
 
@@ -87,17 +60,7 @@ def translate(
 def angles_to_projective_transforms(
     angles: Any, image_height: Any, image_width: Any, name: str | None = None
 ) -> tf.Tensor:
-    """The transforms, [n, 8], of rotations about the centre of an image.
-
-    Args:
-      angles: radians, a scalar or of shape [n].
-      image_height: in pixels.
-      image_width: in pixels.
-      name: of the operation.
-
-    Raises:
-      TypeError: angles of another rank.
-    """
+    """The transforms, [n, 8], of rotations about an image's centre by radians: a scalar or [n]."""
     with tf.name_scope(name, "angles_to_projective_transforms"):
         angles = tf.convert_to_tensor(angles, tf.float32)
         if angles.shape.rank not in (0, 1):
@@ -113,11 +76,7 @@ def angles_to_projective_transforms(
 
 
 def translations_to_projective_transforms(translations: Any, name: str | None = None) -> tf.Tensor:
-    """The transforms, [n, 8], of shifts by [dx, dy], of shape [2] or [n, 2].
-
-    Raises:
-      TypeError: shifts of another rank.
-    """
+    """The transforms, [n, 8], of shifts by [dx, dy], of shape [2] or [n, 2]."""
     with tf.name_scope(name, "translations_to_projective_transforms"):
         shifts = tf.convert_to_tensor(translations, tf.float32)
         if shifts.shape.rank not in (1, 2):
@@ -141,11 +100,7 @@ def matrices_to_flat_transforms(transform_matrices: Any) -> tf.Tensor:
 
 
 def compose_transforms(*transforms: Any) -> tf.Tensor:
-    """One transform, [n, 8], in place of several, the first one first.
-
-    Raises:
-      ValueError: none are given.
-    """
+    """One transform, [n, 8], in place of several, the first one first."""
     if not transforms:
         raise ValueError("compose_transforms needs at least one transform; got none.")
     composed = flat_transforms_to_matrices(transforms[0])

@@ -14,12 +14,7 @@ _ON_TPU = (
 
 
 class TPUDistributionStrategy:
-    """The TPU that `keras_to_tpu_model` is given; here the devices are TensorFlow's own.
-
-    Args:
-      tpu_cluster_resolver: finds the TPU.
-      using_single_core: whether one core was to be used.
-    """
+    """The TPU that `keras_to_tpu_model` is given; here the devices are TensorFlow's own."""
 
     def __init__(self, tpu_cluster_resolver: Any = None, using_single_core: bool = False):
         self._tpu_cluster_resolver = tpu_cluster_resolver
@@ -27,10 +22,9 @@ class TPUDistributionStrategy:
 
 
 class KerasTPUModel(tf_keras.Model):
-    """A model with the layers, and so the variables, of another.
+    """A model with the layers, and so the variables, of a functional or sequential model.
 
-    Args:
-      cpu_model: the other, a functional or sequential model whose inputs are known.
+    The `x` of its methods may be a function that returns a dataset.
     """
 
     def __init__(self, cpu_model: Any):
@@ -38,19 +32,16 @@ class KerasTPUModel(tf_keras.Model):
         self._cpu_model = cpu_model
 
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As `tf.keras.Model.fit`; `x` may be a function that returns a dataset."""
         return super().fit(_called(x), *args, **kwargs)
 
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As `tf.keras.Model.evaluate`; `x` may be a function that returns a dataset."""
         return super().evaluate(_called(x), *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """As `tf.keras.Model.predict`; `x` may be a function that returns a dataset."""
         return super().predict(_called(x), *args, **kwargs)
 
     def sync_to_cpu(self) -> Any:
-        """The model that this one was made of, with the weights of now: both share them."""
+        """The model that this one was made of; it shares the weights."""
         return self._cpu_model
 
 
@@ -59,10 +50,7 @@ def keras_to_tpu_model(
 ) -> KerasTPUModel:
     """A model for `compile`, `fit`, `evaluate` and `predict`, with the layers of `model`.
 
-    Args:
-      model: a functional or sequential model of `tf.keras` whose inputs are known. If it is
-        compiled, compile the result again.
-      strategy: accepted; the devices are those that TensorFlow takes by itself.
+    A compiled model must be compiled again. `strategy` does not choose devices: TensorFlow does.
 
     Raises:
       TypeError: `strategy` is something else.

@@ -14,58 +14,13 @@ from tpu_estimator_compat.old_names.contrib.slim.layers import summaries as summ
 # Both modules have submodules with the names of functions; the functions are meant.
 feature_column = tf.feature_column
 
-
-def safe_embedding_lookup_sparse(
-    embedding_weights: Any,
-    sparse_ids: tf.SparseTensor,
-    sparse_weights: tf.SparseTensor | None = None,
-    combiner: str = "mean",
-    default_id: int | None = None,
-    name: str | None = None,
-    partition_strategy: str = "div",
-    max_norm: float | None = None,
-) -> tf.Tensor:
-    """`tf.nn.safe_embedding_lookup_sparse`: empty rows and invalid ids do not fail.
-
-    Args:
-      embedding_weights: a tensor or variable, or a list of parts, of shape [ids, dimension].
-      sparse_ids: of shape [..., ids per example].
-      sparse_weights: weights of the ids, in the same places; None for 1.
-      combiner: `mean`, `sqrtn` or `sum`.
-      default_id: of an empty row; None for a row of zeros.
-      name: of the operation.
-      partition_strategy: `div` or `mod`.
-      max_norm: embeddings are clipped to this norm.
-
-    Returns:
-      A tensor of shape [..., dimension].
-    """
-    return tf.nn.safe_embedding_lookup_sparse(
-        embedding_weights,
-        sparse_ids,
-        sparse_weights,
-        combiner,
-        default_id,
-        name,
-        partition_strategy,
-        max_norm,
-    )
+safe_embedding_lookup_sparse = tf.nn.safe_embedding_lookup_sparse
 
 
 def embedding_lookup_unique(
     params: Any, ids: tf.Tensor, partition_strategy: str = "mod", name: str | None = None
 ) -> tf.Tensor:
-    """`tf.nn.embedding_lookup` that looks each id up once.
-
-    Args:
-      params: a tensor or variable, or a list of parts, of shape [ids, ...].
-      ids: integers.
-      partition_strategy: `div` or `mod`.
-      name: of the operation.
-
-    Returns:
-      A tensor of the shape of `ids`, followed by that of an embedding.
-    """
+    """`tf.nn.embedding_lookup` that looks each id up once."""
     with tf.name_scope(name, "EmbeddingLookupUnique", [params, ids]):
         ids = tf.convert_to_tensor(ids)
         unique_ids, places = tf.unique(tf.reshape(ids, [-1]))
@@ -87,24 +42,9 @@ def embed_sequence(
     scope: Any = None,
     reuse: bool | None = None,
 ) -> tf.Tensor:
-    """Embeddings of ids, from the variable `EmbedSequence/embeddings`.
+    """Embeddings [batch, length, embed_dim] of ids, from the variable `EmbedSequence/embeddings`.
 
-    Args:
-      ids: integers, of shape [batch, length].
-      vocab_size: number of rows; may be None if `reuse`.
-      embed_dim: their length; may be None if `reuse`.
-      unique: whether each id is looked up only once.
-      initializer: of the variable.
-      regularizer: of the variable.
-      trainable: whether it is trained.
-      scope: another name for `EmbedSequence`.
-      reuse: whether the variable is there already.
-
-    Returns:
-      A tensor of shape [batch, length, embed_dim].
-
-    Raises:
-      ValueError: sizes are missing, and nothing is reused.
+    Both sizes are required unless `reuse`.
     """
     if not (reuse or (vocab_size and embed_dim)):
         raise ValueError(

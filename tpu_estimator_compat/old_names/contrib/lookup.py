@@ -29,14 +29,7 @@ MutableDenseHashTable = DenseHashTable
 
 
 class HashTable(lookup_ops.StaticHashTableV1):
-    """A table that its initializer fills.
-
-    Args:
-      initializer: gives keys and values.
-      default_value: of keys that are missing.
-      shared_name: ignored; a table belongs to its graph.
-      name: of the operation.
-    """
+    """`StaticHashTableV1`; `shared_name` is ignored: a table belongs to its graph."""
 
     def __init__(
         self, initializer: Any, default_value: Any, shared_name: Any = None, name: str | None = None
@@ -53,16 +46,7 @@ def index_table_from_tensor(
     dtype: tf.DType = tf.string,
     name: str | None = None,
 ) -> Any:
-    """A table from each element of `mapping` to its index, int64.
-
-    Args:
-      mapping: keys, of shape [n].
-      num_oov_buckets: other keys are hashed to this many further indices.
-      default_value: the index of other keys, without such buckets.
-      hasher_spec: the hash function.
-      dtype: of the keys.
-      name: of the operation.
-    """
+    """`lookup_ops.index_table_from_tensor` by the old name of its first argument."""
     return lookup_ops.index_table_from_tensor(
         mapping, num_oov_buckets, default_value, hasher_spec, dtype, name
     )
@@ -71,7 +55,7 @@ def index_table_from_tensor(
 def index_to_string_table_from_tensor(
     mapping: Any, default_value: str = "UNK", name: str | None = None
 ) -> Any:
-    """A table from an index, int64, to the string of `mapping` at that place."""
+    """`lookup_ops.index_to_string_table_from_tensor` by the old name of its first argument."""
     return lookup_ops.index_to_string_table_from_tensor(mapping, default_value, name)
 
 

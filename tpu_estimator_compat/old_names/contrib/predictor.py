@@ -15,13 +15,7 @@ _DEFAULT_KEY = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_
 
 
 class Predictor:
-    """A function from a dict of arrays to a dict of arrays, in a session of its own.
-
-    Args:
-      session: on the graph that predicts.
-      feed_tensors: inputs by name.
-      fetch_tensors: outputs by name.
-    """
+    """A function from a dict of arrays to a dict of arrays, in a session of its own."""
 
     def __init__(
         self,
@@ -35,7 +29,6 @@ class Predictor:
 
     @property
     def graph(self) -> tf.Graph:
-        """The graph that predicts."""
         return self._session.graph
 
     @property
@@ -45,12 +38,10 @@ class Predictor:
 
     @property
     def feed_tensors(self) -> dict[str, tf.Tensor]:
-        """Inputs by name."""
         return self._feed_tensors
 
     @property
     def fetch_tensors(self) -> dict[str, tf.Tensor]:
-        """Outputs by name."""
         return self._fetch_tensors
 
     def __repr__(self) -> str:
@@ -60,17 +51,6 @@ class Predictor:
         )
 
     def __call__(self, input_dict: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Predicts.
-
-        Args:
-          input_dict: an array for each of `feed_tensors`, in its shape.
-
-        Returns:
-          An array for each of `fetch_tensors`.
-
-        Raises:
-          ValueError: a name is not that of an input.
-        """
         if unexpected := sorted(set(input_dict) - set(self._feed_tensors)):
             raise ValueError(
                 f"Got unexpected keys in input_dict: {unexpected}, expected: "
@@ -92,18 +72,8 @@ def from_saved_model(
 ) -> Predictor:
     """A predictor from a SavedModel.
 
-    Args:
-      export_dir: of the SavedModel.
-      signature_def_key: the key of the signature; `serving_default` if nothing else is given.
-      signature_def: a signature, in place of a key.
-      input_names: tensor names of the inputs, in place of a signature.
-      output_names: tensor names of the outputs, in place of a signature.
-      tags: tags of the graph, with commas between; `serve` by default.
-      graph: the graph to load into; a new one by default.
-      config: of the session.
-
-    Raises:
-      ValueError: signatures are given twice, or there is none of that key.
+    The signature is given by its key, by itself, or by tensor names of inputs and outputs; else it
+    is `serving_default`. `tags`, with commas between, are `serve` by default.
     """
     if (input_names is None) != (output_names is None):
         raise ValueError(
@@ -148,15 +118,7 @@ def from_estimator(
 ) -> Predictor:
     """A predictor from an estimator's latest checkpoint, by way of a SavedModel.
 
-    Args:
-      estimator: has been trained.
-      serving_input_receiver_fn: as for `export_saved_model`.
-      output_key: the key of the export output; the default one by default.
-      graph: the graph to load into; a new one by default.
-      config: of the session.
-
-    Raises:
-      ValueError: there is no checkpoint, or no export output of that key.
+    `output_key` is that of an export output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = estimator.export_saved_model(folder, serving_input_receiver_fn)

@@ -17,20 +17,10 @@ def sequence_input_layer(
     weight_collections: list[str] | None = None,
     trainable: bool = True,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sequences of columns' values, side by side.
+    """Columns' values side by side, [batch, longest sequence, depth], and lengths [batch].
 
-    Args:
-      features: tensors by name.
-      feature_columns: `sequence_numeric_column`s, and `embedding_column`s or `indicator_column`s of
-        `sequence_categorical_column_with_*`.
-      weight_collections: collections that variables are put into.
-      trainable: whether variables are trained.
-
-    Returns:
-      Values [batch, longest sequence, depth], and lengths [batch].
-
-    Raises:
-      ValueError: a column is of another kind, or two have one name.
+    Columns are `sequence_numeric_column`s, and `embedding_column`s or `indicator_column`s of
+    `sequence_categorical_column_with_*`.
     """
     columns = _checked(feature_columns)
     caches = (
@@ -65,7 +55,6 @@ def _checked(columns: Any) -> list[Any]:
 def _sequence_of(
     column: Any, caches: tuple[Any, Any], collections: list[str] | None, trainable: bool
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """A column's values [batch, time, depth], and its lengths."""
     of_v1, of_v2 = caches
     if isinstance(column, feature_column._SequenceDenseColumn):
         with tf.variable_scope(None, column._var_scope_name):

@@ -24,16 +24,5 @@ def print_model_analysis(
     tfprof_cmd: str = "scope",
     tfprof_options: dict[str, Any] | None = None,
 ) -> Any:
-    """`tf.profiler.profile` by its old arguments: prints, and returns, what was measured.
-
-    Args:
-      graph: the graph to analyse.
-      run_meta: of a run of it, for times and memory; None to go by the graph alone.
-      op_log: more about its operations, an `OpLogProto`.
-      tfprof_cmd: the view: "scope", "graph", "op" or "code".
-      tfprof_options: options such as `TRAINABLE_VARS_PARAMS_STAT_OPTIONS`; None for all.
-
-    Returns:
-      The tree of what was found: a `GraphNodeProto`, or of "op" and "code" a `MultiGraphNodeProto`.
-    """
+    """`tf.profiler.profile` by its old arguments; without options, with all."""
     return tf.profiler.profile(graph, run_meta, op_log, tfprof_cmd, tfprof_options or 0)

@@ -27,7 +27,6 @@ class _Towers:
     """The towers of a graph, while they are built.
 
     Attributes:
-      count: the number of towers.
       reduction: a `tf.losses.Reduction`.
       now: the number of the one that is built.
       first_scopes: the first one's variable scope and name scope.
@@ -50,7 +49,6 @@ class _Towers:
 
     @contextlib.contextmanager
     def tower(self, number: int, device: str) -> Iterator[None]:
-        """The context in which a tower is built."""
         name = f"tower_{number}" if number else ""
         with (
             tf.variable_scope("", reuse=number > 0) as variables,
@@ -73,10 +71,7 @@ def _towers() -> _Towers:
 class TowerOptimizer(tf.train.Optimizer):
     """Applies the gradients of all towers at once, in the last one.
 
-    Where there is one tower, it is the optimizer that it wraps.
-
-    Args:
-      optimizer_or_optimizer_fn: an optimizer, or a function without arguments that makes one.
+    With one tower, it is the optimizer that it wraps, or that the function it wraps makes.
     """
 
     def __init__(self, optimizer_or_optimizer_fn: Any):
@@ -144,16 +139,10 @@ def replicate_model_fn(
     loss_reduction: str = tf.losses.Reduction.SUM_BY_NONZERO_WEIGHTS,
     devices: Sequence[str] | None = None,
 ) -> Callable[..., EstimatorSpec]:
-    """A model_fn whose steps are split over devices.
+    """A model_fn whose steps are split over devices: all GPUs of this machine, or its CPU.
 
-    Args:
-      model_fn: of an Estimator; its optimizers must be `TowerOptimizer`s, if there are several
-        devices.
-      loss_reduction: whether the loss of a step is the sum of the towers' losses, or their mean.
-      devices: the towers' devices; None for all GPUs of this machine, or its CPU.
-
-    Raises:
-      ValueError: the losses are not to be reduced.
+    Its optimizers must be `TowerOptimizer`s, if there are several devices. `loss_reduction` says
+    whether the loss of a step is the sum of the towers' losses, or their mean; not NONE.
     """
     if loss_reduction == tf.losses.Reduction.NONE:
         raise ValueError(
@@ -185,7 +174,6 @@ def _build(
     params: Any,
     config: Any,
 ) -> list[EstimatorSpec]:
-    """The specs of all towers."""
     towers = _Towers(len(devices), reduction)
     tf.get_collection_ref(_STATE)[:] = [towers]
     shards = [(features, labels)]
@@ -218,7 +206,6 @@ def _build(
 
 
 def _split(batch: Any, count: int) -> list[Any]:
-    """The towers' slices of features or labels."""
     if batch is None:
         return [None] * count
     if isinstance(batch, dict):
@@ -253,7 +240,7 @@ def _combined(specs: list[EstimatorSpec], mode: str) -> EstimatorSpec:
 
 
 def _metrics_moved_to_first(towers: int) -> tf.Operation:
-    """Adds the towers' sums to those of the first one, and begins anew with theirs."""
+    """Adds the towers' sums to those of the first one, and resets theirs."""
     variables = tf.get_collection(tf.GraphKeys.METRIC_VARIABLES)
     each = len(variables) // towers
     if len(variables) % towers:

@@ -20,12 +20,7 @@ _IMAGES, _LABELS = 2051, 2049  # the first four bytes of MNIST's files
 
 
 class Dataset(NamedTuple):
-    """A table.
-
-    Attributes:
-      data: array [examples, features].
-      target: array [examples].
-    """
+    """A table: `data` [examples, features], and `target` [examples]."""
 
     data: Any
     target: Any
@@ -46,14 +41,10 @@ class DataSet:
       images: uint8 [examples, rows, columns, 1].
       labels: [examples] or, one hot, [examples, classes].
       fake_data: whether `next_batch` gives ones as images and zeros as labels.
-      one_hot: whether those are one hot of ten classes.
+      one_hot: whether fake labels are one hot of ten classes.
       dtype: float32 for pixels in [0, 1], uint8 for those that are given.
       reshape: whether images become [examples, rows * columns].
       seed: of NumPy's generator, which is set by this; None for that of the graph, if it has one.
-
-    Raises:
-      TypeError: another dtype.
-      ValueError: images and labels differ in number, or images to be reshaped have more channels.
     """
 
     def __init__(
@@ -96,12 +87,10 @@ class DataSet:
 
     @property
     def labels(self) -> np.ndarray:
-        """The labels of `images`."""
         return self._labels
 
     @property
     def num_examples(self) -> int:
-        """The number of examples."""
         return self._num_examples
 
     @property
@@ -110,13 +99,7 @@ class DataSet:
         return self._epochs_completed
 
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> Any:
-        """The next images and labels; those of two epochs where one ends.
-
-        Args:
-          batch_size: the number of batch size.
-          fake_data: whether to give ones and zeros.
-          shuffle: whether each epoch has an order of its own.
-        """
+        """The next images and labels; those of two epochs where one ends."""
         if fake_data:
             label = [1] + [0] * 9 if self._one_hot else 0
             return [[1] * 784] * batch_size, [label] * batch_size
@@ -152,20 +135,10 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = DEFAULT_SOURCE_URL,
 ) -> Datasets:
-    """MNIST from its four files, which are downloaded where they are not there.
+    """MNIST from its four files, which are downloaded where they are missing.
 
-    Args:
-      train_dir: folder of `train-images-idx3-ubyte.gz` and the others.
-      fake_data: as in `DataSet`.
-      one_hot: whether labels are one hot, float64 [examples, 10]; otherwise uint8 [examples].
-      dtype: as in `DataSet`.
-      reshape: as in `DataSet`.
-      validation_size: the number of first training images that are used for validation.
-      seed: as in `DataSet`.
-      source_url: the address to download from.
-
-    Raises:
-      ValueError: a file is not of that kind, or there are fewer images than for validation.
+    Labels are uint8 [examples]; one hot, float64 [examples, 10]. The first `validation_size`
+    training images are for validation. Further arguments are those of `DataSet`.
     """
     if fake_data:
         nothing = np.zeros([0])
@@ -190,8 +163,6 @@ def read_data_sets(
 
 
 def _arrays_of(train_dir: str, one_hot: bool, source_url: str) -> list[np.ndarray]:
-    """Images and labels for training, then those for tests."""
-
     def labels_of(file: BinaryIO) -> np.ndarray:
         return extract_labels(file, one_hot)
 
@@ -214,16 +185,7 @@ def load_mnist(train_dir: str = "MNIST-data") -> Datasets:
 
 
 def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = False) -> Datasets:
-    """The collection of a name, of which "mnist" is there.
-
-    Args:
-      name: "mnist".
-      size: of another collection; ignored.
-      test_with_fake_data: of another collection; ignored.
-
-    Raises:
-      ValueError: another name.
-    """
+    """The collection named "mnist"; a ValueError for any other name."""
     del size, test_with_fake_data
     if name != "mnist":
         raise ValueError(
@@ -234,11 +196,7 @@ def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = Fal
 
 
 def extract_images(f: BinaryIO) -> np.ndarray:
-    """The images of a gzipped file of MNIST, uint8 [examples, rows, columns, 1].
-
-    Raises:
-      ValueError: the file does not begin as images do.
-    """
+    """The images of a gzipped file of MNIST, uint8 [examples, rows, columns, 1]."""
     with gzip.GzipFile(fileobj=f) as stream:
         _check_magic(stream, _IMAGES, f)
         count, rows, columns = _read32(stream, 3)
@@ -247,11 +205,7 @@ def extract_images(f: BinaryIO) -> np.ndarray:
 
 
 def extract_labels(f: BinaryIO, one_hot: bool = False, num_classes: int = 10) -> np.ndarray:
-    """The labels of a gzipped file of MNIST, uint8 [examples]; or one hot.
-
-    Raises:
-      ValueError: the file does not begin as labels do.
-    """
+    """The labels of a gzipped file of MNIST, uint8 [examples]; or one hot."""
     with gzip.GzipFile(fileobj=f) as stream:
         _check_magic(stream, _LABELS, f)
         [count] = _read32(stream, 1)
@@ -265,16 +219,7 @@ def dense_to_one_hot(labels_dense: np.ndarray, num_classes: int) -> np.ndarray:
 
 
 def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
-    """The path of a file in a folder; it is downloaded if it is not there.
-
-    Args:
-      filename: name in the folder.
-      work_directory: the folder, which is made if it is not there.
-      source_url: of the file.
-
-    Raises:
-      OSError: it cannot be downloaded.
-    """
+    """The path of a file in a folder; the file is downloaded if it is missing."""
     tf.io.gfile.makedirs(work_directory)
     path = os.path.join(work_directory, filename)
     if not tf.io.gfile.exists(path):
@@ -290,14 +235,7 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
 def load_csv_with_header(
     filename: str, target_dtype: Any, features_dtype: Any, target_column: int = -1
 ) -> Dataset:
-    """A table from a CSV file whose first line says how many examples and features there are.
-
-    Args:
-      filename: of the file.
-      target_dtype: NumPy type of the target.
-      features_dtype: NumPy type of the features.
-      target_column: the index of the target's column.
-    """
+    """A table from a CSV file whose first line has the numbers of examples and features."""
     with tf.io.gfile.GFile(filename) as file:
         rows = list(csv.reader(file))
     count, features = int(rows[0][0]), int(rows[0][1])

@@ -25,11 +25,7 @@ _SECONDS_BETWEEN_WARNINGS = 600
 
 
 class _EvaluationListener(tf.train.CheckpointSaverListener):
-    """Evaluates and exports each checkpoint.
-
-    Attributes:
-      results: of the last evaluation, and of its exports.
-    """
+    """Evaluates and exports each checkpoint; `results` are the last ones of both."""
 
     def __init__(self, evaluate_and_export: Callable[[str], tuple[Any, Any]], model_dir: str):
         self.results: tuple[Any, Any] = (None, None)
@@ -44,10 +40,10 @@ class _EvaluationListener(tf.train.CheckpointSaverListener):
 
 
 class Experiment:
-    """An estimator with what it is trained and evaluated on.
+    """A `tf.estimator.Estimator` with the data that it is trained and evaluated on.
 
     Args:
-      estimator: a `tf.estimator.Estimator`.
+      estimator: the estimator.
       train_input_fn: input of the training.
       eval_input_fn: input of evaluations.
       eval_metrics: None; it was for another kind of estimator.
@@ -66,9 +62,6 @@ class Experiment:
       checkpoint_and_export: whether `train_and_evaluate` evaluates and exports each checkpoint.
       saving_listeners: of the training.
       check_interval_secs: the least time between two looks for a checkpoint.
-
-    Raises:
-      ValueError: an estimator or a strategy of another type; metrics; no whole number of steps.
     """
 
     def __init__(
@@ -116,15 +109,10 @@ class Experiment:
         """None: all metrics are those of `model_fn`."""
 
     def extend_train_hooks(self, additional_hooks: Iterable[Any]) -> None:
-        """Adds hooks or monitors of the training."""
         self._train_monitors.extend(additional_hooks)
 
     def reset_export_strategies(self, new_export_strategies: Any = None) -> Any:
-        """Takes other export strategies; returns those that it had.
-
-        Raises:
-          ValueError: one is no `ExportStrategy`.
-        """
+        """Sets other export strategies; returns the old ones."""
         new = new_export_strategies
         strategies = (new,) if isinstance(new, ExportStrategy) else tuple(new or ())
         for strategy in strategies:
@@ -137,14 +125,7 @@ class Experiment:
         return old
 
     def train(self, delay_secs: float | None = None) -> Estimator:
-        """Trains up to `train_steps`.
-
-        Args:
-          delay_secs: the seconds to wait before; None for 5 for each worker before this one.
-
-        Returns:
-          The estimator.
-        """
+        """Trains up to `train_steps`, after a wait of 5 seconds for each worker before this one."""
         hooks = list(self._train_monitors)
         task = self.estimator.config.task_id or 0
         if delay_secs is None and self._delay_by_step:
@@ -155,12 +136,7 @@ class Experiment:
         return self._train(hooks, max_steps=self.train_steps)
 
     def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, Any]:
-        """Evaluates once.
-
-        Args:
-          delay_secs: the seconds to wait before; None for `eval_delay_secs`.
-          name: of the evaluation.
-        """
+        """Evaluates once, after `delay_secs`, or `eval_delay_secs`."""
         _wait(self._eval_delay_secs if delay_secs is None else delay_secs, "starting eval")
         return self._evaluate(name or _ONE_PASS)
 
@@ -171,8 +147,7 @@ class Experiment:
     def train_and_evaluate(self) -> tuple[dict[str, Any], list[Any]]:
         """Trains, and evaluates new checkpoints meanwhile and at the end.
 
-        Returns:
-          The results of the last evaluation, and what its exports returned.
+        Returns the results of the last evaluation, and those of its exports.
         """
         return self._train_and_evaluate(self._min_eval_frequency)
 
@@ -202,15 +177,8 @@ class Experiment:
     ) -> tuple[Any, Any]:
         """Trains some steps and evaluates, in turn, up to `train_steps`.
 
-        Args:
-          continuous_eval_predicate_fn: takes the last results, None at first, and perhaps
-            `checkpoint_path`; says whether to go on.
-
-        Returns:
-          The results of the last evaluation, and what its exports returned.
-
-        Raises:
-          ValueError: the predicate cannot be called.
+        The predicate takes the last results, None at first, and perhaps `checkpoint_path`, and says
+        whether to go on. Returns are those of `train_and_evaluate`.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
         steps = self._steps_per_iteration
@@ -234,16 +202,8 @@ class Experiment:
     ) -> None:
         """Evaluates and exports checkpoints as they come, until one has `train_steps`.
 
-        Args:
-          delay_secs: the seconds to wait before; None for `eval_delay_secs`.
-          throttle_delay_secs: the least time between two evaluations; None for
-            `continuous_eval_throttle_secs`.
-          evaluate_checkpoint_only_once: whether to wait for another checkpoint.
-          continuous_eval_predicate_fn: as in `continuous_train_and_eval`.
-          name: of the evaluations.
-
-        Raises:
-          ValueError: the predicate cannot be called.
+        None stands for the constructor's delays. The predicate is that of
+        `continuous_train_and_eval`.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
         throttle = self._throttle_secs if throttle_delay_secs is None else throttle_delay_secs

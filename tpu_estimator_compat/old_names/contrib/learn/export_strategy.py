@@ -12,13 +12,10 @@ from tpu_estimator_compat.estimator.exporters import delete_old
 
 
 class ExportStrategy(NamedTuple):
-    """The function that exports an estimator, and its name.
+    """The function that exports an estimator, and the name of its folder below `model_dir/export`.
 
-    Attributes:
-      name: of the folder below `model_dir/export`.
-      export_fn: `(estimator, export_path)`, which may also take `checkpoint_path`, and with it
-        `eval_result`, and `strip_default_attrs`; returns the path of the export.
-      strip_default_attrs: the argument of that name for `export_fn`.
+    `export_fn(estimator, export_path)` may also take `checkpoint_path`, and with it `eval_result`,
+    and `strip_default_attrs`; it returns the path of the export.
     """
 
     name: str
@@ -28,11 +25,7 @@ class ExportStrategy(NamedTuple):
     def export(
         self, estimator: Any, export_path: Any, checkpoint_path: Any = None, eval_result: Any = None
     ) -> Any:
-        """Calls `export_fn` with what it takes; returns what it does.
-
-        Raises:
-          ValueError: it takes `eval_result`, but no `checkpoint_path`.
-        """
+        """Calls `export_fn` with the arguments that it takes; returns its value."""
         takes = inspect.signature(self.export_fn).parameters
         if "eval_result" in takes and "checkpoint_path" not in takes:
             raise ValueError("An export_fn accepting eval_result must also accept checkpoint_path.")
@@ -53,18 +46,10 @@ def make_export_strategy(
     exports_to_keep: int | None = 5,
     strip_default_attrs: bool | None = None,
 ) -> ExportStrategy:
-    """A strategy that writes SavedModels.
+    """A strategy that writes SavedModels, by arguments of `export_savedmodel`.
 
-    Args:
-      serving_input_fn: as `export_savedmodel` takes it.
-      default_output_alternative_key: None; it was for another kind of estimator.
-      assets_extra: as `export_savedmodel` takes it.
-      as_text: as `export_savedmodel` takes it.
-      exports_to_keep: the number of newest exports to keep; None, or 0, for all.
-      strip_default_attrs: as `export_savedmodel` takes it.
-
-    Returns:
-      The strategy. Exporting raises ValueError where `default_output_alternative_key` is given.
+    Of the exports the `exports_to_keep` newest are kept; None, or 0, for all.
+    `default_output_alternative_key` must be None: exporting raises a ValueError otherwise.
     """
 
     def export_fn(

@@ -12,11 +12,6 @@ class ModeKeys:
 
     @classmethod
     def validate(cls, key: str) -> None:
-        """Refuses what is no mode.
-
-        Raises:
-          ValueError: `key` is none of the three.
-        """
         if key not in (cls.TRAIN, cls.EVAL, cls.INFER):
             raise ValueError(f"Invalid mode {key}.")
 

@@ -26,13 +26,6 @@ def run(
         other than the master's is `train`.
       run_config: with a `model_dir`.
       hparams: goes with `run_config`.
-
-    Returns:
-      What the method returns.
-
-    Raises:
-      ValueError: both or neither of `output_dir` and `run_config`; no `model_dir`; no such method.
-      TypeError: `experiment_fn` is no function, or returns no `Experiment`.
     """
     if output_dir is not None and run_config is not None:
         raise ValueError("Cannot provide both `output_dir` and `run_config`")

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class BaseMonitor:
-    """Is told of every step. Base class of monitors, to override what one wants to be told of."""
+    """Base class of monitors, whose methods are called in every step."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -16,36 +16,21 @@ class BaseMonitor:
 
     @property
     def run_on_all_workers(self) -> bool:
-        """Whether others than the chief run it too."""
+        """Whether workers other than the chief run it too."""
         return False
 
     def set_estimator(self, estimator: Any) -> None:
-        """Names the estimator that is trained.
-
-        Raises:
-          ValueError: it is None.
-        """
         if estimator is None:
             raise ValueError("Missing estimator.")
         self._estimator = estimator
 
     def begin(self, max_steps: int | None = None) -> None:
-        """Called before training.
-
-        Raises:
-          ValueError: called twice.
-        """
         if self._begun:
             raise ValueError("begin called twice without end.")
         self._max_steps = max_steps
         self._begun = True
 
     def end(self, session: Any = None) -> None:
-        """Called after training.
-
-        Raises:
-          ValueError: nothing has begun.
-        """
         del session
         if not self._begun:
             raise ValueError("end called without begin.")
@@ -53,16 +38,9 @@ class BaseMonitor:
         self._begun = False
 
     def step_begin(self, step: int) -> list[Any]:
-        """Called before a step.
+        """Called before the step that leads to global step `step`.
 
-        Args:
-          step: the global step that it leads to.
-
-        Returns:
-          Tensors, or their names, whose values `step_end` is to get.
-
-        Raises:
-          ValueError: the step is out of range.
+        Returns tensors, or their names, whose values `step_end` is to get.
         """
         if step < 0 or (self._max_steps is not None and step > self._max_steps):
             raise ValueError(f"Invalid step {step}.")
@@ -70,18 +48,7 @@ class BaseMonitor:
         return []
 
     def step_end(self, step: int, output: dict[Any, Any]) -> bool:
-        """Called after a step.
-
-        Args:
-          step: as in `step_begin`.
-          output: the values of what `step_begin` asked for, by what it returned.
-
-        Returns:
-          Whether to stop.
-
-        Raises:
-          ValueError: another step has begun.
-        """
+        """Called after a step with the values of requests; returns whether to stop."""
         del output
         if self._current_step != step:
             raise ValueError(f"step_end expected {self._current_step} but got {step}.")
@@ -89,20 +56,13 @@ class BaseMonitor:
         return False
 
     def post_step(self, step: int, session: Any) -> None:
-        """Called after all `step_end`, with the session.
-
-        Args:
-          step: as in `step_begin`.
-          session: may run other things.
-        """
+        """Called after `step_end` of all monitors; may run other things in the session."""
 
 
 class EveryN(BaseMonitor):
-    """Is told of every nth step, by methods of its own; base class of monitors.
+    """Base class of monitors that act in every n-th step, and in the first `first_n_steps`.
 
-    Args:
-      every_n_steps: the number of steps between two calls.
-      first_n_steps: of how many global steps at the beginning it is told in any case.
+    Methods that override those of `BaseMonitor` must call them.
     """
 
     def __init__(self, every_n_steps: int = 100, first_n_steps: int = 1):
@@ -114,20 +74,19 @@ class EveryN(BaseMonitor):
         self._every_n_step_begin_called = False
 
     def every_n_step_begin(self, step: int) -> list[Any]:
-        """As `step_begin`."""
+        """`step_begin` of the n-th steps."""
         del step
         return []
 
     def every_n_step_end(self, step: int, outputs: dict[Any, Any]) -> bool:
-        """As `step_end`."""
+        """`step_end` of the n-th steps."""
         del step, outputs
         return False
 
     def every_n_post_step(self, step: int, session: Any) -> None:
-        """As `post_step`; also called at the end, if the last step was none of the nth."""
+        """`post_step` of the n-th steps, and of the last one."""
 
     def step_begin(self, step: int) -> list[Any]:
-        """As in the base class; overriding methods must call it."""
         super().step_begin(step)
         due = step >= self._every_n_steps + self._last_active_step
         self._every_n_step_begin_called = (
@@ -136,12 +95,10 @@ class EveryN(BaseMonitor):
         return self.every_n_step_begin(step) if self._every_n_step_begin_called else []
 
     def step_end(self, step: int, output: dict[Any, Any]) -> bool:
-        """As in the base class; overriding methods must call it."""
         super().step_end(step, output)
         return self._every_n_step_begin_called and self.every_n_step_end(step, output)
 
     def post_step(self, step: int, session: Any) -> None:
-        """As in the base class; overriding methods must call it."""
         super().post_step(step, session)
         if self._every_n_step_begin_called:
             self.every_n_post_step(step, session)
@@ -149,7 +106,6 @@ class EveryN(BaseMonitor):
         self._last_successful_step = step
 
     def end(self, session: Any = None) -> None:
-        """As in the base class; overriding methods must call it."""
         super().end(session=session)
         last = self._last_successful_step
         if last is not None and last != self._last_active_step:

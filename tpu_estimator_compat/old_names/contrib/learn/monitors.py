@@ -16,11 +16,7 @@ Hook = Any  # a tf.train.SessionRunHook
 
 
 class RunHookAdapterForMonitors(tf.train.SessionRunHook):
-    """The hook that tells monitors of training.
-
-    Args:
-      monitors: are told one after the other.
-    """
+    """The hook that calls monitors, one after the other."""
 
     def __init__(self, monitors: Sequence[BaseMonitor]):
         self._monitors = monitors
@@ -61,11 +57,7 @@ class RunHookAdapterForMonitors(tf.train.SessionRunHook):
 
 
 def _as_graph_element(request: Any) -> Any:
-    """The tensor or operation of the default graph that a monitor asks for.
-
-    Raises:
-      ValueError: it is of another graph, or the name of an operation with several outputs.
-    """
+    """The tensor or operation of the default graph that a monitor asks for."""
     graph = tf.get_default_graph()
     if not isinstance(request, str):
         if getattr(request, "graph", None) is not graph:
@@ -87,14 +79,9 @@ def _as_graph_element(request: Any) -> Any:
 def replace_monitors_with_hooks(
     monitors_or_hooks: Sequence[Any] | None, estimator: Any
 ) -> list[Hook]:
-    """Hooks that do what monitors and hooks do.
+    """The hooks among them, and one that calls the monitors.
 
-    Args:
-      monitors_or_hooks: both kinds; None for none.
-      estimator: the estimator that is trained with them.
-
-    Returns:
-      The hooks, and one for all monitors, if there are any. Without the chief's, on others.
+    Workers other than the chief have only monitors that run on all workers.
     """
     given = monitors_or_hooks or []
     hooks = [each for each in given if isinstance(each, tf.train.SessionRunHook)]

@@ -16,26 +16,11 @@ _LOCAL = ("", "local")
 class RunConfig(_RunConfig):
     """The configuration of an `Estimator`, in the words of `tf.contrib.learn`.
 
-    Args:
-      master: address of a session; None for what TF_CONFIG says.
-      num_cores: threads within and between operations, for `tf_config`; 0 for as many as there are.
-      log_device_placement: whether `tf_config` logs where operations run.
-      gpu_memory_fraction: the share of a GPU's memory that `tf_config` takes.
-      tf_random_seed: as in `tf.estimator.RunConfig`, as are all that follow and are not named here.
-      save_summary_steps: see there.
-      save_checkpoints_secs: see there; 0 for 600, unless steps are given.
-      save_checkpoints_steps: see there.
-      keep_checkpoint_max: see there.
-      keep_checkpoint_every_n_hours: see there.
-      log_step_count_steps: see there.
-      protocol: see there.
-      evaluation_master: address of a session for evaluation.
-      model_dir: see there.
-      session_config: see there. An Estimator reads this, and never read `tf_config`.
-
-    Raises:
-      NotImplementedError: a master on another machine.
-      ValueError: as `tf.estimator.RunConfig`.
+    `num_cores` (threads, 0 for as many as there are), `log_device_placement` and
+    `gpu_memory_fraction` make `tf_config`, which an Estimator never read: it reads
+    `session_config`. `save_checkpoints_secs` of 0 means 600, unless steps are given. All other
+    arguments are those of `tf.estimator.RunConfig`; a master on another machine is a
+    NotImplementedError.
     """
 
     def __init__(

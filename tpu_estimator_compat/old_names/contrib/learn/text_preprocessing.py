@@ -25,12 +25,7 @@ def tokenizer(iterator: Iterable[str]) -> Iterator[list[str]]:
 
 
 class CategoricalVocabulary:
-    """Ids of categories, in the order in which they came; 0 is for unknown ones.
-
-    Args:
-      unknown_token: the word of id 0.
-      support_reverse: whether `reverse` is to work.
-    """
+    """Ids of categories, in the order in which they came; 0 is for unknown ones."""
 
     def __init__(self, unknown_token: Hashable = "<UNK>", support_reverse: bool = True):
         self._unknown_token = unknown_token
@@ -66,7 +61,7 @@ class CategoricalVocabulary:
             self._freq[category] += count
 
     def trim(self, min_frequency: int, max_frequency: int = -1) -> None:
-        """Leaves out categories that are too rare or too frequent, and gives ids by frequency.
+        """Drops categories that are too rare or too frequent, and gives ids by frequency.
 
         Args:
           min_frequency: words that came no more often are dropped.
@@ -87,11 +82,6 @@ class CategoricalVocabulary:
         self._freq = collections.Counter(dict(kept))
 
     def reverse(self, class_id: int) -> Hashable:
-        """The category of an id.
-
-        Raises:
-          ValueError: the vocabulary was made without `support_reverse`.
-        """
         if self._reverse_mapping is None:
             raise ValueError(
                 "This vocabulary wasn't initialized with support_reverse to support reverse()."
@@ -102,14 +92,7 @@ class CategoricalVocabulary:
 class VocabularyProcessor:
     """Documents as arrays of word ids, cut or filled with 0 to one length.
 
-    Args:
-      max_document_length: words per document.
-      min_frequency: words that come no more often are unknown; 0 for none.
-      vocabulary: ids of words; None for a new `CategoricalVocabulary`.
-      tokenizer_fn: makes words of documents; None for `tokenizer`.
-
-    Attributes:
-      vocabulary_: ids of words.
+    Words that come no more often than `min_frequency` are unknown.
     """
 
     def __init__(
@@ -137,7 +120,6 @@ class VocabularyProcessor:
     def fit_transform(
         self, raw_documents: Iterable[str], unused_y: Any = None
     ) -> Iterator[np.ndarray]:
-        """Learns the words of documents, then yields their ids."""
         self.fit(raw_documents)
         return self.transform(raw_documents)
 
@@ -157,23 +139,18 @@ class VocabularyProcessor:
             yield " ".join(str(self.vocabulary_.reverse(each)) for each in ids)
 
     def save(self, filename: str) -> None:
-        """Pickles the processor into a file."""
         with tf.io.gfile.GFile(filename, "wb") as file:
             file.write(pickle.dumps(self))
 
     @classmethod
     def restore(cls, filename: str) -> Any:
-        """The processor that was saved in a file, which has to be one's own: it is a pickle."""
+        """The processor that was saved in a file, which must be trusted: it is a pickle."""
         with tf.io.gfile.GFile(filename, "rb") as file:
             return pickle.loads(file.read())
 
 
 class ByteProcessor:
-    """Documents as arrays of bytes, cut or filled with 0 to one length.
-
-    Args:
-      max_document_length: bytes per document.
-    """
+    """Documents as arrays of bytes, cut or filled with 0 to one length."""
 
     def __init__(self, max_document_length: int):
         self.max_document_length = max_document_length
@@ -182,7 +159,6 @@ class ByteProcessor:
         """Does nothing; there is nothing to learn."""
 
     def fit_transform(self, x: Iterable[str | bytes]) -> Iterator[np.ndarray]:
-        """The same as `transform`."""
         return self.transform(x)
 
     def transform(self, x: Iterable[str | bytes]) -> Iterator[np.ndarray]:
@@ -195,7 +171,7 @@ class ByteProcessor:
             yield found
 
     def reverse(self, x: Iterable[np.ndarray]) -> Iterator[str]:
-        """Yields the text of bytes; an empty one for what is no UTF-8, such as half a letter."""
+        """Yields the text of bytes; an empty one where they are no UTF-8, such as half a letter."""
         for data in x:
             raw = np.trim_zeros(np.asarray(data).astype(np.uint8), "b").tobytes()
             try:

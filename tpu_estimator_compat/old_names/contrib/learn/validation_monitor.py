@@ -18,23 +18,9 @@ Hook = Any  # a tf.train.SessionRunHook
 class ValidationMonitor(EveryN):
     """Evaluates checkpoints while an estimator is trained, and may stop it early.
 
-    Args:
-      x: None, as are `y`, `batch_size` and `metrics`: they were for another kind of estimator.
-      y: None.
-      input_fn: of the evaluation.
-      batch_size: None.
-      eval_steps: steps of an evaluation; None for all of the data.
-      every_n_steps: the number of steps between two looks for a new checkpoint.
-      metrics: None.
-      hooks: of the evaluation.
-      early_stopping_rounds: stops when so many steps brought nothing better; None for never.
-      early_stopping_metric: the name of the metric that must get better.
-      early_stopping_metric_minimize: whether less is better.
-      name: of the evaluation.
-      check_interval_secs: the least time between two looks for a checkpoint; None for none.
-
-    Raises:
-      ValueError: neither `x` nor `input_fn` is given.
+    `x`, `y`, `batch_size` and `metrics` were for another kind of estimator: they must be None.
+    Training stops when `early_stopping_rounds` steps brought nothing better; None for never. Looks
+    for a new checkpoint are `every_n_steps` apart, and `check_interval_secs` at least.
     """
 
     def __init__(
@@ -67,14 +53,12 @@ class ValidationMonitor(EveryN):
         self.check_interval_secs = check_interval_secs
         self._last_look = -math.inf
         self.early_stopped = False
-        """Whether this monitor stopped the training."""
         self.best_step: int | None = None
         self.best_value: Any = None
         self.best_metrics: dict[str, Any] | None = None
         self._latest_path: str | None = None
 
     def every_n_step_end(self, step: int, outputs: dict[Any, Any]) -> bool:
-        """Evaluates, if there is a checkpoint that it has not seen."""
         super().every_n_step_end(step, outputs)
         if self._estimator is None:
             raise ValueError("Missing call to set_estimator.")
@@ -91,7 +75,7 @@ class ValidationMonitor(EveryN):
         return self.early_stopping_rounds is not None and self._is_enough(step, results)
 
     def _looks(self) -> bool:
-        """Whether the last look for a checkpoint is long enough ago; then this is one."""
+        """Whether the last look for a checkpoint is long enough ago; if so, this is one."""
         now, least = time.time(), self.check_interval_secs
         if least is not None and now - self._last_look < least:
             return False

@@ -74,14 +74,6 @@ class AdaMaxOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
     """Adam on the infinity norm (section 7.1 of https://arxiv.org/abs/1412.6980).
 
     Of an embedding only the rows that were looked up are updated.
-
-    Args:
-      learning_rate: a float or a scalar tensor.
-      beta1: decay of the first moment.
-      beta2: decay of the norm.
-      epsilon: keeps divisors from 0.
-      use_locking: as in `tf.train.AdamOptimizer`.
-      name: prefix of the slots.
     """
 
     def __init__(

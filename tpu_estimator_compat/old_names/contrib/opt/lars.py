@@ -11,22 +11,9 @@ import tensorflow.compat.v1 as tf
 class LARSOptimizer(tf.train.Optimizer):
     """Momentum whose learning rate is scaled by the norms of a variable and its gradient.
 
-    The scale of a dense gradient `g` of a variable `w` is
-    `eeta * |w| / (|g| + weight_decay * |w| + epsilon)`, or 1 if either norm is 0, and `g` becomes
-    `g + weight_decay * w`. Sparse gradients get plain momentum.
-
-    Args:
-      learning_rate: a float, a scalar tensor, or a function that returns one.
-      momentum: a float, a scalar tensor, or a function that returns one.
-      weight_decay: a float.
-      eeta: the coefficient of the paper.
-      epsilon: for models with very small gradients.
-      name: prefix of the slots.
-      skip_list: variables with one of these strings in their names get plain momentum.
-      use_nesterov: whether the momentum is Nesterov's.
-
-    Raises:
-      ValueError: a negative `momentum` or `weight_decay`.
+    The scale of a dense gradient `g` of a variable `w` is `eeta * |w| / (|g| + weight_decay * |w| +
+    epsilon)`, or 1 if either norm is 0, and `g` becomes `g + weight_decay * w`. Sparse gradients,
+    and variables with a string of `skip_list` in their names, get plain momentum.
     """
 
     def __init__(

@@ -12,13 +12,8 @@ class MovingAverageOptimizer(tf.train.Optimizer):
     """Wraps an optimizer; keeps the moving average of each variable that it updates.
 
     Train with `swapping_saver()`: its checkpoints have the averages under the variables' names, for
-    evaluation and export with an ordinary saver.
-
-    Args:
-      opt: the optimizer.
-      average_decay: of `tf.train.ExponentialMovingAverage`.
-      num_updates: of `tf.train.ExponentialMovingAverage`.
-      sequential_update: whether averages are updated after the variables, not at the same time.
+    evaluation and export with an ordinary saver. With `sequential_update`, averages are updated
+    after the variables, not at the same time.
     """
 
     def __init__(
@@ -35,13 +30,11 @@ class MovingAverageOptimizer(tf.train.Optimizer):
         self._sequential_update = sequential_update
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """`compute_gradients` of the wrapped optimizer."""
         return self._optimizer.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
     ) -> tf.Operation:
-        """Applies gradients with the wrapped optimizer, then updates the averages."""
         grads_and_vars = list(grads_and_vars)
         train_op = self._optimizer.apply_gradients(grads_and_vars, global_step, name)
         variables = [variable for gradient, variable in grads_and_vars if gradient is not None]
@@ -59,14 +52,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):
     ) -> tf.train.Saver:
         """A saver that saves each average under the name of its variable, and the other way round.
 
-        Args:
-          var_list: the variables to save, as for `tf.train.Saver`; all variables by default.
-          name: of the saver.
-          **kwargs: further arguments of `tf.train.Saver`.
-
-        Raises:
-          RuntimeError: gradients have not been applied yet.
-          ValueError: a variable is to be saved, but not its average.
+        Gradients must have been applied before.
         """
         if self._partner is None:
             raise RuntimeError(

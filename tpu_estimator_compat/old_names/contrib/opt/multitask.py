@@ -10,14 +10,7 @@ _METHODS = ("_apply_dense", "_resource_apply_dense", "_apply_sparse", "_resource
 
 
 class MultitaskOptimizerWrapper:
-    """Wraps an optimizer; a gradient of zeros leaves its variable and slots alone.
-
-    Args:
-      opt: the optimizer, which is changed.
-
-    Raises:
-      TypeError: `opt` is not a `tf.train.Optimizer`.
-    """
+    """Changes an optimizer: a gradient of zeros leaves its variable and slots alone."""
 
     def __init__(self, opt: tf.train.Optimizer):
         if not isinstance(opt, tf.train.Optimizer):
@@ -49,15 +42,7 @@ def _all_zeros(gradient: Any) -> tf.Tensor:
 def clip_gradients_by_global_norm(
     gradients_variables: list[tuple[Any, Any]], clip_norm: Any = 20.0
 ) -> tuple[list[tuple[Any, Any]], tf.Tensor]:
-    """Clips gradients by their global norm.
-
-    Args:
-      gradients_variables: pairs of a gradient and its variable.
-      clip_norm: a float or a scalar tensor.
-
-    Returns:
-      The pairs with clipped gradients, and the norm from before, a scalar.
-    """
+    """Pairs of clipped gradients and variables, and the gradients' global norm from before."""
     gradients, variables = zip(*gradients_variables, strict=True)
     # Gradients of zeros add nothing to the norm.
     norm = tf.global_norm(gradients)

@@ -1,4 +1,4 @@
-"""A mixin that refuses variables that are no resources."""
+"""A mixin that refuses ref variables."""
 
 from __future__ import annotations
 

@@ -16,10 +16,6 @@ class DecoupledWeightDecayExtension(ResourceVariablesOnly):
 
     A variable loses `weight_decay` times its value per step. The learning rate plays no part in it:
     a schedule for the one must be applied to the other too.
-
-    Args:
-      weight_decay: a float, a scalar tensor, or a function that returns one.
-      **kwargs: arguments of the optimizer.
     """
 
     def __init__(self, weight_decay: Any, **kwargs: Any):
@@ -39,19 +35,7 @@ class DecoupledWeightDecayExtension(ResourceVariablesOnly):
         grad_loss: Any = None,
         decay_var_list: Collection[Any] | None = None,
     ) -> tf.Operation:
-        """`Optimizer.minimize`, with one more argument.
-
-        Args:
-          loss: a scalar; further arguments are those of `Optimizer.minimize`.
-          global_step: is increased by one.
-          var_list: the variables to update; all trainable ones by default.
-          gate_gradients: as in `Optimizer.minimize`.
-          aggregation_method: as in `Optimizer.minimize`.
-          colocate_gradients_with_ops: as in `Optimizer.minimize`.
-          name: of the returned operation.
-          grad_loss: the gradient of `loss`, 1 by default.
-          decay_var_list: the variables that decay; None for all that are updated.
-        """
+        """`Optimizer.minimize`; the variables of `decay_var_list`, by default all, decay."""
         grads_and_vars = self.compute_gradients(  # type: ignore[attr-defined]
             loss,
             var_list=var_list,
@@ -75,14 +59,7 @@ class DecoupledWeightDecayExtension(ResourceVariablesOnly):
         name: str | None = None,
         decay_var_list: Collection[Any] | None = None,
     ) -> tf.Operation:
-        """`Optimizer.apply_gradients`, with one more argument.
-
-        Args:
-          grads_and_vars: as `compute_gradients` gives them.
-          global_step: is increased by one.
-          name: of the returned operation.
-          decay_var_list: the variables that decay; None for all that are updated.
-        """
+        """`Optimizer.apply_gradients`; the variables of `decay_var_list`, by default all, decay."""
         self._decaying = {v.ref() for v in decay_var_list} if decay_var_list else None
         return super().apply_gradients(  # type: ignore[misc]
             grads_and_vars, global_step=global_step, name=name
@@ -121,12 +98,8 @@ def extend_with_decoupled_weight_decay(
 ) -> type[tf.train.Optimizer]:
     """A subclass of an optimizer with decoupled weight decay.
 
-    Args:
-      base_optimizer: a class whose updates do not depend on the variable's value.
-
-    Returns:
-      A class. Its constructor takes `weight_decay`, then the optimizer's arguments by name; its
-      `minimize` and `apply_gradients` take `decay_var_list`.
+    The optimizer's updates must not depend on the variable's value. The constructor takes
+    `weight_decay`, then the optimizer's arguments by name.
     """
 
     class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecayExtension, base_optimizer):
@@ -136,16 +109,7 @@ def extend_with_decoupled_weight_decay(
 
 
 class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimizer):
-    """Momentum with decoupled weight decay.
-
-    Args:
-      weight_decay: the share of its value that a variable loses per step.
-      learning_rate: as in `tf.train.MomentumOptimizer`, like the arguments that follow.
-      momentum: a float or a scalar tensor.
-      use_locking: as in `tf.train.MomentumOptimizer`.
-      name: prefix of the slots.
-      use_nesterov: whether the momentum is Nesterov's.
-    """
+    """Momentum with decoupled weight decay."""
 
     def __init__(
         self,
@@ -167,17 +131,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimiz
 
 
 class AdamWOptimizer(DecoupledWeightDecayExtension, tf.train.AdamOptimizer):
-    """Adam with decoupled weight decay.
-
-    Args:
-      weight_decay: the share of its value that a variable loses per step.
-      learning_rate: as in `tf.train.AdamOptimizer`, like the arguments that follow.
-      beta1: decay of the first moment.
-      beta2: decay of the second moment.
-      epsilon: "epsilon hat" of the paper.
-      use_locking: as in `tf.train.AdamOptimizer`.
-      name: prefix of the slots.
-    """
+    """Adam with decoupled weight decay."""
 
     def __init__(
         self,

@@ -58,14 +58,7 @@ static_state_saving_rnn = tf.nn.static_state_saving_rnn
 
 
 def best_effort_input_batch_size(flat_input: list[tf.Tensor]) -> Any:
-    """The batch's size as an integer where an input's shape tells it, else as a tensor.
-
-    Args:
-      flat_input: tensors [time, batch, ...].
-
-    Raises:
-      ValueError: an input has no batch.
-    """
+    """The batch's size, from inputs [time, batch, ...]: an integer if static, else a tensor."""
     for tensor in flat_input:
         if tensor.shape.rank is None:
             continue
@@ -112,23 +105,10 @@ def stack_bidirectional_rnn(
     sequence_length: Any = None,
     scope: Any = None,
 ) -> tuple[list[tf.Tensor], tuple[Any, ...], tuple[Any, ...]]:
-    """Bidirectional layers, unrolled; each reads both directions of the one before.
+    """Bidirectional layers, unrolled over `inputs`, a tensor [batch, depth] per time.
 
-    Args:
-      cells_fw: a cell per layer for the forward direction.
-      cells_bw: a cell per layer for the backward direction.
-      inputs: a tensor [batch, depth] per time.
-      initial_states_fw: a state per layer; None for zeros.
-      initial_states_bw: a state per layer; None for zeros.
-      dtype: of the initial states, where these are not given.
-      sequence_length: integers [batch]; None for the whole length.
-      scope: a name in place of `stack_bidirectional_rnn`.
-
-    Returns:
-      Outputs (a tensor [batch, both depths] per time), final states forward, and backward.
-
-    Raises:
-      ValueError: cells or states are no lists of one per layer.
+    Each layer reads both directions of the one before. Returns the last layer's outputs, a tensor
+    [batch, both depths] per time, and the final states of all layers, forward and backward.
     """
     _check_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     states_fw, states_bw, outputs = [], [], inputs
@@ -163,26 +143,9 @@ def stack_bidirectional_dynamic_rnn(
     scope: Any = None,
     swap_memory: bool = False,
 ) -> tuple[tf.Tensor, tuple[Any, ...], tuple[Any, ...]]:
-    """`stack_bidirectional_rnn` on one tensor, in a loop of the graph.
+    """`stack_bidirectional_rnn` on one tensor [batch, time, depth], in a loop of the graph.
 
-    Args:
-      cells_fw: a cell per layer for the forward direction.
-      cells_bw: a cell per layer for the backward direction.
-      inputs: [batch, time, depth], or [time, batch, depth] if `time_major`.
-      initial_states_fw: a state per layer; None for zeros.
-      initial_states_bw: a state per layer; None for zeros.
-      dtype: of the initial states, where these are not given.
-      sequence_length: integers [batch]; None for the whole length.
-      parallel_iterations: of the loop.
-      time_major: whether time comes first.
-      scope: a name in place of `stack_bidirectional_rnn`.
-      swap_memory: whether tensors of a GPU may wait in host memory.
-
-    Returns:
-      Outputs (like `inputs`, with both depths), final states forward, and backward.
-
-    Raises:
-      ValueError: cells or states are no lists of one per layer.
+    Outputs are like `inputs`, with both depths; time comes first in both if `time_major`.
     """
     _check_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     unset = [None] * len(cells_fw)
@@ -205,19 +168,8 @@ def stack_bidirectional_dynamic_rnn(
 class LayerNormBasicLSTMCell(LSTMState, RNNCell):
     """An LSTM cell with layer normalization (https://arxiv.org/abs/1607.06450).
 
-    Its dropout is that of https://arxiv.org/abs/1603.05118, on the new values of the state.
-
-    Args:
-      num_units: size of the state and of the output.
-      forget_bias: is added to the forget gate.
-      input_size: ignored.
-      activation: of the new values, and of the output.
-      layer_norm: whether gates and state are normalized; else there is a bias.
-      norm_gain: first value of the gains.
-      norm_shift: first value of the shifts.
-      dropout_keep_prob: the share of the new values that is kept.
-      dropout_prob_seed: of the dropout.
-      reuse: whether the variables are there already.
+    Its dropout is that of https://arxiv.org/abs/1603.05118, on the new values of the state. Without
+    `layer_norm` there is a bias. `input_size` is ignored.
     """
 
     def __init__(
@@ -245,7 +197,6 @@ class LayerNormBasicLSTMCell(LSTMState, RNNCell):
         self._norm_shift = norm_shift
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
-        """The output and the new state for inputs [batch, depth] and a state."""
         c, h = state
         i, j, f, o = tf.split(self._gates(tf.concat([inputs, h], 1)), 4, axis=1)
         if self._layer_norm:

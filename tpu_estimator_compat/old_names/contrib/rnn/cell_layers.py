@@ -17,12 +17,10 @@ class OneTensorState:
 
     @property
     def state_size(self) -> Any:
-        """`num_units`."""
         return self._num_units
 
     @property
     def output_size(self) -> int:
-        """`num_units`."""
         return self._num_units
 
 
@@ -34,21 +32,15 @@ class LSTMState:
 
     @property
     def state_size(self) -> Any:
-        """An `LSTMStateTuple` of `num_units` and the output's depth."""
         return LSTMStateTuple(self._num_units, self.output_size)
 
     @property
     def output_size(self) -> int:
-        """`num_proj`, or `num_units`."""
         return self._num_proj or self._num_units
 
 
 def known_depth(shape: Any) -> int:
-    """The last dimension of a cell's input.
-
-    Raises:
-      ValueError: it is not known.
-    """
+    """The last dimension of a cell's input; a ValueError if it is not static."""
     depth = tf.TensorShape(shape).as_list()[-1]
     if depth is None:
         raise ValueError("Could not infer input size from inputs.get_shape()[-1]")
@@ -56,18 +48,9 @@ def known_depth(shape: Any) -> int:
 
 
 def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Tensor:
-    """Tensors side by side through `kernel`, and `bias`, of the scope.
+    """[batch, width] of tensors [batch, depth]: through `kernel` and `bias` of the scope.
 
-    Args:
-      inputs: tensors [batch, depth].
-      width: depth of the result.
-      with_bias: whether there is a bias; it starts with zeros, and is never partitioned.
-
-    Returns:
-      [batch, width].
-
-    Raises:
-      ValueError: a tensor has another rank, or a depth that is not known.
+    The bias starts with zeros, and is never partitioned.
     """
     shapes = [tensor.shape for tensor in inputs]
     if any(shape.rank != 2 for shape in shapes):
@@ -89,17 +72,9 @@ def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Te
 def normalized(
     tensor: tf.Tensor, scope: str, gain: float, shift: float, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-    """Layer normalization (https://arxiv.org/abs/1607.06450) with first values of its own.
+    """Layer normalization of [batch, depth] by `gamma` and `beta` of a scope.
 
-    Args:
-      tensor: [batch, depth].
-      scope: of the variables `gamma` and `beta`.
-      gain: first value of the gains.
-      shift: first value of the shifts.
-      dtype: of the variables.
-
-    Returns:
-      [batch, depth].
+    Their first values are `gain` and `shift`. https://arxiv.org/abs/1607.06450
     """
     with tf.variable_scope(scope):
         for name, value in (("gamma", gain), ("beta", shift)):

@@ -13,15 +13,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import linear
 
 
 class _Wrapper(RNNCell):
-    """A cell with the state of another.
-
-    Args:
-      cell: the other.
-      reuse: whether variables are those that are there.
-
-    Raises:
-      TypeError: `cell` is no cell.
-    """
+    """A cell with the state of another."""
 
     def __init__(self, cell: Any, reuse: bool | None = None):
         super().__init__(_reuse=reuse)
@@ -30,33 +22,19 @@ class _Wrapper(RNNCell):
 
     @property
     def state_size(self) -> Any:
-        """The state size of the cell."""
         return self._cell.state_size
 
     @property
     def output_size(self) -> Any:
-        """The output size of the cell."""
         return self._cell.output_size
 
     def zero_state(self, batch_size: Any, dtype: tf.DType) -> Any:
-        """The zero state of the cell."""
         with tf.name_scope(type(self).__name__ + "ZeroState"):
             return self._cell.zero_state(batch_size, dtype)
 
 
 class InputProjectionWrapper(_Wrapper):
-    """A linear layer before a cell.
-
-    Args:
-      cell: reads what the layer makes.
-      num_proj: depth of what the layer makes.
-      activation: of the layer; None for none.
-      input_size: ignored.
-      reuse: whether variables are those that are there.
-
-    Raises:
-      TypeError: `cell` is no cell.
-    """
+    """A linear layer of depth `num_proj` before a cell. `input_size` is ignored."""
 
     def __init__(
         self,
@@ -72,7 +50,6 @@ class InputProjectionWrapper(_Wrapper):
         self._activation = activation
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[Any, Any]:
-        """One step; see the cell."""
         projected = linear([inputs], self._num_proj)
         if self._activation:
             projected = self._activation(projected)
@@ -80,18 +57,7 @@ class InputProjectionWrapper(_Wrapper):
 
 
 class OutputProjectionWrapper(_Wrapper):
-    """A linear layer after a cell.
-
-    Args:
-      cell: makes what the layer reads.
-      output_size: depth of what the layer makes.
-      activation: of the layer; None for none.
-      reuse: whether variables are those that are there.
-
-    Raises:
-      TypeError: `cell` is no cell.
-      ValueError: `output_size` is not positive.
-    """
+    """A linear layer of depth `output_size` after a cell."""
 
     def __init__(
         self, cell: Any, output_size: int, activation: Any = None, reuse: bool | None = None
@@ -104,29 +70,18 @@ class OutputProjectionWrapper(_Wrapper):
 
     @property
     def output_size(self) -> int:
-        """The output size of the layer."""
         return self._depth
 
     def call(self, inputs: Any, state: Any) -> tuple[tf.Tensor, Any]:
-        """One step; see the cell."""
         output, state = self._cell(inputs, state)
         projected = linear([output], self._depth)
         return (self._activation(projected) if self._activation else projected), state
 
 
 class EmbeddingWrapper(_Wrapper):
-    """A cell that reads rows of a table, by their numbers.
+    """A cell that reads rows of a table, by their numbers [batch] or [batch, 1].
 
-    Args:
-      cell: reads the rows.
-      embedding_classes: the number of rows.
-      embedding_size: depth of a row.
-      initializer: of the table; None for the scope's, or for uniform values of variance 1.
-      reuse: whether variables are those that are there.
-
-    Raises:
-      TypeError: `cell` is no cell.
-      ValueError: the table has no rows, or no depth.
+    Without `initializer` the table has the scope's, or uniform values of variance 1.
     """
 
     def __init__(
@@ -147,15 +102,6 @@ class EmbeddingWrapper(_Wrapper):
         self._initializer = initializer
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[Any, Any]:
-        """One step.
-
-        Args:
-          inputs: integers [batch] or [batch, 1].
-          state: of the cell.
-
-        Returns:
-          What the cell returns.
-        """
         bound = math.sqrt(3)  # Uniform between its negative and itself has variance 1.
         initializer = (
             self._initializer
@@ -172,13 +118,9 @@ class EmbeddingWrapper(_Wrapper):
 class HighwayWrapper(_Wrapper):
     """A cell whose input is mixed into its output (https://arxiv.org/abs/1505.00387).
 
-    Its variables are those of the scope around it.
-
-    Args:
-      cell: its output is as deep as its input.
-      couple_carry_transform_gates: whether what is not carried is transformed; otherwise that has a
-        gate of its own.
-      carry_bias_init: first value of the carry gate's bias; its negative, of the other gate's.
+    Its variables are those of the scope around it. `carry_bias_init` is the first value of the
+    carry gate's bias; its negative is that of the transform gate's, which exists if they are not
+    coupled.
     """
 
     def __init__(
@@ -189,20 +131,7 @@ class HighwayWrapper(_Wrapper):
         self._carry_bias = carry_bias_init
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
-        """One step.
-
-        Args:
-          inputs: tensors [batch, depth].
-          state: of the cell.
-          scope: of the cell.
-
-        Returns:
-          Outputs like `inputs`, and the new state.
-
-        Raises:
-          TypeError: outputs of the cell have other types than inputs.
-          ValueError: they have another structure, or other shapes.
-        """
+        """One step on tensors [batch, depth], whose structure and shapes the outputs must have."""
         outputs, state = self._cell(inputs, state, scope=scope)
         tf.nest.assert_same_structure(inputs, outputs)
         pairs = list(zip(tf.nest.flatten(inputs), tf.nest.flatten(outputs), strict=True))
@@ -229,18 +158,14 @@ class AttentionCellWrapper(RNNCell):
     """A cell with attention to its last outputs, as in https://arxiv.org/abs/1409.0473.
 
     Args:
-      cell: gets its input, mixed with what was attended to.
+      cell: reads its input, mixed with the attention.
       attn_length: the number of outputs that are attended to.
       attn_size: their depth, and that of the output; None for that of the cell.
       attn_vec_size: depth of the layer that scores them; None for `attn_size`.
       input_size: depth of the mixed input; None for that of the input.
-      state_is_tuple: whether the state is a tuple: the cell's, what was attended to, and the last
+      state_is_tuple: whether the state is a tuple: the cell's, the attention, and the last
         outputs; otherwise it is one tensor.
-      reuse: whether variables are those that are there.
-
-    Raises:
-      TypeError: `cell` is no cell.
-      ValueError: the cell's state is a tuple and this is none, or `attn_length` is not positive.
+      reuse: whether the variables exist already.
     """
 
     def __init__(
@@ -271,17 +196,15 @@ class AttentionCellWrapper(RNNCell):
 
     @property
     def state_size(self) -> Any:
-        """Sizes of the cell's state, of what was attended to, and of the last outputs."""
+        """Sizes of the cell's state, of the attention, and of the last outputs."""
         sizes = (self._cell.state_size, self._depth, self._depth * self._length)
         return sizes if self._state_is_tuple else sum(sizes)
 
     @property
     def output_size(self) -> int:
-        """`attn_size`."""
         return self._depth
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
-        """The output and the new state for inputs [batch, depth] and a state."""
         if not self._state_is_tuple:
             sizes = [self._cell.state_size, self._depth, self._depth * self._length]
             state = tf.split(state, sizes, axis=1)

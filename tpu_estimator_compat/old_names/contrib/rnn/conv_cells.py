@@ -1,7 +1,4 @@
-"""Cells of `tf.contrib.rnn` whose input and state are images: convolutional LSTMs.
-
-https://arxiv.org/abs/1506.04214, without peepholes.
-"""
+"""Convolutional LSTM cells of `tf.contrib.rnn` (https://arxiv.org/abs/1506.04214, no peepholes)."""
 
 from __future__ import annotations
 
@@ -13,22 +10,11 @@ from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple, RNNCell
 
 
 class ConvLSTMCell(RNNCell):
-    """An LSTM cell with a convolution in place of the matrix.
+    """An LSTM cell with a convolution of `conv_ndims` dimensions in place of the matrix.
 
-    Args:
-      conv_ndims: the number of the convolution's dimensions: 1, 2 or 3.
-      input_shape: of the input, without the batch.
-      output_channels: depth of the state, and of the output.
-      kernel_shape: `conv_ndims` integers.
-      use_bias: whether there is a bias.
-      skip_connection: whether the output also has the channels of the input; the state that is
-        returned has them too, so that the next step wants a larger kernel.
-      forget_bias: is added to the forget gate.
-      initializers: ignored.
-      name: of the layer.
-
-    Raises:
-      ValueError: `input_shape` has another rank.
+    `input_shape` is without the batch. With `skip_connection` the output also has the channels of
+    the input; the returned state has them too, so that the next step wants a larger kernel, as in
+    the original. `initializers` is ignored.
     """
 
     def __init__(
@@ -57,29 +43,15 @@ class ConvLSTMCell(RNNCell):
 
     @property
     def state_size(self) -> LSTMStateTuple:
-        """Two shapes with `output_channels`."""
         shape = tf.TensorShape([*self._image_shape[:-1], self._channels])
         return LSTMStateTuple(shape, shape)
 
     @property
     def output_size(self) -> tf.TensorShape:
-        """A shape with `output_channels`, and those of the input with `skip_connection`."""
         skipped = self._image_shape[-1] if self._skip_connection else 0
         return tf.TensorShape([*self._image_shape[:-1], self._channels + skipped])
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """One step.
-
-        Args:
-          inputs: [batch, *input_shape].
-          state: an `LSTMStateTuple` of two tensors [batch, ..., output_channels].
-
-        Returns:
-          The output, and the new state.
-
-        Raises:
-          ValueError: input or state have another rank.
-        """
         cell, hidden = state
         write, new, keep, show = tf.split(self._gates(inputs, hidden), 4, axis=-1)
         cell = tf.sigmoid(keep + self._forget_bias) * cell + tf.sigmoid(write) * tf.tanh(new)
@@ -105,21 +77,21 @@ class ConvLSTMCell(RNNCell):
 
 
 class Conv1DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` on sequences; by keywords only but for the name."""
+    """`ConvLSTMCell` on sequences; only the name is positional."""
 
     def __init__(self, name: str = "conv_1d_lstm_cell", **kwargs: Any):
         super().__init__(conv_ndims=1, name=name, **kwargs)
 
 
 class Conv2DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` on images; by keywords only but for the name."""
+    """`ConvLSTMCell` on images; only the name is positional."""
 
     def __init__(self, name: str = "conv_2d_lstm_cell", **kwargs: Any):
         super().__init__(conv_ndims=2, name=name, **kwargs)
 
 
 class Conv3DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` on volumes; by keywords only but for the name."""
+    """`ConvLSTMCell` on volumes; only the name is positional."""
 
     def __init__(self, name: str = "conv_3d_lstm_cell", **kwargs: Any):
         super().__init__(conv_ndims=3, name=name, **kwargs)

@@ -11,18 +11,13 @@ import tensorflow.compat.v1 as tf
 from tf_keras.src.layers.rnn.legacy_cells import GRUCell, LSTMCell, LSTMStateTuple, RNNCell
 from tf_keras.src.legacy_tf_layers.base import Layer
 
+from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState
+
 
 class LSTMBlockCell(LSTMCell):
-    """An LSTM cell: `tf.nn.rnn_cell.LSTMCell` by other arguments, with its variables' names.
+    """`tf.nn.rnn_cell.LSTMCell` by other arguments, with its variables' names.
 
-    Args:
-      num_units: depth of its state.
-      forget_bias: the number that is added to the forget gate.
-      cell_clip: the largest absolute value of the cell's state; None, or one below 0, for any.
-      use_peephole: whether gates see the cell's state.
-      dtype: of the variables.
-      reuse: whether variables are those that are there.
-      name: of the layer.
+    `cell_clip` is the largest absolute value of the cell's state; None or below 0 for any.
     """
 
     def __init__(
@@ -47,16 +42,9 @@ class LSTMBlockCell(LSTMCell):
 
 
 class GRUBlockCellV2(GRUCell):
-    """A GRU cell: `tf.nn.rnn_cell.GRUCell` by other arguments, with its variables' names.
+    """`tf.nn.rnn_cell.GRUCell` by other arguments, with its variables' names.
 
-    Args:
-      num_units: depth of its state.
-      cell_size: an older name of it.
-      reuse: whether variables are those that are there.
-      name: of the layer.
-
-    Raises:
-      ValueError: neither depth is given, or both.
+    `cell_size` is the older name of `num_units`.
     """
 
     def __init__(
@@ -78,7 +66,6 @@ class GRUBlockCell(GRUBlockCellV2):
     """`GRUBlockCellV2` with the older names of variables: `w_ru`, `b_ru`, `w_c` and `b_c`."""
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables; the depth of the input must be known."""
         depth, units = tf.TensorShape(input_shape).as_list()[-1], self.state_size
         if depth is None:
             raise ValueError("Expecting input_size to be set.")
@@ -91,17 +78,7 @@ class GRUBlockCell(GRUBlockCellV2):
 
 
 class LSTMBlockFusedCell(Layer):
-    """An LSTM over a whole sequence.
-
-    Args:
-      num_units: depth of its output.
-      forget_bias: the number that is added to the forget gate.
-      cell_clip: the largest absolute value of the cell's state; None, or one below 0, for any.
-      use_peephole: whether gates see the cell's state.
-      reuse: whether variables are those that are there.
-      dtype: of the variables.
-      name: of the layer.
-    """
+    """An LSTM over a whole sequence; for the arguments see `LSTMBlockCell`."""
 
     def __init__(
         self,
@@ -120,11 +97,6 @@ class LSTMBlockFusedCell(Layer):
         self._use_peephole = use_peephole
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables: kernel [depth + units, 4 units], bias, and diagonals of peepholes.
-
-        Raises:
-          ValueError: the depth of the input is not known.
-        """
         of_list = isinstance(input_shape, list)
         depth = tf.TensorShape(input_shape[0] if of_list else input_shape).as_list()[-1]
         if depth is None:
@@ -143,19 +115,13 @@ class LSTMBlockFusedCell(Layer):
         dtype: Any = None,
         sequence_length: Any = None,
     ) -> tuple[Any, LSTMStateTuple]:
-        """Runs over the sequence.
+        """Outputs, in the form of `inputs`, and the last state.
 
         Args:
           inputs: [time, batch, depth], or a list of `time` tensors [batch, depth].
-          initial_state: cell's state and output, each [batch, units]; None for zeros.
+          initial_state: cell's state and output, each [batch, units]; None for zeros of `dtype`.
           dtype: of those zeros.
           sequence_length: integers [batch]: outputs are zero, and the state stays, from there on.
-
-        Returns:
-          The outputs, in the form of `inputs`; the last state, an `LSTMStateTuple`.
-
-        Raises:
-          ValueError: neither `initial_state` nor `dtype` is given.
         """
         if initial_state is None and dtype is None:
             raise ValueError("Either initial_state or dtype needs to be specified")
@@ -180,20 +146,12 @@ class LSTMBlockFusedCell(Layer):
         return LSTMStateTuple(cell, tf.sigmoid(show) * tf.tanh(cell))
 
 
-class _Step(RNNCell):
+class _Step(LSTMState, RNNCell):
     """A function of input and state as a cell, without variables of its own."""
 
     def __init__(self, units: int, function: Any):
         super().__init__()
-        self._units, self._function = units, function
-
-    @property
-    def state_size(self) -> LSTMStateTuple:
-        return LSTMStateTuple(self._units, self._units)
-
-    @property
-    def output_size(self) -> int:
-        return self._units
+        self._num_units, self._function = units, function
 
     def call(self, inputs: tf.Tensor, state: LSTMStateTuple) -> tuple[tf.Tensor, LSTMStateTuple]:
         state = self._function(inputs, state)
@@ -211,36 +169,26 @@ class FusedRNNCell:
         sequence_length: Any = None,
         scope: Any = None,
     ) -> tuple[Any, Any]:
+        return self._run(
+            inputs,
+            initial_state=initial_state,
+            dtype=dtype,
+            sequence_length=sequence_length,
+            scope=scope,
+        )
+
+    def _run(self, inputs: Any, **given: Any) -> tuple[Any, Any]:
         raise NotImplementedError
 
 
 class FusedRNNCellAdaptor(FusedRNNCell):
-    """Runs a cell over a whole sequence.
-
-    Args:
-      cell: a `tf.nn.rnn_cell.RNNCell`.
-      use_dynamic_rnn: whether in a loop of the graph; otherwise it is unrolled.
-    """
+    """Runs an RNN cell over a whole sequence, in a loop of the graph or unrolled."""
 
     def __init__(self, cell: RNNCell, use_dynamic_rnn: bool = False):
         self._cell, self._use_dynamic_rnn = cell, use_dynamic_rnn
 
-    def __call__(
-        self,
-        inputs: Any,
-        initial_state: Any = None,
-        dtype: Any = None,
-        sequence_length: Any = None,
-        scope: Any = None,
-    ) -> tuple[Any, Any]:
-        """See `FusedRNNCell`."""
+    def _run(self, inputs: Any, **given: Any) -> tuple[Any, Any]:
         listed = isinstance(inputs, list)
-        given = {
-            "sequence_length": sequence_length,
-            "initial_state": initial_state,
-            "dtype": dtype,
-            "scope": scope,
-        }
         if self._use_dynamic_rnn:
             whole = tf.stack(inputs) if listed else inputs
             outputs, state = tf.nn.dynamic_rnn(self._cell, whole, time_major=True, **given)
@@ -251,32 +199,15 @@ class FusedRNNCellAdaptor(FusedRNNCell):
 
 
 class TimeReversedFusedRNN(FusedRNNCell):
-    """Runs over a sequence from its end.
-
-    Args:
-      cell: a `FusedRNNCell`, or an `LSTMBlockFusedCell`.
-    """
+    """Runs a `FusedRNNCell` or an `LSTMBlockFusedCell` over a sequence from its end."""
 
     def __init__(self, cell: Any):
         self._cell = cell
 
-    def __call__(
-        self,
-        inputs: Any,
-        initial_state: Any = None,
-        dtype: Any = None,
-        sequence_length: Any = None,
-        scope: Any = None,
-    ) -> tuple[Any, Any]:
-        """See `FusedRNNCell`."""
-        outputs, state = self._cell(
-            _reversed(inputs, sequence_length),
-            initial_state=initial_state,
-            dtype=dtype,
-            sequence_length=sequence_length,
-            scope=scope,
-        )
-        return _reversed(outputs, sequence_length), state
+    def _run(self, inputs: Any, **given: Any) -> tuple[Any, Any]:
+        lengths = given["sequence_length"]
+        outputs, state = self._cell(_reversed(inputs, lengths), **given)
+        return _reversed(outputs, lengths), state
 
 
 def _reversed(sequence: Any, lengths: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Cells of `tf.contrib.rnn` with gates of their own kind, most of them simpler than an LSTM's."""
+"""Cells of `tf.contrib.rnn` with other gates than an LSTM's."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
 class UGRNNCell(OneTensorState, RNNCell):
     """A cell with one gate, for update (https://arxiv.org/abs/1611.09913).
 
-    Args:
-      num_units: depth of the state.
-      initializer: of kernels; None for the scope's.
-      forget_bias: is added to the gate, which keeps.
-      activation: of new values.
-      reuse: whether variables are those that are there.
+    `forget_bias` is added to the gate, which keeps the state.
     """
 
     def __init__(
@@ -41,7 +36,6 @@ class UGRNNCell(OneTensorState, RNNCell):
         self._activation = activation
 
     def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The new state, as output and state, for inputs [batch, depth]."""
         known_depth(inputs.shape)
         with tf.variable_scope(tf.get_variable_scope(), initializer=self._initializer):
             gates = linear([tf.concat([inputs, state], 1)], 2 * self._num_units)
@@ -52,15 +46,7 @@ class UGRNNCell(OneTensorState, RNNCell):
 
 
 class SRUCell(OneTensorState, LayerRNNCell):
-    """A simple recurrent unit (https://arxiv.org/abs/1709.02755): its gates see inputs alone.
-
-    Args:
-      num_units: depth of the state.
-      activation: of the output; None for tanh.
-      reuse: whether variables are those that are there.
-      name: of the layer.
-      **kwargs: of a layer, such as `dtype`.
-    """
+    """A simple recurrent unit (https://arxiv.org/abs/1709.02755): its gates see inputs alone."""
 
     def __init__(
         self,
@@ -76,14 +62,12 @@ class SRUCell(OneTensorState, LayerRNNCell):
         self._activation = activation or tf.tanh
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables; the depth of the input must be known."""
         self._kernel = self.add_weight("kernel", [known_depth(input_shape), 4 * self._num_units])
         zeros = tf.zeros_initializer()
         self._bias = self.add_weight("bias", [2 * self._num_units], initializer=zeros)
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The output and the new state for inputs [batch, depth] and a state."""
         new, forget, reset, skipped = tf.split(tf.matmul(inputs, self._kernel), 4, axis=1)
         gates = tf.nn.bias_add(tf.concat([forget, reset], 1), self._bias)
         forget, reset = tf.split(tf.sigmoid(gates), 2, axis=1)

@@ -16,17 +16,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
 
 
 class _IndependentCell(OneTensorState, LayerRNNCell):
-    """A cell with a matrix for its input and a vector for its state.
-
-    Args:
-      num_units: depth of the state.
-      activation: of new values; None for tanh.
-      reuse: whether variables are those that are there.
-      kernel_initializer: of the inputs' kernels; None for the scope's.
-      bias_initializer: of biases; None for the cell's own.
-      name: of the layer.
-      dtype: of the variables.
-    """
+    """A cell with a matrix for its input and a vector for its state."""
 
     def __init__(
         self,
@@ -64,15 +54,7 @@ def _sum(inputs: tf.Tensor, state: tf.Tensor, weights: list[Any]) -> tf.Tensor:
 
 
 class IndRNNCell(_IndependentCell):
-    """An independently recurrent network's cell.
-
-    Args:
-      num_units: depth of the state.
-      activation: of new values; None for tanh.
-      reuse: whether variables are those that are there.
-      name: of the layer.
-      dtype: of the variables.
-    """
+    """The cell of an independently recurrent network."""
 
     def __init__(
         self,
@@ -85,30 +67,17 @@ class IndRNNCell(_IndependentCell):
         super().__init__(num_units, activation, reuse, name=name, dtype=dtype)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables; the depth of the input must be known."""
         shape = [known_depth(input_shape), self._num_units]
         self._unit = self._weights(("kernel_w", "kernel_u", "bias"), shape, 0.0)
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The new state, as output and state, for inputs [batch, depth]."""
         state = self._activation(_sum(inputs, state, self._unit))
         return state, state
 
 
 class IndyLSTMCell(LSTMState, _IndependentCell):
-    """An LSTM cell with vectors for its state (https://arxiv.org/abs/1903.08023).
-
-    Args:
-      num_units: depth of the state.
-      forget_bias: is added to the forget gate.
-      activation: of new values and of the output; None for tanh.
-      reuse: whether variables are those that are there.
-      kernel_initializer: of the inputs' kernel; None for the scope's.
-      bias_initializer: of the bias; None for zeros.
-      name: of the layer.
-      dtype: of the variables.
-    """
+    """An LSTM cell with vectors for its state (https://arxiv.org/abs/1903.08023)."""
 
     def __init__(
         self,
@@ -127,13 +96,11 @@ class IndyLSTMCell(LSTMState, _IndependentCell):
         self._forget_bias = forget_bias
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables; the depth of the input must be known."""
         shape = [known_depth(input_shape), 4 * self._num_units]
         self._gates = self._weights(("kernel_w", "kernel_u", "bias"), shape, 0.0)
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """The output and the new state for inputs [batch, depth] and a state."""
         cell, hidden = state
         gates = _sum(inputs, tf.tile(hidden, [1, 4]), self._gates)
         write, new, keep, show = tf.split(gates, 4, axis=1)

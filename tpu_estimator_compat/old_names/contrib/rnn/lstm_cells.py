@@ -17,23 +17,10 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
 
 
 class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
-    """An LSTM cell that writes what it forgets (https://arxiv.org/abs/1503.04069).
+    """An LSTM cell that writes where it forgets (https://arxiv.org/abs/1503.04069).
 
-    Args:
-      num_units: depth of the cell's state.
-      use_peepholes: whether gates see the cell's state.
-      initializer: ignored, as it was; kernels have the scope's.
-      num_proj: depth of the output; None for `num_units`, without a projection.
-      proj_clip: the largest absolute value of a projected output; None for any.
-      num_unit_shards: the number of variables that make up the kernel.
-      num_proj_shards: the number of variables that make up the projection.
-      forget_bias: is added to the forget gate.
-      state_is_tuple: whether the state is a tuple; otherwise it is one tensor.
-      activation: of new values and of the output.
-      reuse: whether variables are those that are there.
-      layer_norm: whether gates and state are normalized, and no bias is added.
-      norm_gain: first value of the gains.
-      norm_shift: first value of the shifts.
+    `initializer` is ignored, as it was: kernels have the scope's. Shards are the variables that
+    make up a kernel. With `layer_norm` gates and state are normalized, and no bias is added.
     """
 
     def __init__(
@@ -67,12 +54,10 @@ class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
 
     @property
     def state_size(self) -> Any:
-        """Sizes of the cell's state and of the output, or their sum."""
         sizes = super().state_size
         return sizes if self._state_is_tuple else sum(sizes)
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
-        """The output and the new state for inputs [batch, depth] and a state."""
         depth, units = known_depth(inputs.shape), self._num_units
         if not self._state_is_tuple:
             state = tf.split(state, [units, self.output_size], axis=1)
@@ -97,7 +82,7 @@ class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
         return output, tf.concat([cell, output], 1)
 
     def _peephole(self, name: str, dtype: tf.DType) -> Callable[..., Any]:
-        """A function of the cell's state: what a gate sees of it; without peepholes, nothing."""
+        """A function of the cell's state that gives the summand of a gate; 0 without peepholes."""
         if not self._use_peepholes:
             return lambda cell: 0.0
         return functools.partial(tf.multiply, tf.get_variable(name, [self._num_units], dtype))

@@ -1,4 +1,4 @@
-"""LSTM cells of `tf.contrib.rnn` of other structure: in groups, and in phases."""
+"""LSTM cells of `tf.contrib.rnn` in groups, and in phases."""
 
 from __future__ import annotations
 
@@ -11,21 +11,10 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState, li
 
 
 class GLSTMCell(LSTMState, RNNCell):
-    """LSTM cells side by side, each with its part of input and state.
+    """LSTM cells side by side, each with its part of input and state (arXiv:1703.10722).
 
-    https://arxiv.org/abs/1703.10722.
-
-    Args:
-      num_units: depth of the cells' states together.
-      initializer: of kernels; None for the scope's.
-      num_proj: depth of the output; None for `num_units`, without a projection.
-      number_of_groups: the number of cells.
-      forget_bias: is added to the forget gate.
-      activation: of the output; new values have tanh.
-      reuse: whether variables are those that are there.
-
-    Raises:
-      ValueError: `num_units` or `num_proj` cannot be shared out.
+    `activation` is that of the output; new values have tanh. The number of groups must divide
+    `num_units`, `num_proj` and the depth of the input.
     """
 
     def __init__(
@@ -50,7 +39,6 @@ class GLSTMCell(LSTMState, RNNCell):
         self._initializer = initializer
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """The output and the new state for inputs [batch, depth] and a state."""
         depth = inputs.shape.as_list()[1]
         if depth is None:
             raise ValueError("input size must be statically known")
@@ -94,15 +82,9 @@ class GLSTMCell(LSTMState, RNNCell):
 class PhasedLSTMCell(LSTMState, RNNCell):
     """An LSTM cell that is open in a part of a period (https://arxiv.org/abs/1610.09513).
 
-    Args:
-      num_units: depth of the state.
-      use_peepholes: whether gates see the cell's state.
-      leak: the openness of the gate outside of that part.
-      ratio_on: first value of that part.
-      trainable_ratio_on: whether it is trained.
-      period_init_min: smallest first value of a period.
-      period_init_max: largest first value of a period.
-      reuse: whether variables are those that are there.
+    Its inputs are times [batch, 1], and features [batch, depth]. `ratio_on` is the first value of
+    that part, `leak` the openness outside of it; periods begin between `period_init_min` and
+    `period_init_max`.
     """
 
     def __init__(
@@ -126,15 +108,6 @@ class PhasedLSTMCell(LSTMState, RNNCell):
         self._periods = (period_init_min, period_init_max)
 
     def call(self, inputs: Any, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """One step.
-
-        Args:
-          inputs: times [batch, 1], and features [batch, depth].
-          state: an `LSTMStateTuple` of two tensors [batch, num_units].
-
-        Returns:
-          The output, and the new state.
-        """
         old_cell, old_hidden = state
         time, features = inputs
         seen = [features, old_hidden]
@@ -155,7 +128,7 @@ class PhasedLSTMCell(LSTMState, RNNCell):
         return [cell] if self._use_peepholes else []
 
     def _openness(self, time: tf.Tensor) -> tf.Tensor:
-        """The openness of the cell: it opens, then closes, and then it leaks."""
+        """The openness of the cell: it opens, then closes, then leaks."""
         units = [self._num_units]
         period = tf.get_variable("period", units, initializer=_log_uniform(*self._periods))
         phases = tf.random_uniform_initializer(0.0, period.initial_value)

@@ -13,12 +13,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState, kn
 class NASCell(LSTMState, LayerRNNCell):
     """The cell that neural architecture search found (https://arxiv.org/abs/1611.01578).
 
-    Args:
-      num_units: depth of the cell's state.
-      num_proj: depth of the output; None for `num_units`, without a projection.
-      use_bias: whether what comes from the output before has a bias.
-      reuse: whether variables are those that are there.
-      **kwargs: of a layer, such as `name` and `dtype`.
+    `use_bias` is about the part that comes from the output before.
     """
 
     def __init__(
@@ -35,7 +30,6 @@ class NASCell(LSTMState, LayerRNNCell):
         self._use_bias = use_bias
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables; the depth of the input must be known."""
         depth, width = known_depth(input_shape), 8 * self._num_units
         self.recurrent_kernel = self.add_weight("recurrent_kernel", [self.output_size, width])
         self.kernel = self.add_weight("kernel", [depth, width])
@@ -47,7 +41,6 @@ class NASCell(LSTMState, LayerRNNCell):
         self.built = True
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
-        """The output and the new state for inputs [batch, depth] and a state."""
         cell, hidden = state
         recurrent = tf.matmul(hidden, self.recurrent_kernel)
         if self._use_bias:

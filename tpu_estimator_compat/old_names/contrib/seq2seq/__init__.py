@@ -1,4 +1,4 @@
-"""`tf.contrib.seq2seq`: decoders, what they are helped by, attention, and a loss of sequences."""
+"""`tf.contrib.seq2seq`: decoders, their helpers, attention, and a loss of sequences."""
 
 from tpu_estimator_compat.old_names.contrib.seq2seq.attention import (
     AttentionMechanism,

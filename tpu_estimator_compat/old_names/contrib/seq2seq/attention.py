@@ -1,4 +1,4 @@
-"""Attention: how much of each time of a memory a query asks for."""
+"""Attention: the weight that a query gives to each time of a memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Scores = Callable[[tf.Tensor, Any], tf.Tensor]
 
 
 class AttentionMechanism(abc.ABC):
-    """A memory, and what gives weights to its times."""
+    """A memory, and a function that gives weights to its times."""
 
     @property
     @abc.abstractmethod
@@ -27,7 +27,7 @@ class AttentionMechanism(abc.ABC):
     @property
     @abc.abstractmethod
     def state_size(self) -> Any:
-        """Size of what is handed on from step to step."""
+        """Size of the state that each step hands to the next."""
 
 
 class _Base(AttentionMechanism):
@@ -69,7 +69,6 @@ class _Base(AttentionMechanism):
 
     @property
     def query_layer(self) -> Any:
-        """The layer that queries go through, or None."""
         return self._query_layer
 
     @property
@@ -84,12 +83,10 @@ class _Base(AttentionMechanism):
 
     @property
     def keys(self) -> Any:
-        """The keys that queries are compared with."""
         return self._keys
 
     @property
     def batch_size(self) -> Any:
-        """The number of sequences of the memory."""
         return self._batch_size
 
     @property
@@ -101,11 +98,9 @@ class _Base(AttentionMechanism):
         return self._alignments_size
 
     def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-        """Weights before the first step: zeros."""
         return zeros_of(self._alignments_size, batch_size, dtype)
 
     def initial_state(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-        """State before the first step: the initial weights."""
         return self.initial_alignments(batch_size, dtype)
 
     def __call__(self, query: tf.Tensor, state: Any) -> tuple[tf.Tensor, tf.Tensor]:
@@ -121,8 +116,8 @@ class _Base(AttentionMechanism):
 class LuongAttention(_Base):
     """Products of query and keys (https://arxiv.org/abs/1508.04025), scaled by a variable or not.
 
-    The mechanism is called with a query [batch, units] and the state, and returns weights
-    [batch, time], twice: they are the next state, too.
+    A call with a query [batch, units] and the state returns weights [batch, time] and the next
+    state, which is the same tensor.
     """
 
     _SCOPE = "luong_attention"
@@ -156,8 +151,7 @@ class LuongAttention(_Base):
 class BahdanauAttention(_Base):
     """A layer on the sum of query and keys (https://arxiv.org/abs/1409.0473), normalized or not.
 
-    The mechanism is called with a query [batch, units] and the state, and returns weights
-    [batch, time], twice: they are the next state, too.
+    Calls are those of `LuongAttention`.
     """
 
     _SCOPE = "bahdanau_attention"
@@ -200,7 +194,7 @@ class _Monotonic(_Base):
     _bias: float
 
     def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-        """All of the weight is on the first time."""
+        """All of the weight on the first time."""
         return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
@@ -269,7 +263,6 @@ def hardmax(logits: tf.Tensor, name: str | None = None) -> tf.Tensor:
 
 
 def zeros_of(size: Any, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-    """Zeros [batch, size]."""
     zeros = tf.zeros(tf.stack([batch_size, size]), dtype)
     zeros.set_shape([tf.get_static_value(batch_size), tf.get_static_value(size)])
     return zeros

@@ -25,8 +25,8 @@ class _Fields(NamedTuple):
 class AttentionWrapperState(_Fields):
     """State of an `AttentionWrapper`.
 
-    The state of the cell inside, the last attention, how many steps were made, the weights of the
-    memory's times, those of all steps if they are kept, and states of the mechanisms.
+    `alignments` are the weights of the memory's times, `alignment_history` those of all steps if
+    they are kept, `attention_state` the states of the mechanisms.
     """
 
     def clone(self, **kwargs: Any) -> AttentionWrapperState:
@@ -48,7 +48,7 @@ def _of_same_shape(old: Any, new: Any) -> Any:
 
 
 class AttentionWrapper(RNNCell):
-    """Feeds the last attention to a cell, and attends by what the cell puts out.
+    """Feeds the last attention to a cell, and attends by the cell's output.
 
     The variables of an attention layer, of a mechanism's scores and of its query layer are in the
     scope of this cell, `attention_wrapper`.
@@ -194,7 +194,6 @@ class AttentionWrapper(RNNCell):
         )
 
     def call(self, inputs: Any, state: AttentionWrapperState) -> tuple[Any, AttentionWrapperState]:
-        """A step of the cell inside, and what it attends to."""
         if not isinstance(state, AttentionWrapperState):
             raise TypeError(
                 "Expected state to be instance of AttentionWrapperState. Received type "

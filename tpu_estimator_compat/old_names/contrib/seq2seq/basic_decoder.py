@@ -14,7 +14,7 @@ from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import Helper
 
 
 class BasicDecoderOutput(NamedTuple):
-    """Outputs of a step: those of the cell or of the layer on it, and what was sampled."""
+    """Outputs of a step: those of the cell or of the layer on it, and the sample."""
 
     rnn_output: Any
     sample_id: Any
@@ -74,7 +74,7 @@ class BasicDecoder(Decoder):
 
 
 def layer_output_size(layer: Any, cell_output_size: Any) -> Any:
-    """Shapes, without the batch, of what `layer` makes of a cell's output; None is no layer."""
+    """Shapes, without the batch, of the outputs of `layer` on a cell's output; None is no layer."""
     if layer is None:
         return cell_output_size
 

@@ -35,7 +35,7 @@ class BeamSearchDecoderOutput(NamedTuple):
 
 
 class FinalBeamSearchDecoderOutput(NamedTuple):
-    """Ids of whole beams, the best one first, and what the steps put out."""
+    """Ids of whole beams, the best one first, and the outputs of the steps."""
 
     predicted_ids: Any
     beam_search_decoder_output: BeamSearchDecoderOutput
@@ -45,8 +45,8 @@ class BeamSearchDecoder(Decoder):
     """Keeps `beam_width` beams of each sequence: those of the best scores.
 
     A score is a beam's log probability over its length penalty, ((5 + length) / 6) to the power of
-    `length_penalty_weight`. With `coverage_penalty_weight`, beams that are finished lose by what of
-    the memory they did not attend to. A cell's state is one for all beams: see `tile_batch`.
+    `length_penalty_weight`. With `coverage_penalty_weight`, finished beams lose by the part of the
+    memory that they did not attend to. A cell's state is one for all beams: see `tile_batch`.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class BeamSearchDecoder(Decoder):
         return tf.nest.flatten(self._initial_cell_state)[0].dtype
 
     def _split(self, t: Any) -> Any:
-        """A state's tensor with beams; those of a scalar, and of arrays, do not have a batch."""
+        """A state's tensor with beams; scalars and arrays have no batch."""
         if isinstance(t, tf.TensorArray) or t.shape.rank == 0:
             return t
         return beams.split(t, self._batch_size, self._beam_width)
@@ -198,7 +198,7 @@ class BeamSearchDecoder(Decoder):
     def _continued(self, logits: tf.Tensor, state: BeamSearchDecoderState) -> tf.Tensor:
         """Log probabilities of beams with one id more, [batch, beams, ids].
 
-        A beam that is finished goes on with the end token only, at no cost.
+        A finished beam goes on with the end token only, at no cost.
         """
         steps = tf.nn.log_softmax(logits)
         ended = tf.one_hot(
@@ -264,7 +264,6 @@ class BeamSearchDecoder(Decoder):
 
 
 def _attention_states(states: Any) -> list[AttentionWrapperState]:
-    """The states of cells that attend, among those of several cells."""
     if not isinstance(states, (list, tuple)):
         return []
     return [state for state in states if isinstance(state, AttentionWrapperState)]

@@ -49,16 +49,10 @@ def of_parents(t: tf.Tensor, parents: tf.Tensor) -> tf.Tensor:
 def gather_tree(
     step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_token: Any
 ) -> tf.Tensor:
-    """The ids of whole beams, from the ids and the parents of their steps.
+    """The ids of whole beams, [time, batch, beams], from the ids and the parents of their steps.
 
-    Args:
-      step_ids: [time, batch, beams], the ids that steps chose.
-      parent_ids: [time, batch, beams], which beam of the step before each goes on with.
-      max_sequence_lengths: [batch], how many steps count; beams are traced from the last of them.
-      end_token: the id that ends a beam. All behind its first is this id.
-
-    Returns:
-      [time, batch, beams].
+    Beams are traced from step `max_sequence_lengths` [batch] back. `end_token` takes the place of
+    all ids behind its first.
     """
     step_ids = tf.convert_to_tensor(step_ids, name="step_ids")
     parent_ids = tf.convert_to_tensor(parent_ids, name="parent_ids")
@@ -76,7 +70,7 @@ def traced_beams(parent_ids: tf.Tensor, lengths: Any) -> tf.Tensor:
     lengths = tf.cast(lengths, tf.int32)[:, tf.newaxis]
 
     def earlier(carried: tuple[Any, Any], of_time: tuple[Any, Any]) -> tuple[Any, Any]:
-        """The beam that each one goes on with, and the beam that it was at this time."""
+        """The beam that each one goes on with, and its beam at this time."""
         time, parents = of_time
         beams = carried[0]
         counts = tf.broadcast_to(time < lengths, tf.shape(beams))
@@ -90,7 +84,7 @@ def traced_beams(parent_ids: tf.Tensor, lengths: Any) -> tf.Tensor:
 
 
 def sorted_by_beam(array: tf.Tensor, parent_ids: tf.Tensor, lengths: Any) -> tf.Tensor:
-    """Puts what steps wrote, [time, batch, beams, ...], where the beams that they led to are.
+    """Moves the values of steps, [time, batch, beams, ...], to the beams that they led to.
 
     Behind a beam's length, [batch, beams], all stays where it is.
     """

@@ -1,4 +1,4 @@
-"""Checks of what decoders and wrappers are given as a cell."""
+"""The check that decoders and wrappers make of their cell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def check_cell(cell: Any) -> None:
-    """Raises a TypeError where `cell` lacks something that an RNN cell has."""
+    """Raises a TypeError where `cell` lacks an attribute of RNN cells."""
     missing = [
         text
         for found, text in (

@@ -1,4 +1,4 @@
-"""A decoder, and the loop that has it make one step after the other."""
+"""A decoder, and the loop over its steps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Decoder(abc.ABC):
         """A step's outputs, the next state, the next inputs, and which sequences are finished."""
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """The final outputs, made of those of all steps, [time, batch, ...], and the last state."""
+        """The final outputs, from those of all steps, [time, batch, ...], and the last state."""
         raise NotImplementedError
 
     @property
@@ -61,17 +61,10 @@ def dynamic_decode(
 ) -> tuple[Any, Any, Any]:
     """Makes steps of a decoder until all sequences are finished.
 
-    Args:
-      decoder: a `Decoder`.
-      output_time_major: whether outputs are [time, batch, ...], not [batch, time, ...].
-      impute_finished: whether finished sequences keep their state, and have zeros as outputs.
-      maximum_iterations: None, or the number of steps after which it ends.
-      parallel_iterations: as in `tf.while_loop`.
-      swap_memory: as in `tf.while_loop`.
-      scope: a variable scope, or its name; `decoder` otherwise.
+    With `impute_finished`, finished sequences keep their state, and have zeros as outputs.
 
     Returns:
-      Outputs of all steps, the last state, and the lengths of the sequences.
+      Outputs of all steps, [batch, time, ...] or time first; the last state; lengths [batch].
     """
     if not isinstance(decoder, Decoder):
         raise TypeError(f"Expected decoder to be type Decoder, but saw: {type(decoder)}")
@@ -118,7 +111,6 @@ class _Loop:
         )
 
     def run(self, parallel_iterations: int, swap_memory: bool) -> tuple[Any, Any, Any]:
-        """Outputs [time, batch, ...], the last state, and lengths."""
         finished, inputs, state = self._decoder.initialize()
         if self._limit is not None:
             finished = tf.logical_or(finished, self._limit <= 0)
@@ -172,7 +164,10 @@ class _Loop:
 
 
 def _kept(finished: tf.Tensor, new: Any, old: Any) -> Any:
-    """State of sequences that are not finished, the old one of others; not of what has no batch."""
+    """The state: of sequences that are not finished the new one, of others the old one.
+
+    Scalars and arrays have no batch: they are the new ones.
+    """
     if isinstance(old, tf.TensorArray):
         return new
     new.set_shape(old.shape)

@@ -1,6 +1,6 @@
-"""Helpers of a `BasicDecoder`: what a step's output is taken for, and what the next step is given.
+"""Helpers of a `BasicDecoder`: they sample from a step's output, and feed the next step.
 
-A helper for training hands on inputs that are there; one for inference embeds what it sampled.
+A helper for training feeds given inputs; one for inference embeds its samples.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class CustomHelper(_SamplingHelper):
 
 
 class TrainingHelper(_SamplingHelper):
-    """Reads inputs that are there: those of time t go into step t."""
+    """Feeds given inputs: those of time t go into step t."""
 
     def __init__(
         self, inputs: Any, sequence_length: Any, time_major: bool = False, name: str | None = None
@@ -132,7 +132,6 @@ class TrainingHelper(_SamplingHelper):
 
     @property
     def sequence_length(self) -> tf.Tensor:
-        """Lengths of the sequences."""
         return self._lengths
 
     @property
@@ -166,7 +165,6 @@ class TrainingHelper(_SamplingHelper):
 
 
 def unstacked(x: tf.Tensor) -> tf.TensorArray:
-    """The steps of a tensor [time, ...]."""
     array = tf.TensorArray(x.dtype, size=tf.shape(x)[0], element_shape=x.shape[1:])
     return array.unstack(x)
 
@@ -230,7 +228,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class InferenceHelper(_SamplingHelper):
-    """Samples by a function, and feeds what another makes of the sample."""
+    """Samples by a function, and feeds another's value of the sample."""
 
     def __init__(
         self,
@@ -266,14 +264,13 @@ class InferenceHelper(_SamplingHelper):
 
 
 def embedder(embedding: Any) -> Callable[[Any], Any]:
-    """A function from ids to inputs, of such a function or of a table."""
+    """A function from ids to inputs, from such a function or from a table."""
     if callable(embedding):
         return embedding
     return lambda ids: tf.nn.embedding_lookup(embedding, ids)
 
 
 def sampled(logits: tf.Tensor, seed: int | None) -> tf.Tensor:
-    """An id for each row of logits."""
     return tf.distributions.Categorical(logits=logits).sample(seed=seed)
 
 

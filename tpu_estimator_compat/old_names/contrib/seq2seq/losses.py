@@ -30,11 +30,8 @@ def sequence_loss(
       sum_over_timesteps: whether to sum over time, over the number of weights that are not 0;
         where neither dimension is averaged.
       sum_over_batch: the same over the batch.
-      softmax_loss_function: of `labels` and `logits`; the sparse softmax cross entropy otherwise.
+      softmax_loss_function: of `labels` and `logits`; None for the sparse softmax cross entropy.
       name: of the operations.
-
-    Returns:
-      A scalar, [batch], [time] or [batch, time]: without the dimensions that were summed over.
     """
     _check_ranks(logits, targets, weights)
     for average, added, what in (
@@ -62,7 +59,6 @@ def sequence_loss(
 def _cross_entropy(
     logits: tf.Tensor, targets: tf.Tensor, function: Callable[..., tf.Tensor] | None
 ) -> Any:
-    """The cross entropy of each time of each sequence."""
     flat = tf.reshape(logits, [-1, tf.shape(logits)[2]])
     flat.set_shape([None, logits.shape[2]])
     function = function or tf.nn.sparse_softmax_cross_entropy_with_logits

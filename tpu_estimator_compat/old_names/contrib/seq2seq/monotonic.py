@@ -1,4 +1,4 @@
-"""Monotonic attention: from the probability to stop at a time, to weights of times."""
+"""Monotonic attention: weights of times, from the probabilities to stop at a time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,13 @@ def safe_cumprod(x: Any, *args: Any, **kwargs: Any) -> tf.Tensor:
 
 
 def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> tf.Tensor:
-    """Weights of times, of which each is at the earlier one's or behind it.
+    """Weights [batch, time] that never go back in time.
 
     Args:
       p_choose_i: the probability to stop at each time, [batch, time].
       previous_attention: the weights of the step before, [batch, time].
       mode: `recursive`; `parallel`, the same as sums over time, less exact; or `hard`, where
         `p_choose_i` and the weights are 0 or 1.
-
-    Returns:
-      Weights [batch, time].
     """
     p_choose_i = tf.convert_to_tensor(p_choose_i, name="p_choose_i")
     previous = tf.convert_to_tensor(previous_attention, name="previous_attention")
@@ -43,7 +40,7 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
 
 
 def _recursive(p_choose_i: tf.Tensor, previous: tf.Tensor) -> tf.Tensor:
-    """The weight that reaches a time: the previous one there, and what passed the time before."""
+    """The weight that reaches a time: the previous one there, and the rest of the time before."""
     batch = tf.shape(p_choose_i)[0]
     ones = tf.ones([batch, 1], p_choose_i.dtype)
     going_on = tf.concat([ones, 1 - p_choose_i[:, :-1]], 1)

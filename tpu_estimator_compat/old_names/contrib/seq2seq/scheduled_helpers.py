@@ -17,9 +17,9 @@ from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import (
 
 
 class ScheduledEmbeddingTrainingHelper(TrainingHelper):
-    """Embeds a sample in place of the input that is there, with a probability.
+    """Embeds a sample in place of the given input, with a probability: a scalar or [batch].
 
-    `sampling_probability` is a scalar or [batch]. Where the input is taken, the sample is -1.
+    Where the input is taken, the sample is -1.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
 
 class ScheduledOutputTrainingHelper(TrainingHelper):
-    """Hands a step's output to the next in place of the input that is there, with a probability.
+    """Feeds a step's output in place of the given input, with a probability.
 
     `next_inputs_fn` makes an input of an output, such as a layer. `auxiliary_inputs` are appended.
     """
@@ -123,14 +123,13 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
 
 
 def _chosen(probability: tf.Tensor, batch_size: Any, seed: int | None) -> tf.Tensor:
-    """Whether to sample, [batch]."""
     draws = tf.distributions.Bernoulli(probs=probability, dtype=tf.bool)
     shape = batch_size if probability.shape.rank == 0 else ()
     return draws.sample(sample_shape=shape, seed=seed)
 
 
 def _mixed(chosen: Any, made: Callable[[tf.Tensor], tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
-    """`inputs`, with what `made` returns for the indices of chosen rows in these rows' places."""
+    """`inputs`, with `made(indices of chosen rows)` in the places of chosen rows."""
     where = tf.cast(tf.where(chosen), tf.int32)
     others = tf.cast(tf.where(tf.logical_not(chosen)), tf.int32)
     shape = tf.shape(inputs)
