@@ -28,7 +28,7 @@ def binary_classification_head(
     loss_fn: LossFn | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for one of two classes; see `BinaryClassHead`."""
+    """A head for one of two classes."""
     return v1._binary_logistic_head_with_sigmoid_cross_entropy_loss(
         weight_column, thresholds, label_vocabulary, loss_reduction, loss_fn, name
     )
@@ -42,7 +42,7 @@ def multi_class_head(
     loss_fn: LossFn | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for one of several classes; see `MultiClassHead`."""
+    """A head for one of several classes."""
     return v1._multi_class_head_with_softmax_cross_entropy_loss(
         n_classes, weight_column, label_vocabulary, loss_reduction, loss_fn, name
     )
@@ -56,7 +56,7 @@ def regression_head(
     inverse_link_fn: Callable[[tf.Tensor], tf.Tensor] | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for numbers; see `RegressionHead`."""
+    """A head for numbers."""
     return v1._regression_head(
         weight_column, label_dimension, loss_reduction, loss_fn, inverse_link_fn, name
     )
@@ -69,8 +69,7 @@ def poisson_regression_head(
     compute_full_loss: bool = True,
     name: str | None = None,
 ) -> Any:
-    """A head for counts; see `PoissonRegressionHead`."""
-
+    """A head for counts."""
     of_v2 = regression.PoissonRegressionHead(compute_full_loss=compute_full_loss)
     return regression_head(
         weight_column, label_dimension, loss_reduction, of_v2._loss_fn, tf.exp, name
@@ -80,8 +79,7 @@ def poisson_regression_head(
 def logistic_regression_head(
     weight_column: Any = None, loss_reduction: str = _MEAN, name: str | None = None
 ) -> Any:
-    """A head for numbers from 0 to 1; see `LogisticRegressionHead`."""
-
+    """A head for numbers from 0 to 1."""
     loss_fn = regression.LogisticRegressionHead()._loss_fn
     return regression_head(weight_column, 1, loss_reduction, loss_fn, tf.sigmoid, name)
 
@@ -96,7 +94,7 @@ def multi_label_head(
     classes_for_class_based_metrics: Iterable[int | str] | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for any number of classes; see `MultiLabelHead`."""
+    """A head for any number of classes."""
     if loss_fn:
         v1._validate_loss_fn_args(loss_fn)
     if loss_reduction not in _Reduction.all() or loss_reduction == _Reduction.NONE:
@@ -114,12 +112,7 @@ def multi_label_head(
 
 
 class _MultiLabelHead(v1._Head):
-    """A head of TensorFlow 2, with metrics and training steps of TensorFlow 1.
-
-    Args:
-      head: a `MultiLabelHead`.
-      loss_reduction: the reduction of losses to one, of `tf.compat.v1.losses.Reduction`.
-    """
+    """The `MultiLabelHead` of TensorFlow 2, with metrics and training steps of TensorFlow 1."""
 
     def __init__(self, head: Any, loss_reduction: str):
         self._head = head
@@ -189,7 +182,6 @@ class _MultiLabelHead(v1._Head):
     def _metric_ops(
         self, labels: Any, probabilities: Any, weights: Any, losses: Any, regularization: Any
     ) -> dict[str, tuple[Any, Any]]:
-        """Values and update ops of metrics."""
         head, mean, found = self._head, tf.compat.v1.metrics.mean, {}
         with tf.name_scope("metrics"):
             found[head._loss_mean_key] = mean(losses, weights, name=MetricKeys.LOSS_MEAN)
@@ -218,16 +210,12 @@ class _MultiLabelHead(v1._Head):
 
 
 def multi_head(heads: Sequence[Any], head_weights: Sequence[float] | None = None) -> Any:
-    """A head of several heads; see `MultiHead`."""
+    """A head of several heads."""
     return _MultiHead(merging.MultiHead(heads, head_weights))
 
 
 class _MultiHead(v1._Head):
-    """Head of several heads of TensorFlow 1.
-
-    Args:
-      merging: a `MultiHead` of these; of it are taken the ways to split and to merge.
-    """
+    """Splits logits and merges specs of TensorFlow 1's heads by the methods of a `MultiHead`."""
 
     def __init__(self, merging: Any):
         self._merging = merging

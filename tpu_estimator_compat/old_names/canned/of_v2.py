@@ -1,6 +1,6 @@
-"""`tf.estimator` of TensorFlow 2, where it had others than TensorFlow 1 by the same names.
+"""`tf.estimator` of TensorFlow 2, where its names mean others than in TensorFlow 1.
 
-What is asked for is loaded then: few scripts ask.
+Names are loaded when they are asked for: few scripts ask.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ _PLACES = {name: (module, f"{name}V2") for module, names in _MODELS.items() for 
 }
 
 NAMES = frozenset(_PLACES)
-"""Names in `tf.estimator` that mean one thing in TensorFlow 1, and another in TensorFlow 2."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,8 @@
 """The modules of the package tensorflow-estimator, which TensorFlow's canned models were part of.
 
 They are loaded under this name, for every importer. Estimator, specs, modes and configuration are
-this package's own; nothing of the original's runtime is loaded. `tensorflow_estimator` itself
-cannot be imported: it needs what TensorFlow 2.16 dropped.
+this package's own. `tensorflow_estimator` itself cannot be imported: it needs names that TensorFlow
+2.16 dropped.
 
 These modules of the original have counterparts here that stay:
 
@@ -28,10 +28,9 @@ _ORIGINAL = "tensorflow_estimator.python.estimator"
 
 
 class _Uncounted:
-    """In the place of a gauge of TensorFlow's that counts which canned models are made."""
+    """Replaces a gauge of TensorFlow that counts canned models."""
 
     def get_cell(self, *unused_labels: str) -> _Uncounted:
-        """Itself."""
         return self
 
     def set(self, value: bool) -> None:
@@ -39,7 +38,7 @@ class _Uncounted:
 
 
 def _unexported(*unused_names: str, **unused: Any) -> Any:
-    """`estimator_export`, which puts names into a registry that TensorFlow has no more."""
+    """`estimator_export` without the registry of names, which TensorFlow dropped."""
     return lambda exported: exported
 
 
@@ -91,11 +90,7 @@ def _heads() -> Mapping[str, Any]:
 
 
 def _check_version() -> None:
-    """Refuses to go on without the one release that was tried.
-
-    Raises:
-      ImportError: there is none, or another.
-    """
+    """Raises an ImportError without the one release that was tried."""
     package, _, wanted = ESTIMATOR_PACKAGE.partition("==")
     try:
         version = metadata.version(package)

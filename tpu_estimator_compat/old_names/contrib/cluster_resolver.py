@@ -7,15 +7,19 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine import topology
+from tpu_estimator_compat.old_names.contrib import taken_over
 
 _resolvers = tf.distribute.cluster_resolver
-ClusterResolver = _resolvers.ClusterResolver
-GCEClusterResolver = _resolvers.GCEClusterResolver
-KubernetesClusterResolver = _resolvers.KubernetesClusterResolver
-SimpleClusterResolver = _resolvers.SimpleClusterResolver
-SlurmClusterResolver = _resolvers.SlurmClusterResolver
-TFConfigClusterResolver = _resolvers.TFConfigClusterResolver
-UnionClusterResolver = UnionResolver = _resolvers.UnionResolver
+_SAME = taken_over(
+    globals(),
+    {
+        _resolvers: """
+            ClusterResolver GCEClusterResolver KubernetesClusterResolver SimpleClusterResolver
+            SlurmClusterResolver TFConfigClusterResolver UnionClusterResolver=UnionResolver
+            UnionResolver
+        """,
+    },
+)
 
 
 class TPUClusterResolver:
@@ -41,14 +45,4 @@ class TPUClusterResolver:
         return topology.in_environment() or topology.LocalResolver(named=tpu is not None)
 
 
-__all__ = [
-    "ClusterResolver",
-    "GCEClusterResolver",
-    "KubernetesClusterResolver",
-    "SimpleClusterResolver",
-    "SlurmClusterResolver",
-    "TFConfigClusterResolver",
-    "TPUClusterResolver",
-    "UnionClusterResolver",
-    "UnionResolver",
-]
+__all__ = [*_SAME, "TPUClusterResolver"]

@@ -11,38 +11,22 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.python.data.util import nest
 
-_experimental = tf.data.experimental
-AUTOTUNE = _experimental.AUTOTUNE
-Counter = _experimental.Counter
-CsvDataset = _experimental.CsvDataset
-Optional = _experimental.Optional
-RandomDataset = _experimental.RandomDataset
-Reducer = _experimental.Reducer
-SqlDataset = _experimental.SqlDataset
-TFRecordWriter = _experimental.TFRecordWriter
-bucket_by_sequence_length = _experimental.bucket_by_sequence_length
-choose_from_datasets = _experimental.choose_from_datasets
-copy_to_device = _experimental.copy_to_device
-dense_to_sparse_batch = _experimental.dense_to_sparse_batch
-enumerate_dataset = _experimental.enumerate_dataset
-get_next_as_optional = _experimental.get_next_as_optional
-get_single_element = _experimental.get_single_element
-group_by_reducer = _experimental.group_by_reducer
-group_by_window = _experimental.group_by_window
-ignore_errors = _experimental.ignore_errors
-make_batched_features_dataset = _experimental.make_batched_features_dataset
-make_csv_dataset = _experimental.make_csv_dataset
-make_saveable_from_iterator = _experimental.make_saveable_from_iterator
-map_and_batch = _experimental.map_and_batch
-parallel_interleave = _experimental.parallel_interleave
-parse_example_dataset = _experimental.parse_example_dataset
-prefetch_to_device = _experimental.prefetch_to_device
-rejection_resample = _experimental.rejection_resample
-sample_from_datasets = _experimental.sample_from_datasets
-scan = _experimental.scan
-shuffle_and_repeat = _experimental.shuffle_and_repeat
-unbatch = _experimental.unbatch
-unique = _experimental.unique
+from tpu_estimator_compat.old_names.contrib import taken_over
+
+_SAME = taken_over(
+    globals(),
+    {
+        tf.data.experimental: """
+            AUTOTUNE Counter CsvDataset Optional RandomDataset Reducer SqlDataset TFRecordWriter
+            bucket_by_sequence_length choose_from_datasets copy_to_device dense_to_sparse_batch
+            enumerate_dataset get_next_as_optional get_single_element group_by_reducer
+            group_by_window ignore_errors make_batched_features_dataset make_csv_dataset
+            make_saveable_from_iterator map_and_batch parallel_interleave parse_example_dataset
+            prefetch_to_device rejection_resample sample_from_datasets scan shuffle_and_repeat
+            unbatch unique
+        """,
+    },
+)
 
 Transformation = Callable[[tf.data.Dataset], tf.data.Dataset]
 
@@ -65,7 +49,9 @@ def sloppy_interleave(
     map_func: Callable[..., tf.data.Dataset], cycle_length: int, block_length: int = 1
 ) -> Transformation:
     """`parallel_interleave` in whatever order elements come first."""
-    return parallel_interleave(map_func, cycle_length, block_length, sloppy=True)
+    return tf.data.experimental.parallel_interleave(
+        map_func, cycle_length, block_length, sloppy=True
+    )
 
 
 def reduce_dataset(dataset: tf.data.Dataset, reducer: Any) -> Any:
@@ -131,7 +117,7 @@ def read_batch_features(
 
     `capacity` is that of the shuffle buffer, in records.
     """
-    dataset = make_batched_features_dataset(
+    dataset = tf.data.experimental.make_batched_features_dataset(
         file_pattern,
         batch_size,
         features,
@@ -145,42 +131,12 @@ def read_batch_features(
 
 
 __all__ = [
-    "AUTOTUNE",
-    "Counter",
-    "CsvDataset",
-    "Optional",
-    "RandomDataset",
-    "Reducer",
-    "SqlDataset",
-    "TFRecordWriter",
+    *_SAME,
     "assert_element_shape",
     "batch_and_drop_remainder",
-    "bucket_by_sequence_length",
-    "choose_from_datasets",
-    "copy_to_device",
-    "dense_to_sparse_batch",
-    "enumerate_dataset",
-    "get_next_as_optional",
-    "get_single_element",
-    "group_by_reducer",
-    "group_by_window",
-    "ignore_errors",
-    "make_batched_features_dataset",
-    "make_csv_dataset",
-    "make_saveable_from_iterator",
-    "map_and_batch",
     "padded_batch_and_drop_remainder",
-    "parallel_interleave",
-    "parse_example_dataset",
-    "prefetch_to_device",
     "read_batch_features",
     "reduce_dataset",
-    "rejection_resample",
-    "sample_from_datasets",
-    "scan",
-    "shuffle_and_repeat",
     "sliding_window_batch",
     "sloppy_interleave",
-    "unbatch",
-    "unique",
 ]

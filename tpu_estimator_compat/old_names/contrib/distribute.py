@@ -6,30 +6,33 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.distribute.cross_device_ops import AllReduceCrossDeviceOps, CrossDeviceOps
-from tensorflow.python.distribute.distribute_lib import get_cross_replica_context
+from tensorflow.python.distribute import cross_device_ops, distribute_lib
 
 from tpu_estimator_compat.engine.topology import TPUStrategy
+from tpu_estimator_compat.old_names.contrib import taken_over
 
-OneDeviceStrategy = tf.distribute.OneDeviceStrategy
-ReductionToOneDevice = tf.distribute.ReductionToOneDevice
-ReplicaContext = tf.distribute.ReplicaContext
-get_loss_reduction = tf.distribute.get_loss_reduction
-get_replica_context = tf.distribute.get_replica_context
-get_strategy = tf.distribute.get_strategy
-has_strategy = tf.distribute.has_strategy
-in_cross_replica_context = tf.distribute.in_cross_replica_context
-initialize_tpu_system = tf.tpu.experimental.initialize_tpu_system
-DistributionStrategy = tf.distribute.Strategy
-DistributionStrategyExtended = tf.distribute.StrategyExtended
-ReductionToOneDeviceCrossDeviceOps = ReductionToOneDevice
-get_distribution_strategy = get_strategy
-has_distribution_strategy = has_strategy
 # Before TensorFlow 1.12 a replica was called a tower.
-AllReduceCrossTowerOps = AllReduceCrossDeviceOps
-get_cross_tower_context = get_cross_replica_context
-get_tower_context = get_replica_context
-in_cross_tower_context = in_cross_replica_context
+_SAME = taken_over(
+    globals(),
+    {
+        tf.distribute: """
+            DistributionStrategy=Strategy DistributionStrategyExtended=StrategyExtended
+            OneDeviceStrategy ReductionToOneDevice
+            ReductionToOneDeviceCrossDeviceOps=ReductionToOneDevice ReplicaContext
+            get_distribution_strategy=get_strategy get_loss_reduction get_replica_context
+            get_strategy get_tower_context=get_replica_context
+            has_distribution_strategy=has_strategy has_strategy in_cross_replica_context
+            in_cross_tower_context=in_cross_replica_context
+        """,
+        tf.tpu.experimental: "initialize_tpu_system",
+        cross_device_ops: """
+            AllReduceCrossDeviceOps AllReduceCrossTowerOps=AllReduceCrossDeviceOps CrossDeviceOps
+        """,
+        distribute_lib: """
+            get_cross_replica_context get_cross_tower_context=get_cross_replica_context
+        """,
+    },
+)
 
 
 class MirroredStrategy(tf.distribute.MirroredStrategy):
@@ -72,34 +75,15 @@ class CollectiveAllReduceStrategy(tf.distribute.experimental.MultiWorkerMirrored
 
 def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
     """Raises a RuntimeError unless the code runs in this replica context."""
-    current = get_replica_context()
+    current = tf.distribute.get_replica_context()
     if current is not replica_context:
         raise RuntimeError(f"Need to be in the replica context {replica_context}, not {current}.")
 
 
 __all__ = [
-    "AllReduceCrossDeviceOps",
-    "AllReduceCrossTowerOps",
+    *_SAME,
     "CollectiveAllReduceStrategy",
-    "CrossDeviceOps",
-    "DistributionStrategy",
-    "DistributionStrategyExtended",
     "MirroredStrategy",
-    "OneDeviceStrategy",
-    "ReductionToOneDeviceCrossDeviceOps",
-    "ReplicaContext",
     "TPUStrategy",
-    "get_cross_replica_context",
-    "get_cross_tower_context",
-    "get_distribution_strategy",
-    "get_loss_reduction",
-    "get_replica_context",
-    "get_strategy",
-    "get_tower_context",
-    "has_distribution_strategy",
-    "has_strategy",
-    "in_cross_replica_context",
-    "in_cross_tower_context",
-    "initialize_tpu_system",
     "require_replica_context",
 ]

@@ -7,69 +7,44 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework.ops import prepend_name_scope, strip_name_scope
-from tensorflow.python.framework.smart_cond import smart_case, smart_cond, smart_constant_value
-from tensorflow.python.framework.sparse_tensor import convert_to_tensor_or_sparse_tensor
-from tensorflow.python.framework.tensor_spec import BoundedTensorSpec
-from tensorflow.python.ops.check_ops import (
-    assert_same_float_dtype,
-    assert_scalar,
-    is_non_decreasing,
-    is_numeric_tensor,
-    is_strictly_increasing,
+from tensorflow.python.framework import ops, smart_cond, sparse_tensor, tensor_spec
+from tensorflow.python.ops import check_ops, confusion_matrix, data_flow_ops, init_ops
+from tensorflow.python.util import deprecation, nest
+
+from tpu_estimator_compat.old_names.contrib import slim, taken_over
+
+_SAME = taken_over(
+    globals(),
+    {
+        slim: """
+            VariableDeviceChooser add_arg_scope add_model_variable arg_scope arg_scoped_arguments
+            assert_global_step assert_or_get_global_step assign_from_checkpoint
+            assign_from_checkpoint_fn assign_from_values assign_from_values_fn create_global_step
+            current_arg_scope filter_variables get_global_step get_local_variables
+            get_model_variables get_or_create_global_step get_trainable_variables
+            get_unique_variable get_variable_full_name get_variables get_variables_by_name
+            get_variables_by_suffix get_variables_to_restore global_variable has_arg_scope
+            local_variable model_variable variable
+        """,
+        check_ops: """
+            assert_same_float_dtype assert_scalar is_non_decreasing is_numeric_tensor
+            is_strictly_increasing
+        """,
+        confusion_matrix: "remove_squeezable_dimensions",
+        data_flow_ops: "RecordInput",
+        deprecation: "deprecated deprecated_arg_values deprecated_args",
+        init_ops: """
+            convolutional_delta_orthogonal convolutional_orthogonal_1d convolutional_orthogonal_2d
+            convolutional_orthogonal_3d
+        """,
+        ops: "prepend_name_scope strip_name_scope",
+        smart_cond: "smart_case smart_cond smart_constant_value",
+        sparse_tensor: "convert_to_tensor_or_sparse_tensor",
+        tensor_spec: "BoundedTensorSpec",
+        tf: "TensorSpec argsort is_tensor sort",
+        tf.train: "init_from_checkpoint list_variables load_checkpoint load_variable",
+    },
 )
-from tensorflow.python.ops.confusion_matrix import remove_squeezable_dimensions
-from tensorflow.python.ops.data_flow_ops import RecordInput
-from tensorflow.python.ops.init_ops import (
-    convolutional_delta_orthogonal,
-    convolutional_orthogonal_1d,
-    convolutional_orthogonal_2d,
-    convolutional_orthogonal_3d,
-)
-from tensorflow.python.util import nest
-from tensorflow.python.util.deprecation import deprecated, deprecated_arg_values, deprecated_args
-
-from tpu_estimator_compat.old_names.contrib import slim
-
-add_arg_scope = slim.add_arg_scope
-add_model_variable = slim.add_model_variable
-arg_scope = slim.arg_scope
-arg_scoped_arguments = slim.arg_scoped_arguments
-assert_global_step = slim.assert_global_step
-assert_or_get_global_step = slim.assert_or_get_global_step
-assign_from_checkpoint = slim.assign_from_checkpoint
-assign_from_checkpoint_fn = slim.assign_from_checkpoint_fn
-assign_from_values = slim.assign_from_values
-assign_from_values_fn = slim.assign_from_values_fn
-create_global_step = slim.create_global_step
-current_arg_scope = slim.current_arg_scope
-filter_variables = slim.filter_variables
-get_global_step = slim.get_global_step
-get_local_variables = slim.get_local_variables
-get_model_variables = slim.get_model_variables
-get_or_create_global_step = slim.get_or_create_global_step
-get_trainable_variables = slim.get_trainable_variables
-get_unique_variable = slim.get_unique_variable
-get_variable_full_name = slim.get_variable_full_name
-get_variables = slim.get_variables
-get_variables_by_name = slim.get_variables_by_name
-get_variables_by_suffix = slim.get_variables_by_suffix
-get_variables_to_restore = slim.get_variables_to_restore
-global_variable = slim.global_variable
-has_arg_scope = slim.has_arg_scope
-local_variable = slim.local_variable
-model_variable = slim.model_variable
-variable = slim.variable
-VariableDeviceChooser = slim.VariableDeviceChooser
-
-argsort = tf.argsort
-init_from_checkpoint = tf.train.init_from_checkpoint
-is_tensor = tf.is_tensor
-list_variables = tf.train.list_variables
-load_checkpoint = tf.train.load_checkpoint
-load_variable = tf.train.load_variable
-sort = tf.sort
-TensorSpec = tf.TensorSpec
 
 
 def get_name_scope() -> str:
@@ -155,69 +130,11 @@ def py_func(
 
 
 __all__ = [
-    "BoundedTensorSpec",
-    "RecordInput",
-    "TensorSpec",
-    "VariableDeviceChooser",
-    "add_arg_scope",
-    "add_model_variable",
-    "arg_scope",
-    "arg_scoped_arguments",
-    "argsort",
-    "assert_global_step",
-    "assert_or_get_global_step",
-    "assert_same_float_dtype",
-    "assert_scalar",
-    "assign_from_checkpoint",
-    "assign_from_checkpoint_fn",
-    "assign_from_values",
-    "assign_from_values_fn",
-    "convert_to_tensor_or_sparse_tensor",
-    "convolutional_delta_orthogonal",
-    "convolutional_orthogonal_1d",
-    "convolutional_orthogonal_2d",
-    "convolutional_orthogonal_3d",
-    "create_global_step",
-    "current_arg_scope",
-    "deprecated",
-    "deprecated_arg_values",
-    "deprecated_args",
-    "filter_variables",
-    "get_global_step",
-    "get_local_variables",
-    "get_model_variables",
+    *_SAME,
     "get_name_scope",
-    "get_or_create_global_step",
     "get_placeholders",
-    "get_trainable_variables",
-    "get_unique_variable",
-    "get_variable_full_name",
-    "get_variables",
-    "get_variables_by_name",
-    "get_variables_by_suffix",
-    "get_variables_to_restore",
-    "global_variable",
-    "has_arg_scope",
-    "init_from_checkpoint",
-    "is_non_decreasing",
-    "is_numeric_tensor",
-    "is_strictly_increasing",
-    "is_tensor",
-    "list_variables",
-    "load_checkpoint",
-    "load_variable",
-    "local_variable",
-    "model_variable",
     "nest",
-    "prepend_name_scope",
     "py_func",
-    "remove_squeezable_dimensions",
-    "smart_case",
-    "smart_cond",
-    "smart_constant_value",
-    "sort",
-    "strip_name_scope",
-    "variable",
     "with_same_shape",
     "with_shape",
 ]

@@ -11,38 +11,14 @@ from tpu_estimator_compat.old_names.legacy import package_copy
 
 _PACKAGE = "tensorflow_gan"
 
-# What the package has, for those that must know without it.
-# ruff: noqa: F822
-__all__ = [
-    "ACGANModel",
-    "CycleGANLoss",
-    "CycleGANModel",
-    "GANLoss",
-    "GANModel",
-    "GANTrainOps",
-    "GANTrainSteps",
-    "InfoGANModel",
-    "RunTrainOpsHook",
-    "StarGANModel",
-    "acgan_model",
-    "cyclegan_loss",
-    "cyclegan_model",
-    "estimator",
-    "eval",
-    "features",
-    "gan_loss",
-    "gan_model",
-    "gan_train",
-    "gan_train_ops",
-    "get_joint_train_hooks",
-    "get_sequential_train_hooks",
-    "get_sequential_train_steps",
-    "infogan_model",
-    "losses",
-    "stargan_loss",
-    "stargan_model",
-    "tpu",
-]
+# The package's names, for those that must know them without it.
+_NAMES = """
+    ACGANModel CycleGANLoss CycleGANModel GANLoss GANModel GANTrainOps GANTrainSteps InfoGANModel
+    RunTrainOpsHook StarGANModel acgan_model cyclegan_loss cyclegan_model estimator eval features
+    gan_loss gan_model gan_train gan_train_ops get_joint_train_hooks get_sequential_train_hooks
+    get_sequential_train_steps infogan_model losses stargan_loss stargan_model tpu
+"""
+__all__ = _NAMES.split()
 
 
 def __getattr__(name: str) -> Any:

@@ -6,26 +6,21 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import lookup_ops
-from tensorflow.python.ops.lookup_ops import (
-    DenseHashTable,
-    FastHashSpec,
-    HasherSpec,
-    IdTableWithHashBuckets,
-    InitializableLookupTableBase,
-    KeyValueTensorInitializer,
-    LookupInterface,
-    MutableHashTable,
-    StrongHashSpec,
-    TableInitializerBase,
-    TextFileIdTableInitializer,
-    TextFileIndex,
-    TextFileInitializer,
-    TextFileStringTableInitializer,
-    index_table_from_file,
-    index_to_string_table_from_file,
-)
 
-MutableDenseHashTable = DenseHashTable
+from tpu_estimator_compat.old_names.contrib import taken_over
+
+_SAME = taken_over(
+    globals(),
+    {
+        lookup_ops: """
+            FastHashSpec HasherSpec IdTableWithHashBuckets InitializableLookupTableBase
+            KeyValueTensorInitializer LookupInterface MutableDenseHashTable=DenseHashTable
+            MutableHashTable StrongHashSpec TableInitializerBase TextFileIdTableInitializer
+            TextFileIndex TextFileInitializer TextFileStringTableInitializer index_table_from_file
+            index_to_string_table_from_file string_to_index_table_from_file=index_table_from_file
+        """,
+    },
+)
 
 
 class HashTable(lookup_ops.StaticHashTableV1):
@@ -42,7 +37,7 @@ def index_table_from_tensor(
     mapping: Any,
     num_oov_buckets: int = 0,
     default_value: int = -1,
-    hasher_spec: Any = FastHashSpec,
+    hasher_spec: Any = lookup_ops.FastHashSpec,
     dtype: tf.DType = tf.string,
     name: str | None = None,
 ) -> Any:
@@ -59,7 +54,6 @@ def index_to_string_table_from_tensor(
     return lookup_ops.index_to_string_table_from_tensor(mapping, default_value, name)
 
 
-string_to_index_table_from_file = index_table_from_file
 string_to_index_table_from_tensor = index_table_from_tensor
 
 
@@ -78,27 +72,11 @@ def index_to_string(
 
 
 __all__ = [
-    "FastHashSpec",
+    *_SAME,
     "HashTable",
-    "HasherSpec",
-    "IdTableWithHashBuckets",
-    "InitializableLookupTableBase",
-    "KeyValueTensorInitializer",
-    "LookupInterface",
-    "MutableDenseHashTable",
-    "MutableHashTable",
-    "StrongHashSpec",
-    "TableInitializerBase",
-    "TextFileIdTableInitializer",
-    "TextFileIndex",
-    "TextFileInitializer",
-    "TextFileStringTableInitializer",
-    "index_table_from_file",
     "index_table_from_tensor",
     "index_to_string",
-    "index_to_string_table_from_file",
     "index_to_string_table_from_tensor",
     "string_to_index",
-    "string_to_index_table_from_file",
     "string_to_index_table_from_tensor",
 ]

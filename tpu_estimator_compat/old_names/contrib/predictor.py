@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -27,22 +28,10 @@ class Predictor:
         self._feed_tensors = feed_tensors
         self._fetch_tensors = fetch_tensors
 
-    @property
-    def graph(self) -> tf.Graph:
-        return self._session.graph
-
-    @property
-    def session(self) -> tf.Session:
-        """The session; close it when it is no longer needed."""
-        return self._session
-
-    @property
-    def feed_tensors(self) -> dict[str, tf.Tensor]:
-        return self._feed_tensors
-
-    @property
-    def fetch_tensors(self) -> dict[str, tf.Tensor]:
-        return self._fetch_tensors
+    graph = property(operator.attrgetter("_session.graph"))
+    session = property(operator.attrgetter("_session"), doc="Close it when it is not needed.")
+    feed_tensors = property(operator.attrgetter("_feed_tensors"))
+    fetch_tensors = property(operator.attrgetter("_fetch_tensors"))
 
     def __repr__(self) -> str:
         return (

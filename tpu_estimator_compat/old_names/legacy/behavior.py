@@ -1,4 +1,4 @@
-"""Which behavior of TensorFlow a script starts with: graphs for TensorFlow 1, eager for 2."""
+"""The behavior of TensorFlow that a script starts with: graphs for TensorFlow 1, eager for 2."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tpu_estimator_compat.tf_internals import tf2
 
 
 class Behavior:
-    """The behavior that a script was written for, as long as it runs; until something tells, eager.
+    """The behavior that a running script was written for; eager until some module tells.
 
-    The script tells, else the first of its modules that does. Modules that tell nothing of
-    themselves mean by `tensorflow` what fits.
+    The script tells by its names, else the first of its modules that does. `tensorflow` means the
+    same in modules that tell nothing.
     """
 
     def __init__(self) -> None:
@@ -34,14 +34,9 @@ class Behavior:
         _set(self._before)
 
     def start(self, script: Compiled, asked: Dialect | None) -> Dialect:
-        """The script is about to run.
+        """Takes note of the script before it runs; returns the meaning of `tensorflow` in it.
 
-        Args:
-          script: the script.
-          asked: the behavior that was asked for; None for none.
-
-        Returns:
-          What it means by `tensorflow`.
+        `asked` is the behavior that the user asked for.
         """
         self._names_api = script.names_api
         self._told = asked or self._shown(script) or self._told
@@ -50,11 +45,7 @@ class Behavior:
         return script.dialect or self._told or Dialect.V2
 
     def judge(self, module: Compiled) -> Dialect:
-        """One of its modules is about to run; some do before the script does.
-
-        Returns:
-          What it means by `tensorflow`.
-        """
+        """Takes note of a module before it runs; returns the meaning of `tensorflow` in it."""
         self._told = self._told or self._shown(module)
         self._settle()
         return module.dialect or self._told or Dialect.V2
@@ -86,7 +77,7 @@ def _set(second: bool) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without TensorFlow's warning that resource variables should stay on: nobody asked here."""
+    """Silences TensorFlow's warning that resource variables should stay on: nobody asked here."""
     logger = tf.get_logger()
     level = logger.level
     logger.setLevel("ERROR")

@@ -1,10 +1,9 @@
 """The compiled code of a legacy module, kept in a file as Python keeps bytecode.
 
-To read a module's syntax tree for the API that it means takes a hundred times as long as to load
-its bytecode. Python's own files have no place for the answer, and with `--numpy-legacy` the code is
-another. So there is a file of ours beside Python's in `__pycache__`, written under the same
-conditions: not with `python -B` or PYTHONDONTWRITEBYTECODE, nor where the folder cannot be written
-to.
+Reading the dialect from a syntax tree takes a hundred times as long as loading bytecode. Python's
+files have no place for the dialect, and `--numpy-legacy` changes the code. So a file of ours stands
+beside Python's in `__pycache__`, written under the same conditions: not with `python -B` or
+PYTHONDONTWRITEBYTECODE, nor where the folder cannot be written to.
 """
 
 from __future__ import annotations
@@ -37,11 +36,10 @@ class Compiled:
     """A module that is ready to run.
 
     Attributes:
-      code: of the module.
-      dialect: the TensorFlow that the module itself tells that it means; None for none.
+      dialect: the API that the module itself shows that it means; None for none.
       names_api: whether it names `tensorflow` itself.
       makes_graphs: whether it makes placeholders or sessions of `tensorflow.compat.v1`.
-      python_2: builtins of Python 2 that it takes to be there.
+      python_2: builtins of Python 2 that it uses.
     """
 
     code: types.CodeType
@@ -52,12 +50,7 @@ class Compiled:
 
 
 def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
-    """Compiles a module.
-
-    Args:
-      source: its text.
-      path: of its file.
-      numpy: whether NumPy shows it the names that it dropped.
+    """Compiles a module; `numpy` says whether it sees the names that NumPy dropped.
 
     Raises:
       SyntaxError: with a note, if the source is Python 2.
@@ -68,7 +61,7 @@ def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
 
 
 def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
-    """As `compiled`, of a module's syntax tree."""
+    """`compiled`, from a module's syntax tree."""
     found = references(tree)
     shown = told(found), names_api(found), makes_graphs(tree, found)
     code = numpy_names.mended(tree) if numpy else tree
@@ -77,16 +70,7 @@ def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
 
 
 def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: bool) -> Compiled:
-    """The same of the module that a loader loads, from its file if that is of this very source.
-
-    Args:
-      loader: reads the source, and reads and writes the file.
-      spec: of the module.
-      numpy: as for `compiled`.
-
-    Raises:
-      SyntaxError: with a note, if the source is Python 2.
-    """
+    """`compiled`, for a loader's module: from its file if that is of this very source."""
     path = loader.get_filename(spec.name)
     source = loader.get_data(path)
     if spec.cached is None:  # this Python keeps no bytecode
@@ -120,7 +104,6 @@ def _read(loader: importlib.machinery.SourceFileLoader, file: str, key: bytes) -
 
 
 def _key(source: bytes, path: str, numpy: bool) -> bytes:
-    """All that code and dialect depend on."""
     python = (importlib.util.MAGIC_NUMBER, sys.flags.optimize, numpy, path)
     return repr(python).encode() + _rules() + source_hash(source)
 

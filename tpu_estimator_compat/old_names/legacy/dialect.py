@@ -1,6 +1,6 @@
 """The dialect of a module: whether its `tensorflow` is the API of TensorFlow 1 or 2.
 
-A module says so by the names that it uses. `names/only_v1.txt` and `names/only_v2.txt` list those
+A module shows it by the names that it uses. `names/only_v1.txt` and `names/only_v2.txt` list those
 that only one of the two has; `live_names` makes the lists. `tf.compat.v1.x` means TensorFlow 1 in
 any module, and so says nothing about `tf.x`.
 """
@@ -48,21 +48,16 @@ class Dialect(enum.Enum):
 
 
 def dialect(tree: ast.Module) -> Dialect:
-    """The dialect of a module that is run by itself; V2 if nothing tells.
-
-    Args:
-      tree: the module, as `ast.parse` gives it.
-    """
+    """The dialect of a module that is run by itself; V2 if nothing tells."""
     return told(references(tree)) or Dialect.V2
 
 
 def told(found: Iterable[Reference]) -> Dialect | None:
     """The dialect that a module's references tell; None if they do not tell.
 
-    Returns:
-      V1 if it uses a name that only TensorFlow 1 has. Names that it only imports (`from
-      tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one that only TensorFlow 2
-      has outweighs them. V2 if it uses one that only TensorFlow 2 has. None if nothing tells.
+    V1 if it uses a name that only TensorFlow 1 has. Names that it only imports (`from
+    tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one that only TensorFlow 2
+    has outweighs them.
     """
     found = list(found)
     if evidence_of_v1(found) is not None:
@@ -88,7 +83,7 @@ def evidence_of_v1(found: Iterable[Reference]) -> Reference | None:
 
 
 def names_api(found: Iterable[Reference]) -> bool:
-    """Whether a module names `tensorflow` itself, and not `compat` or its inside alone."""
+    """Whether a module names `tensorflow` itself, not only its `compat`, `core` or `python`."""
     return any(
         reference.path.partition(".")[0] == "tensorflow"
         and reference.path.split(".")[1:2] not in (["compat"], ["core"], ["python"])
@@ -100,11 +95,7 @@ def names_api(found: Iterable[Reference]) -> bool:
 def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
     """Whether a module makes placeholders or sessions of `tensorflow.compat.v1`.
 
-    Not one that switches eager execution, asks for it, or reads values of eager tensors.
-
-    Args:
-      tree: the module.
-      found: its references.
+    False if it switches eager execution, asks for it, or reads values of eager tensors.
     """
     names = {meaning(r.path, Dialect.V1)[1] for r in found if r.path.startswith(_COMPAT_V1)}
     if names.isdisjoint(_OF_GRAPHS) or not names.isdisjoint(_SWITCHES):
@@ -115,17 +106,12 @@ def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
 
 
 def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
-    """Which API a path names, and what of it.
+    """The API that a path names, and the rest of the path.
 
-    Args:
-      path: a dotted name such as `tensorflow.compat.v1.layers.dense`; must begin with `tensorflow`.
-      bare: the meaning of `tensorflow` itself.
+    `bare` is the meaning of `tensorflow` itself.
 
-    Returns:
-      The API, and the rest of the path, which is empty for the API as a whole:
-
-      >>> meaning("tensorflow.compat.v1.layers.dense", Dialect.V2)
-      (<Dialect.V1: 1>, 'layers.dense')
+    >>> meaning("tensorflow.compat.v1.layers.dense", Dialect.V2)
+    (<Dialect.V1: 1>, 'layers.dense')
     """
     parts = path.split(".")[1:]
     while parts[:2] in (["compat", "v1"], ["compat", "v2"]):
@@ -135,12 +121,7 @@ def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
 
 
 def is_only_in(api: Dialect, name: str) -> bool:
-    """Whether the other API has no such name, or no such namespace above it.
-
-    Args:
-      api: one of the two.
-      name: below `tensorflow`, such as `train.AdamOptimizer`.
-    """
+    """Whether the other API has no name such as `train.AdamOptimizer`, or no namespace above it."""
     parts = name.split(".")
     return any(".".join(parts[:end]) in _only_in(api) for end in (1, 2))
 
@@ -152,7 +133,7 @@ def _only_in(api: Dialect) -> frozenset[str]:
 
 
 def _of_bare_tensorflow(found: Iterable[Reference]) -> Iterator[tuple[Reference, str]]:
-    """References that say `tensorflow.x`, with x; and not `tensorflow.compat.v1.x`."""
+    """References that say `tensorflow.x`, not `tensorflow.compat.v1.x`, each with its x."""
     for reference in found:
         root, _, name = reference.path.partition(".")
         spells_api = name.startswith("compat.") or reference.form is Form.STRING

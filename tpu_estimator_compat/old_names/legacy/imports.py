@@ -1,8 +1,8 @@
 """The import hook: legacy modules get TensorFlow 1 namespaces, all others the real package.
 
-Python looks `__import__` up among the builtins of the module that imports. A legacy module is given
-builtins of its own, in which that one function is another. So nobody else's imports are touched,
-whatever the thread, and TensorFlow and Keras go on seeing each other as they are.
+Python looks `__import__` up among the builtins of the importing module. A legacy module has
+builtins of its own, with another `__import__`. So imports of all other modules stay untouched, in
+every thread, and TensorFlow and Keras go on seeing each other as they are.
 """
 
 from __future__ import annotations
@@ -39,17 +39,15 @@ _OURSELVES = __name__.partition(".")[0]
 
 
 class LegacyImports(importlib.abc.MetaPathFinder):
-    """The finder of legacy modules, and the modules that they import.
-
-    As a finder it finds legacy modules, and has them loaded with the builtins they need.
+    """The finder of legacy modules, which has them loaded with the builtins they need.
 
     Args:
       folders: modules whose files are below one of them are legacy; installed packages are not.
       packages: names of installed packages that are; `keras` is Keras 2 in them.
-      own: names of packages that are the script's own.
-      old_packages: says which other installed packages are; None for none.
       numpy: whether NumPy shows them the names that it dropped.
-      python_path: folders of which some modules are legacy too; None for none.
+      own: names of packages that are the script's own.
+      old_packages: says which other installed packages are legacy.
+      python_path: folders of which some modules are legacy too.
       judge: says what a legacy module, which is about to run, means by `tensorflow`.
     """
 
@@ -81,7 +79,6 @@ class LegacyImports(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of a legacy module; None for all others."""
         if not self._may_be_legacy(fullname, path):
             return None
         start = sys.meta_path.index(self) + 1 if self in sys.meta_path else 0
@@ -143,12 +140,9 @@ class LegacyImports(importlib.abc.MetaPathFinder):
     def prepare(
         self, namespace: dict[str, Any], meaning: Dialect, python_2: Sequence[str] = ()
     ) -> None:
-        """Gives the globals of a module, not yet run, the builtins of what it means.
+        """Gives a module's globals, before it runs, the builtins for its meaning of `tensorflow`.
 
-        Args:
-          namespace: the globals.
-          meaning: the module's meaning of `tensorflow`.
-          python_2: builtins of Python 2 that it takes to be there.
+        `python_2` are builtins of Python 2 that it uses.
         """
         roots = _ROOTS_OF_PACKAGES if self._is_of_package(namespace) else _ROOTS
         namespace["__builtins__"] = self._by_meaning[meaning, roots]
@@ -216,7 +210,7 @@ def _below(path: str, folders: Iterable[str]) -> bool:
 
 
 def _real(path: str) -> str:
-    """The path without links; asked for each module of a folder, which is the same folder."""
+    """The path without links; the folder's is cached, as each of its modules asks for it."""
     folder, name = os.path.split(path)
     if not os.path.isabs(folder) or not name or name in (os.curdir, os.pardir):
         return os.path.realpath(path)
@@ -230,20 +224,12 @@ def _real_folder(absolute: str) -> str:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a legacy module.
-
-    Args:
-      fullname: of the module.
-      path: of its source.
-      imports: the rules for its imports.
-    """
-
     def __init__(self, fullname: str, path: str, imports: LegacyImports):
         super().__init__(fullname, path)
         self._imports = imports
 
     def prepared(self, module: types.ModuleType) -> types.CodeType:
-        """The code of the module, which is given the builtins of the API that it means."""
+        """The module's code, after the module got its builtins."""
         assert module.__spec__ is not None  # it has just been made from that
         found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
         self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
@@ -251,7 +237,6 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return found.code
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Runs the module with the builtins of the API that it means."""
         __tracebackhide__ = True
         code = self.prepared(module)
         copy = vendored.copy_of_original(self.get_data(self.path))
@@ -262,12 +247,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Prepared(importlib.abc.Loader):
-    """Loads a legacy module as another tool does, such as pytest, which rewrites `assert`.
-
-    Args:
-      loader: of that tool.
-      own: gives the module its builtins.
-    """
+    """Loads a legacy module by another tool's loader, such as pytest's, which rewrites `assert`."""
 
     def __init__(self, loader: Any, own: _Loader):
         self._loader = loader
@@ -277,12 +257,10 @@ class _Prepared(importlib.abc.Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """The tool's module; None for a plain one."""
         module: types.ModuleType | None = self._loader.create_module(spec)
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Runs the module, as the tool does, with the builtins of the API that it means."""
         __tracebackhide__ = True
         self._own.prepared(module)
         self._loader.exec_module(module)

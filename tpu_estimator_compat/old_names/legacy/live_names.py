@@ -1,10 +1,10 @@
-"""Lists for those that must do without TensorFlow, made from what is installed and from the table.
+"""Lists that are read without TensorFlow, made from the installed TensorFlow and the table.
 
 `python -m tpu_estimator_compat.old_names.legacy.live_names` writes them:
 
 - `names/only_v1.txt`, `names/only_v2.txt`: names that only one of TensorFlow's two APIs has, one or
   two levels deep: `placeholder`, `train.AdamOptimizer`.
-- `names/provided.txt`: what there is in the modules that rows of the table stand for.
+- `names/provided.txt`: the names in the modules that serve rows of the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ _OF_OTHERS = "tpu_estimator_compat.old_names.contrib.slim"
 
 
 def only_in_each() -> tuple[list[str], list[str]]:
-    """The names that only TensorFlow 1 has, and those that only TensorFlow 2 has."""
     v1, v2 = _names_of_v1(), _names_of_v2()
     v1 |= _names_of_table(v2)
     return _without_covered(v1 - v2), _without_covered(v2 - v1)
@@ -48,7 +47,7 @@ def provided() -> dict[str, list[str]]:
 
 
 def _attributes(module: types.ModuleType) -> list[str]:
-    """Without submodules of ours that are only there because somebody imported them."""
+    """A module's names, without our submodules that are only there because of an import."""
     public = {*_public(module)}
     inner = f"{module.__name__}."
     names = {name for name in dir(module) if not name.startswith("__")}
@@ -60,7 +59,6 @@ def _attributes(module: types.ModuleType) -> list[str]:
 
 
 def write() -> None:
-    """Writes all lists."""
     for version, names in enumerate(only_in_each(), start=1):
         (FOLDER / f"only_v{version}.txt").write_text("".join(f"{name}\n" for name in names))
     lines = [f"{name}: {' '.join(names)}\n" for name, names in sorted(provided().items())]

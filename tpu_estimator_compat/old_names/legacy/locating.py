@@ -1,6 +1,6 @@
 """Finds the script that is to run, by its path or by the name of its module.
 
-Imports no TensorFlow: that takes seconds, and who mistyped a name should not wait for it.
+Imports no TensorFlow: that takes seconds, which a mistyped name should not cost.
 """
 
 from __future__ import annotations
@@ -18,27 +18,14 @@ class NoScriptError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """The script, notebook or module to run.
-
-    Args:
-      path: of the file.
-      spec: of the module, if it was found by its name.
-    """
+    """The script, notebook or module to run; `spec` is a module's that was found by its name."""
 
     path: str
     spec: importlib.machinery.ModuleSpec | None = None
 
 
 def check(name: str, *, module: bool) -> None:
-    """Refuses, without importing anything, what cannot be there.
-
-    Args:
-      name: path of a script, or with `module` the name of a module.
-      module: as Python's `-m`.
-
-    Raises:
-      NoScriptError: there is no such file, package or module.
-    """
+    """Raises a NoScriptError where there is surely no such script or module; imports nothing."""
     if not module:
         file(name)
         return
@@ -58,7 +45,7 @@ def check(name: str, *, module: bool) -> None:
 
 
 def _moves(package: importlib.machinery.ModuleSpec) -> bool:
-    """Whether a package may look for its modules elsewhere: running it alone tells."""
+    """Whether a package may look for its modules elsewhere: only running it tells."""
     source = package.origin if package.has_location else None
     if source is None or not source.endswith(".py"):
         return package.submodule_search_locations is None
@@ -67,11 +54,7 @@ def _moves(package: importlib.machinery.ModuleSpec) -> bool:
 
 
 def file(path: str) -> Script:
-    """The script at `path`.
-
-    Raises:
-      NoScriptError: there is none.
-    """
+    """The script at `path`; a NoScriptError if there is none."""
     if os.path.isdir(path):
         raise NoScriptError(f"{path!r} is a directory; name the script in it.")
     if not os.path.exists(path):
@@ -80,11 +63,7 @@ def file(path: str) -> Script:
 
 
 def module(name: str) -> Script:
-    """The script that `python -m NAME` would run; imports the packages around it.
-
-    Raises:
-      NoScriptError: there is none.
-    """
+    """The script that `python -m NAME` would run; imports the packages around it."""
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:

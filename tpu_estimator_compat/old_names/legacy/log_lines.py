@@ -16,7 +16,7 @@ _LOGGER = logging.getLogger("tensorflow")
 
 @contextlib.contextmanager
 def told_once() -> Iterator[None]:
-    """Within, a record that TensorFlow's own handler writes to the terminal comes there once.
+    """Has a record that TensorFlow's own handler writes to the terminal appear there once.
 
     Handlers of files, and those of a logger whose own handler the script took away, get all.
     """

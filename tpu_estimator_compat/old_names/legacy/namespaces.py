@@ -1,8 +1,8 @@
-"""The roots of what legacy code calls `tensorflow`: that of TensorFlow 1, and that of TensorFlow 2.
+"""The namespaces that legacy code calls `tensorflow`: TensorFlow 1's, and TensorFlow 2's.
 
 The first is the package `tpu_estimator_compat.v1` itself. The second is today's `tensorflow` with
-what died since 2.0 in its place, such as `tf.estimator`, and with Keras 2 as `tf.keras`. What old
-packages call `keras` is Keras 2 too.
+the names that it dropped since 2.0, such as `tf.estimator`, and with Keras 2 as `tf.keras`. The
+`keras` of old packages is Keras 2 too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ def become_v1(package: types.ModuleType) -> None:
 
 
 def v1() -> Namespace:
-    """`tf` of TensorFlow 1."""
     found = importlib.import_module(V1)
     assert isinstance(found, Namespace)
     return found
@@ -71,7 +70,6 @@ def v2() -> Namespace:
 
 @functools.cache
 def tensorflow_estimator() -> Namespace:
-    """The package `tensorflow_estimator`."""
     return Namespace("tensorflow_estimator", "tensorflow_estimator", ())
 
 
@@ -109,14 +107,14 @@ class _Keras2(Namespace):
 
 
 def _estimator() -> Namespace:
-    """`tf.estimator` of TensorFlow 2, whose canned models are others than those of 1."""
+    """`tf.estimator` of TensorFlow 2, which has other canned models than 1."""
     names = ("tpu_estimator_compat.old_names.canned.of_v2", "tpu_estimator_compat.estimator")
     bases = tuple(importlib.import_module(name) for name in names)
     return Namespace("tensorflow.estimator", "tf.estimator", bases, alive_first=True)
 
 
 def _keras_estimator() -> types.ModuleType:
-    """`tf.keras.estimator` of TensorFlow 2, whose defaults are others than those of 1."""
+    """`tf.keras.estimator` of TensorFlow 2, which has other defaults than 1."""
     keras_models = importlib.import_module("tpu_estimator_compat.estimator.keras_models")
     module = types.ModuleType("tensorflow.keras.estimator")
     module.__dict__["model_to_estimator"] = keras_models.model_to_estimator_v2
@@ -128,8 +126,6 @@ def _compat(root: Namespace) -> Namespace:
 
 
 class _Compat(Namespace):
-    """`tf.compat`, with the two roots."""
-
     def __getattr__(self, name: str) -> Any:
         return v2() if name == "v2" else super().__getattr__(name)
 
@@ -148,11 +144,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Puts what was found where imported modules are.
-
-    Args:
-      found: a `Namespace` or a module of TensorFlow, which keeps its own name and spec.
-    """
+    """Puts a `Namespace` or a module of TensorFlow, with its own name, into `sys.modules`."""
 
     def __init__(self, found: Any):
         self._found = found

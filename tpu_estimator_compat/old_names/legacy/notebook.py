@@ -40,16 +40,12 @@ def install(
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Does what `install()` does, for `%load_ext tpu_estimator_compat` in a notebook.
-
-    Args:
-      ipython: IPython's shell; its cells are the module that is given legacy imports.
-    """
+    """Does what `install()` does for IPython's cells: `%load_ext tpu_estimator_compat`."""
     _install(ipython.user_global_ns, (), "v1", False)
 
 
 def unload_ipython_extension(ipython: Any) -> None:
-    """Does what `uninstall()` does, for `%unload_ext tpu_estimator_compat`."""
+    """Does what `uninstall()` does: `%unload_ext tpu_estimator_compat`."""
     del ipython
     uninstall()
 
@@ -95,13 +91,7 @@ def uninstall() -> None:
 
 
 class _Installed:
-    """`__import__` while installed. The caller, which runs already, is known by its globals.
-
-    Args:
-      namespace: the globals of that module.
-      imports: the rules.
-      meaning: of `tensorflow` in that module.
-    """
+    """`__import__` while installed; knows the calling module, already running, by its globals."""
 
     def __init__(self, namespace: dict[str, Any], imports: LegacyImports, meaning: Dialect):
         self.namespace: dict[str, Any] | None = namespace

@@ -1,8 +1,8 @@
 """Notebook files: the code of their cells as Python modules, and the file with other code.
 
-The cells of code become one module, as they share their names; what a cell writes to a file of
-Python becomes another. A comment before each cell says which it is. Lines that only IPython
-understands, its magics, become calls that Python can parse; they are given back as they were.
+The cells of code become one module, as they share their names; a cell that writes a file of Python
+becomes another. A comment before each cell gives its number. Lines that only IPython understands,
+its magics, become calls that Python can parse; they are given back as they were.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+)?\S+\.py\s*$")
 
 
 class NotANotebook(Exception):
-    """A file that is no notebook of Python; says why."""
+    """The file is no notebook of Python; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Replaced:
       line: as it was; or, with `prefix`, empty.
       prefix: the text before the code that was left, and after `target`.
       target: of an assignment of that code.
-      magic: the magic to carry out; None for none.
+      magic: the magic to carry out.
     """
 
     line: str
@@ -83,14 +83,7 @@ class _Lines(list[Any]):
 
 
 class Notebook:
-    """A notebook's cells of code.
-
-    Args:
-      text: of the file, JSON.
-
-    Raises:
-      NotANotebook: it is no notebook, or one of another language.
-    """
+    """The cells of code of a notebook, from the text of its file."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -121,7 +114,7 @@ class Notebook:
         return [text for text in ("".join(together), *alone) if text]
 
     def program(self) -> str:
-        """The module of all cells, in order, with those that IPython alone understands as calls."""
+        """The module of all cells, in order, with calls for magics."""
         return "".join(f"{_MARK} {n} 0\n{code}" for n, code in self.cells.items())
 
     def with_modules(self, modules: list[str]) -> str:
@@ -196,9 +189,7 @@ class Notebook:
 def place(text: str, line: int) -> tuple[int, int]:
     """The cell of a line of a module of a notebook, and the line in it; 0 and the line elsewhere.
 
-    Args:
-      text: of the module.
-      line: from 1; 0 for the module as a whole.
+    Lines count from 1; 0 is the module as a whole.
     """
     lines = text.split("\n")[:line]
     for number, found in reversed(list(enumerate(lines, 1))):
@@ -214,12 +205,11 @@ def where(text: str, line: int) -> str:
 
 
 def is_notebook(path: str) -> bool:
-    """Whether a path is that of a notebook."""
     return path.endswith(".ipynb")
 
 
 def _parts(text: str) -> Iterator[tuple[int, int, str]]:
-    """The number, the lines above, and the code of each cell of a module."""
+    """The number, the number of lines above, and the code of each cell of a module."""
     marks = list(_MARKED.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     for mark, end in zip(marks, ends, strict=True):
@@ -275,13 +265,7 @@ def _decoder() -> json.JSONDecoder:
 
 
 def _literal(text: str, old: Any, source: str) -> str:
-    """The JSON of a cell's new source, written as its old one was.
-
-    Args:
-      text: of the file.
-      old: the source that it had.
-      source: the new one.
-    """
+    """The JSON of a cell's new source, formatted as its old one."""
     is_ascii = text.isascii()
     if not isinstance(old, _Lines) or not old:
         return json.dumps(source, ensure_ascii=is_ascii)
@@ -302,7 +286,6 @@ def _is_opaque(source: str) -> bool:
 
 
 def _command(lines: list[str]) -> str:
-    """A magic with the lines on which it goes on."""
     text = lines[0]
     for line in lines[1:]:
         if not text.endswith("\\"):

@@ -1,8 +1,8 @@
 """A notebook as a program: its cells of code in order, in one namespace, without IPython.
 
-Of IPython's magics, those that only show, time or prepare are skipped, and a line on standard error
-says so; commands of the shell, folders and variables of the environment are done as IPython does
-them. All others are refused before the first cell runs.
+Magics that only show, time or prepare are skipped, and a line on standard error says so. Commands
+of the shell, folders and variables of the environment are done as IPython does them. All others are
+refused before the first cell runs.
 """
 
 from __future__ import annotations
@@ -46,12 +46,7 @@ _INSERTED = re.compile(r"\{([^{}]+)\}|\$(\w+)")
 
 
 class Program:
-    """The cells of a notebook, compiled.
-
-    Args:
-      source: of the file.
-      path: of the file.
-      numpy: whether NumPy shows it the names that it dropped.
+    """The cells of a notebook, compiled; `numpy` is that of `bytecode.compiled`.
 
     Raises:
       NoScriptError: it is no notebook of Python, or has magics that cannot be done.
@@ -82,11 +77,7 @@ class Program:
             self._cells = [self._compiled(n, notebook.cells[n], body) for n, body in parts.items()]
 
     def run(self, namespace: dict[str, Any]) -> None:
-        """Runs the cells, in the notebook's folder.
-
-        Args:
-          namespace: of `__main__`; has its `__builtins__`.
-        """
+        """Runs the cells, in the notebook's folder, in the namespace of `__main__`."""
         for magic in self._skipped:
             why = "; what it installs must be there before" if _INSTALLS.match(magic.text) else ""
             print(f"Skipped {self._named(magic)}{why}", file=sys.stderr)
@@ -108,7 +99,7 @@ class Program:
             os.environ.update(environment)
 
     def _compiled(self, number: int, source: str, body: list[ast.stmt]) -> types.CodeType:
-        """The code of a cell; what its last expression gives is shown."""
+        """The code of a cell; the value of its last expression is shown."""
         last = body[-1] if body else None
         if isinstance(last, ast.Expr) and not source.rstrip().endswith(";"):
             shown = ast.Call(ast.Name(_SHOW, ast.Load()), [last.value], [])
@@ -134,7 +125,7 @@ class Program:
         return f"`{line}` ({self._path}, cell {magic.cell}, line {magic.line})"
 
     def _do(self, magic: Magic, namespace: dict[str, Any]) -> Any:
-        """Does a magic, and gives what is assigned."""
+        """Does a magic; returns the value that is assigned."""
         if _is_skipped(magic):
             return None
         text = _inserted(magic.text, namespace)
@@ -157,7 +148,7 @@ class Program:
         return None
 
     def _shell(self, magic: Magic, command: str) -> list[str] | None:
-        """A command's lines where they are assigned; else they are shown."""
+        """Runs a command: the lines that it prints are returned if assigned, else shown."""
         pipe = subprocess.PIPE if magic.assigned else None
         done = subprocess.run(command, shell=True, stdout=pipe, text=True)
         if done.returncode:
@@ -215,6 +206,5 @@ def _show(value: object) -> None:
 
 
 def _display(*values: object) -> None:
-    """`display` of notebooks."""
     for value in values:
         print(repr(value))

@@ -17,20 +17,14 @@ import numpy as np
 from tpu_estimator_compat.old_names.legacy.python_names import Clone
 
 _BUILTIN = {
-    "bool": bool,
-    "complex": complex,
-    "float": float,
-    "int": int,
+    **{kind.__name__: kind for kind in (bool, complex, float, int, object, str)},
     "long": int,
-    "object": object,
-    "str": str,
     "unicode": str,
 }
 _RENAMED = {
     "Inf": "inf",
     "Infinity": "inf",
     "NAN": "nan",
-    "NINF": None,
     "NaN": "nan",
     "PINF": "inf",
     "alltrue": "all",
@@ -55,7 +49,8 @@ _HELPER = "__tpu_estimator_compat_tobytes__"
 @functools.cache
 def numpy() -> types.ModuleType:
     """`numpy` with the names that it dropped; `np.bool` is Python's, as it was."""
-    return _Numpy(np, {old: _today(new) for old, new in _RENAMED.items()})
+    names = {old: getattr(np, new) for old, new in _RENAMED.items()}
+    return _Numpy(np, {**names, "NINF": -np.inf})
 
 
 class _Numpy(Clone):
@@ -64,10 +59,6 @@ class _Numpy(Clone):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_BUILTIN})
-
-
-def _today(name: str | None) -> Any:
-    return -np.inf if name is None else getattr(np, name)
 
 
 def mended(tree: ast.Module) -> ast.Module:
@@ -108,16 +99,12 @@ class _ToBytes(ast.NodeTransformer):
 
 
 def _after_future(body: list[ast.stmt]) -> int:
-    """The line after the docstring and imports from `__future__`, where statements may go."""
-    at = 0
-    for i, node in enumerate(body):
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            at = i + 1
-    if (
-        at == 0
-        and body
-        and isinstance(body[0], ast.Expr)
-        and isinstance(body[0].value, ast.Constant)
-    ):
-        at = 1
-    return at
+    """The index behind the docstring and imports from `__future__`, where statements may go."""
+    for i in range(len(body), 0, -1):
+        match body[i - 1]:
+            case ast.ImportFrom(module="__future__"):
+                return i
+    match body:
+        case [ast.Expr(ast.Constant()), *_]:
+            return 1
+    return 0

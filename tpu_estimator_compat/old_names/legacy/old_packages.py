@@ -1,9 +1,9 @@
 """Installed packages that are as old as the script: they use names that TensorFlow dropped.
 
-Scripts of the time import libraries of the time: a package is taken for one if its distribution
-mentions TensorFlow, and a module of it uses `tf.contrib` or `tf.estimator`. Packages of today ask
-whether those are there, in a `try` or by `getattr`: such uses do not count, nor do tests. tf_slim
-uses neither, but layers and modules that have moved.
+A package is taken for one if its distribution mentions TensorFlow, and a module of it uses
+`tf.contrib` or `tf.estimator`. Packages of today ask whether those exist, in a `try` or by
+`getattr`: such uses do not count, nor do tests. tf_slim uses neither, but layers and modules that
+have moved.
 """
 
 from __future__ import annotations
@@ -30,29 +30,20 @@ _MAY_USE = re.compile(
 
 
 class OldPackages:
-    """The installed packages that are as old, asked for as they are imported.
-
-    Args:
-      exempt: names of packages that are not, whatever they use.
-    """
+    """The installed packages that are as old, found when imported; never those in `exempt`."""
 
     def __init__(self, exempt: Iterable[str] = ()):
         self._never = _NEVER.union(exempt, sys.stdlib_module_names)
         self._found = dict.fromkeys(_ALWAYS - self._never, True)
 
     def may_have(self, top: str) -> bool:
-        """Whether it is worth looking at a package, or module, of this name at the top."""
+        """Whether a package, or module, of this name at the top may be as old."""
         if top in self._never:
             return False
         return self._found.get(top, top in self._of_tensorflow)
 
     def has(self, top: str, origin: str) -> bool:
-        """Whether a package is as old.
-
-        Args:
-          top: its name.
-          origin: the file of the first of its modules that is imported, which decides for all.
-        """
+        """Whether a package is as old: its first imported file, `origin`, decides for all."""
         if not self.may_have(top):
             return False
         if top not in self._found:
@@ -80,7 +71,6 @@ def _tops(distribution: importlib.metadata.Distribution) -> set[str]:
 
 
 def _sources(origin: str) -> Iterator[str]:
-    """The files of a package, or the one of a module."""
     if os.path.basename(origin) != "__init__.py":
         yield origin
         return

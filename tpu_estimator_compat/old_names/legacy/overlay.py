@@ -19,14 +19,14 @@ from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
 
 
 class Namespace(types.ModuleType):
-    """A clone of a module with what the table puts into it; made on demand, attribute by attribute.
+    """A clone of a module with names that the table adds; made on demand, attribute by attribute.
 
     Args:
       name: of the module, as Python shows it.
       path: as the table spells it, such as `tf.contrib.tpu`.
       bases: namespaces to look up names that are not in the table, the first one first.
       children: namespaces of another kind below this one, by name.
-      alive_first: whether what `bases` have goes before the table, as in the API of TensorFlow 2.
+      alive_first: whether names of `bases` go before the table's, as in the API of TensorFlow 2.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Namespace(types.ModuleType):
         children: dict[str, Any] | None = None,
         alive_first: bool = False,
     ) -> None:
-        """Sets what the constructor's arguments of these names set."""
+        """Does what the constructor does, to a module that exists."""
         self.__dict__.update(
             __path__=[],
             _path=path,
@@ -112,12 +112,9 @@ class Namespace(types.ModuleType):
         return alive if served is _MISSING else served
 
     def _inside(self, parts: Sequence[str]) -> Namespace | None:
-        """The module that a root gives for a path below it without a row; None for none.
+        """The module that a root gives for a path below it without a row.
 
         A module inside a namespace of `tf.contrib` has the namespace's names.
-
-        Args:
-          parts: of its path.
         """
         if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in _contrib():
             return None
@@ -135,11 +132,7 @@ class Namespace(types.ModuleType):
 
 
 class Refused:
-    """Stands for a name that is not provided: importing it is fine, using it says what to do.
-
-    Args:
-      row: of the name.
-    """
+    """Stands for a name that is not provided: importing it is fine, using it says what to do."""
 
     def __init__(self, row: DeadName):
         self._row = row
@@ -167,11 +160,7 @@ class Refused:
 
 
 def module(root: Any, path: str) -> Any:
-    """The module of a dotted path below a root.
-
-    Args:
-      root: a `Namespace`.
-      path: a dotted name such as `contrib.tpu`; empty for the root.
+    """The module of a dotted path such as `contrib.tpu` below a `Namespace`; that itself, if empty.
 
     Raises:
       ModuleNotFoundError: there is none; says what the table knows of it.
@@ -202,11 +191,6 @@ def _contrib() -> frozenset[str]:
 def member(parent: Any, path: str, name: str) -> Any:
     """The value of `from path import name`.
 
-    Args:
-      parent: the module of that path.
-      path: for the message.
-      name: an attribute or a submodule.
-
     Raises:
       ImportError: there is no such thing; says what the table knows of it.
     """
@@ -222,7 +206,7 @@ def member(parent: Any, path: str, name: str) -> Any:
 
 
 def _refused_in_public(path: str) -> Any:
-    """For a name inside a namespace of `tf.contrib`, what refuses it in the namespace itself."""
+    """The refusal by a namespace of `tf.contrib` itself, for a name inside of it."""
     parts = path.split(".")
     row = table.load().get(".".join([*parts[:3], parts[-1]]))
     if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or row is None:

@@ -1,7 +1,4 @@
-"""Loads the files of a package under another name, with imports that look in the table first.
-
-Some of its modules may be others: `instead` of them, or names `over` theirs.
-"""
+"""Loads the files of a package under another name, with imports that look in the table first."""
 
 from __future__ import annotations
 
@@ -31,15 +28,14 @@ def load_into(
     instead: Mapping[str, Names] | None = None,
     over: Mapping[str, Names] | None = None,
 ) -> None:
-    """Makes a module the package of a copy.
+    """Makes a module, perhaps one that is being imported, the package of a copy.
 
     Args:
-      module: the module, which may be just being imported.
+      module: the module.
       original: the package that is copied; the packages around it are not run.
       meaning: its modules' meaning of `tensorflow`.
-      instead: modules of the package that are not loaded, by their names in it; what has their
-        place.
-      over: names that take the place of those of a module.
+      instead: names of modules that are not loaded but made, by the modules' names in the package.
+      over: names that replace those of a loaded module.
 
     Raises:
       ModuleNotFoundError: it is not installed.
@@ -64,13 +60,7 @@ def load_into(
 
 @dataclasses.dataclass(frozen=True)
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of a copy, and nothing else.
-
-    Args:
-      original: the package's name.
-      copy: the name of its copy.
-      meaning: its modules' meaning of `tensorflow`.
-    """
+    """Finds the modules of a copy, and nothing else."""
 
     original: str
     copy: str
@@ -92,7 +82,6 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def builtins(self) -> dict[str, Any]:
-        """The builtins that a module of the copy sees."""
         return {**vars(builtins), "__import__": self._import}
 
     def _import(
@@ -103,7 +92,6 @@ class _Finder(importlib.abc.MetaPathFinder):
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """`__import__` as the copy sees it."""
         top = name.partition(".")[0]
         if level == 0 and f"{name}.".startswith(f"{self.original}."):
             return self._imported_from_copy(self.copy + name.removeprefix(self.original), fromlist)
@@ -124,8 +112,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Instead(importlib.abc.Loader):
-    """Makes a module of names."""
-
     def __init__(self, names: Names):
         self._names = names
 

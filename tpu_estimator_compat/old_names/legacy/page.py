@@ -33,11 +33,7 @@ This page is made from the table that the package itself reads, by
 
 
 def page(rows: Iterable[DeadName]) -> str:
-    """The page, in Markdown.
-
-    Args:
-      rows: of the table.
-    """
+    """The page, in Markdown."""
     every = sorted(rows, key=lambda row: row.name.split("."))
     sizes = collections.Counter(_section(row.name) for row in every)
     sections: dict[str, list[DeadName]] = collections.defaultdict(list)
@@ -52,7 +48,7 @@ def page(rows: Iterable[DeadName]) -> str:
 
 
 def _section(name: str) -> str:
-    """`tf.contrib.x` may have a section of its own, other names have that of their namespace."""
+    """The section of a name: `tf.contrib.x` has one, other names have their namespace's."""
     parts = name.split(".")
     return ".".join(parts[: 3 if parts[1:2] == ["contrib"] else 2 if parts[0] == "tf" else 1])
 

@@ -23,7 +23,7 @@ from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Has legacy modules found before pytest's own finder finds those that it rewrites."""
+    """Puts the finder of legacy modules before pytest's own, which rewrites modules."""
     finders = [finder for finder in sys.meta_path if isinstance(finder, LegacyImports)]
     finders = finders or [_installed(early_config)]
     others = [finder for finder in sys.meta_path if not isinstance(finder, LegacyImports)]
@@ -31,7 +31,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def _installed(config: pytest.Config) -> LegacyImports:
-    """The finder that `run` has; for modules below the working directory, until pytest ends."""
+    """The finder that `run` has, for modules below the working directory, until pytest ends."""
     chosen = Behavior()
     imports = LegacyImports(
         [os.getcwd()], old_packages=OldPackages(), python_path=PythonPath(), judge=chosen.judge

@@ -1,8 +1,9 @@
-"""Sources in Python 2: their signs, their forms of today, and the names that scripts are given."""
+"""Sources in Python 2: their signs, their forms of today, and the builtins that scripts get."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import dataclasses
 import functools
@@ -28,13 +29,8 @@ METHODS: dict[str, str] = {
 """Methods of dicts without arguments, with their replacements."""
 
 _GIVEN: dict[str, Any] = {
-    "basestring": str,
-    "long": int,
-    "raw_input": input,
-    "reduce": functools.reduce,
-    "unichr": chr,
-    "unicode": str,
-    "xrange": range,
+    name: functools.reduce if name == "reduce" else getattr(builtins, today)
+    for name, today in NAMES.items()
 }
 
 OTHERWISE = (
@@ -85,7 +81,7 @@ _WAY_OUT = (
 
 @contextlib.contextmanager
 def explained(source: bytes | str, path: str) -> Iterator[None]:
-    """Adds to a syntax error within what to do, if the line is Python 2."""
+    """Adds advice to a syntax error within, if the line is Python 2."""
     try:
         yield
     except SyntaxError as error:
@@ -97,12 +93,7 @@ def explained(source: bytes | str, path: str) -> Iterator[None]:
 
 
 def sign(error: SyntaxError, source: bytes | str) -> str | None:
-    """Advice on a syntax error whose line is Python 2; None for any other.
-
-    Args:
-      error: as `ast.parse` or `compile` raised it.
-      source: of the whole module.
-    """
+    """Advice on a syntax error whose line is Python 2; None for any other."""
     text = source.decode("utf-8", "replace") if isinstance(source, bytes) else source
     lines = text.splitlines()
     number = error.lineno or 0
@@ -116,19 +107,15 @@ def sign(error: SyntaxError, source: bytes | str) -> str | None:
 
 
 def given(names: Iterable[str]) -> dict[str, Any]:
-    """The values of names of Python 2's builtins."""
     return {name: _GIVEN[name] for name in names}
 
 
 @dataclasses.dataclass(frozen=True)
 class Mended:
-    """A module of Python 3, perhaps made of one of Python 2.
+    """A module of Python 3, perhaps made of one of Python 2, with as many lines.
 
-    Attributes:
-      text: of the module, with as many lines.
-      tree: its syntax.
-      changes: lines that were Python 2, and what they are now; in the order in which they were
-        found.
+    `changes` are lines that were Python 2, and the advice on each, in the order in which they were
+    found.
     """
 
     text: str
@@ -140,8 +127,7 @@ def mended(text: str) -> Mended:
     """A module whose `print` statements and the like are Python 3.
 
     Raises:
-      SyntaxError: it is not Python 3, and cannot be made so for certain. The error is of the text
-        as it was given.
+      SyntaxError: of the text as it was given, if it cannot be made Python 3 for certain.
     """
     tree = _parsed(text)
     if isinstance(tree, ast.Module):
@@ -167,7 +153,7 @@ def _parsed(text: str) -> ast.Module | SyntaxError:
 
 
 def _mended_at(text: str, error: SyntaxError) -> tuple[str, tuple[int, str]] | None:
-    """The text without the error, and the change; None where it cannot be told what was meant."""
+    """The text without the error, and the change; None where the meaning is not certain."""
     lines = _lines(text)
     number, start = error.lineno or 0, (error.offset or 1) - 1
     if not 0 < number <= len(lines):
@@ -188,7 +174,7 @@ def _mended_at(text: str, error: SyntaxError) -> tuple[str, tuple[int, str]] | N
 
 
 def _with_calls(module: Mended) -> Mended:
-    """With calls for `print` statements: those found before, and those that are expressions now."""
+    """Puts calls for `print` statements: those found before, and those that are expressions now."""
     if _MARKED not in module.text and not _BARE_PRINT.search(module.text):
         return module
     lines, changes = _lines(module.text), list(module.changes)
@@ -212,7 +198,7 @@ def _with_calls(module: Mended) -> Mended:
 
 
 def _is_print(statement: ast.Assign | ast.Expr) -> bool:
-    """`print x` where `_MARKED` stands for `print`; `print` alone, and `print >>f, x`."""
+    """True for `print` alone, `print >>f, x`, and `print x` with `_MARKED` for `print`."""
     node = statement.value if isinstance(statement, ast.Expr) else statement.targets[0]
     if isinstance(statement, ast.Assign):
         return isinstance(node, ast.Name) and f"{node.id}=" == _MARKED
@@ -243,7 +229,7 @@ def _called(statement: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """An expression that ends at a comma, and what follows that."""
+    """An expression that ends at a comma, and the text behind the comma."""
     for comma in re.finditer(",", text):
         if isinstance(_parsed(text[: comma.start()]), ast.Module):
             return text[: comma.start()].rstrip(), text[comma.end() :].strip()
@@ -251,7 +237,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _replaced(lines: list[str], span: tuple[int, int, int, int], make: Any) -> str:
-    """The text with what `make` makes of the statement in a span of lines and columns."""
+    """The text with `make(statement)` for the statement in a span of lines and columns."""
     first, start, last, end = span
     block = "".join(lines[first - 1 : last])
     size = len(block) - len(lines[last - 1]) + end

@@ -27,11 +27,7 @@ class ArgSpec(NamedTuple):
 
 
 def getargspec(func: Any) -> ArgSpec:
-    """The positional arguments of a function.
-
-    Raises:
-      ValueError: it has keyword-only arguments or annotations, as before.
-    """
+    """The positional arguments of a function; as before, it may have no annotations."""
     found = inspect.getfullargspec(func)
     if found.kwonlyargs or found.annotations:
         raise ValueError(
@@ -54,12 +50,7 @@ _IMPORTED = {"distutils": "distutils.version"}
 
 
 class Clone(types.ModuleType):
-    """A module with names added that it lacks.
-
-    Args:
-      module: the original of the clone.
-      added: the names, used where the module has none of its own.
-    """
+    """A module with added names, used where the module has none of its own."""
 
     def __init__(self, module: types.ModuleType, added: dict[str, Any]):
         super().__init__(module.__name__, module.__doc__)

@@ -1,8 +1,8 @@
-"""Folders that PYTHONPATH names: what there is the script's own, and what an installed package's.
+"""Folders of PYTHONPATH: which modules there are the script's own, which an installed package's.
 
 Scripts of the time were run with PYTHONPATH at the top of their repository, or of another one. So a
-module that is found there is taken to be as old as the script, unless a distribution says that the
-module is its own: `pip install --target`, or an editable installation of a package of today.
+module that is found there is taken to be as old as the script, unless a distribution has it:
+`pip install --target`, or an editable installation of a package of today.
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ _OF_TENSORFLOW = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras"}
 
 
 class PythonPath:
-    """The folders, as they were when this was made.
-
-    Args:
-      value: the value of PYTHONPATH; None for what the environment has, unless Python ignores it.
-    """
+    """The folders of PYTHONPATH as they were when this was made, or of another value."""
 
     def __init__(self, value: str | None = None):
         if value is None:
@@ -34,12 +30,7 @@ class PythonPath:
         self.folders = [f for f in folders if not _INSTALLED.intersection(f.split(os.sep))]
 
     def is_own(self, top: str, origin: str) -> bool:
-        """Whether a module is the script's own.
-
-        Args:
-          top: the first part of its name.
-          origin: its file.
-        """
+        """Whether a module, by the first part of its name and its file, is the script's own."""
         if top in _OF_TENSORFLOW:
             return False
         for folder in self.folders:
@@ -58,7 +49,7 @@ class PythonPath:
 
     @functools.cached_property
     def _distributions(self) -> dict[str, list[importlib.metadata.Distribution]]:
-        """Distributions by the names of modules at the top; to read them takes half a second."""
+        """Distributions by the names of modules at the top; reading them takes half a second."""
         by_name: dict[str, list[importlib.metadata.Distribution]] = {}
         for found in importlib.metadata.distributions():
             by_name.setdefault(found.metadata["Name"], []).append(found)
@@ -67,7 +58,7 @@ class PythonPath:
 
 
 def _editable_project(found: importlib.metadata.Distribution) -> str | None:
-    """The folder of a project that was installed such that its files stay where they are."""
+    """The folder of a project that is installed with its files staying where they are."""
     direct_url = json.loads(found.read_text("direct_url.json") or "{}")
     if not direct_url.get("dir_info", {}).get("editable"):
         return None

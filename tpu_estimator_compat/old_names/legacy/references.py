@@ -1,10 +1,8 @@
 """A module's references to TensorFlow: imports, and chains of attributes through aliases.
 
 Builtins of Python 2 are found as well, where the module neither binds them nor asks whether they
-are there.
-
-`dialect` and `scan` are made from it. Names are resolved as Python does it, by scope, but not by
-order: a name that is bound twice stands for both.
+exist. Names are resolved as Python does it, by scope, but not by order: a name that is bound twice
+stands for both.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Form(enum.Enum):
-    """The form of a name."""
+    """The form of a name in the source."""
 
     IMPORT = "import a.b"
     FROM = "from a import b"
@@ -49,11 +47,9 @@ class Reference:
 
     Attributes:
       path: in full, as the module spells it: `tensorflow.compat.v1.layers.dense`.
-      form: the form in which it is written.
       node: the `ast.alias`, `ast.Attribute`, `ast.Call` or `ast.Constant`.
       statement: the import statement; for other forms, the node.
-      base: the length of the path behind the alias that a chain begins with; for an import,
-        the whole path.
+      base: the path behind the alias that a chain begins with; for an import, the whole path.
       imported: whether that alias comes from an import statement, and not from an assignment.
     """
 
@@ -66,7 +62,6 @@ class Reference:
 
     @property
     def line(self) -> int:
-        """Counted from 1."""
         return self.node.lineno
 
 
@@ -113,9 +108,10 @@ class _Scope:
 
 
 class _ScopedVisitor:
-    """Goes through a module with `self.scope` as the scope of what is visited.
+    """Visits a module, with `self.scope` as the scope of the current node.
 
-    As `ast.NodeVisitor`, but in a third of its time: `scan` is to read a hundred files in a second.
+    Like `ast.NodeVisitor`, but in a third of its time: `scan` is to read a hundred files in a
+    second.
     """
 
     scope: _Scope
@@ -134,7 +130,6 @@ class _ScopedVisitor:
         raise NotImplementedError
 
     def visit(self, node: ast.AST) -> None:
-        """Visits a node and what is in it."""
         visitor = self._visitors.get(type(node))
         if visitor is None:
             self.generic_visit(node)
@@ -142,7 +137,6 @@ class _ScopedVisitor:
             visitor(node)
 
     def generic_visit(self, node: ast.AST) -> None:
-        """Visits what is in a node."""
         for field in node._fields:
             value = getattr(node, field, None)
             if isinstance(value, list):
@@ -185,7 +179,7 @@ class _ScopedVisitor:
 
 
 class _Scopes(_ScopedVisitor):
-    """Finds what every name of every scope is bound to."""
+    """Finds the bindings of every name of every scope."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -259,15 +253,12 @@ class _Scopes(_ScopedVisitor):
         if not isinstance(node.ctx, ast.Load):
             self.scope.bind(node.id, None)
 
-    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+    def visit_MatchAs(self, node: ast.MatchAs | ast.ExceptHandler) -> None:
         if node.name:
             self.scope.bind(node.name, None)
         self.generic_visit(node)
 
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        if node.name:
-            self.scope.bind(node.name, None)
-        self.generic_visit(node)
+    visit_ExceptHandler = visit_MatchAs
 
 
 class _Collector(_ScopedVisitor):

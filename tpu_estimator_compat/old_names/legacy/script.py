@@ -39,11 +39,10 @@ def run(
 ) -> None:
     """Runs a script or a notebook as `__main__`; afterwards the process is as it was.
 
-    What the script imports by names that TensorFlow dropped is served from
-    `tpu_estimator_compat.v1`, for itself, for modules beside it or in its package, for those on
-    PYTHONPATH that no installed package has, for installed packages that use such names, and for
-    `legacy_packages`. Others import the real TensorFlow. Of several threads, one runs a script at
-    a time.
+    Names that TensorFlow dropped are served from `tpu_estimator_compat.v1` to the script, to
+    modules beside it or in its package, to those on PYTHONPATH that no installed package has, to
+    installed packages that use such names, and to `legacy_packages`. Other modules import the real
+    TensorFlow. Of several threads, one runs a script at a time.
 
     Args:
       name: path of the script, or with `module` the name of a module.
@@ -80,7 +79,7 @@ def run(
 
 
 def _read(path: str, numpy: bool) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
-    """A script or notebook, and a function that runs it in a namespace."""
+    """The compiled script or notebook, and a function that runs it in a namespace."""
     with open(path, "rb") as file:
         source = file.read()
     if is_notebook(path):
@@ -91,7 +90,6 @@ def _read(path: str, numpy: bool) -> tuple[bytecode.Compiled, Callable[[dict[str
 
 
 def _main(script: locating.Script) -> types.ModuleType:
-    """The module, not yet run."""
     main = types.ModuleType("__main__")
     package = script.spec.parent if script.spec else None
     main.__dict__.update(
@@ -102,7 +100,7 @@ def _main(script: locating.Script) -> types.ModuleType:
 
 @contextlib.contextmanager
 def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
-    """The parts of the process that belong to its script; given back at the end."""
+    """Gives the script its parts of the process, and takes them back at the end."""
     before = sys.argv, sys.path[:], sys.modules["__main__"]
     known = set(flags.FLAGS)
     sys.path[:] = [folder, *sys.path]
@@ -121,7 +119,7 @@ def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _plugin(imports: LegacyImports) -> Iterator[None]:
-    """Tells pytest, where that is what runs, and the processes that it starts, of our plugin."""
+    """Names our plugin to pytest, if that is the script, and to the processes that it starts."""
     before = os.environ.get("PYTEST_PLUGINS")
     if "pytest" in imports.own:
         os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [before, _PYTEST_PLUGIN]))

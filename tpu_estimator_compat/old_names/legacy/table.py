@@ -5,11 +5,11 @@ The columns are:
 - `name`: the legacy path, with `tf` for the TF1 namespace (`tensorflow` of 1.x, and
   `tensorflow.compat.v1`), or `tensorflow_estimator` for that package. A row may stand for a whole
   module; rows below it say where the module differs.
-- `since`: the release of TensorFlow from which on it is gone.
+- `since`: the release of TensorFlow that dropped it.
 - `status`: `works`, `differs` (works, but see `advice`), or `refused`.
 - `served_by`: its replacement here, as `module` or `module:attribute`; empty if refused.
-- `move_to`: for the codemod, where the name is to be found below `tpu_estimator_compat.v1`, written
-  with `tf`; empty if the name stays as it is.
+- `move_to`: for the codemod, the new name below `tpu_estimator_compat.v1`, written with `tf`; empty
+  if the name stays as it is.
 - `advice`: for people. What differs; for a refused name, why and what to write instead.
 """
 
@@ -60,11 +60,7 @@ class DeadName:
 
 
 class Table:
-    """Rows by name, and what is above and below them.
-
-    Args:
-      rows: no name may have two.
-    """
+    """Rows by name, each name once, with the rows above and below."""
 
     def __init__(self, rows: Iterable[DeadName]):
         self.rows: dict[str, DeadName] = {}
@@ -78,7 +74,6 @@ class Table:
                 self._namespaces.setdefault(".".join(parts[:end]), set()).add(parts[end])
 
     def get(self, name: str) -> DeadName | None:
-        """The row of exactly this name."""
         return self.rows.get(name)
 
     def covering(self, name: str) -> DeadName | None:
@@ -111,7 +106,7 @@ def canonical(path: str) -> str:
 def public(path: str) -> str:
     """The path with `tensorflow` for `tensorflow_core`, the folder in which 1.15 and 2.0 had it.
 
-    Editors wrote imports of that package, which is the same.
+    Editors wrote imports of that package.
 
     >>> public("tensorflow_core.python.keras"), public("tensorflow.keras")
     ('tensorflow.python.keras', 'tensorflow.keras')
@@ -122,7 +117,6 @@ def public(path: str) -> str:
 
 @functools.cache
 def load() -> Table:
-    """The table of this package."""
     found = []
     folder = importlib.resources.files(__package__) / "names"
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
@@ -132,14 +126,4 @@ def load() -> Table:
 
 
 def _rows(lines: Iterable[str]) -> list[DeadName]:
-    return [
-        DeadName(
-            name=row["name"],
-            since=row["since"],
-            status=Status(row["status"]),
-            served_by=row["served_by"],
-            move_to=row["move_to"],
-            advice=row["advice"],
-        )
-        for row in csv.DictReader(lines)
-    ]
+    return [DeadName(status=Status(row.pop("status")), **row) for row in csv.DictReader(lines)]

@@ -1,8 +1,8 @@
 """Copies of TensorFlow 1's `tpu_estimator.py` beside a script: this package stands for them.
 
-Such a copy needs TensorFlow's inside as it was then. It is known by what it defines, and by no
-name. What its owner changed in it has no effect, which the log says; arguments that its owner added
-are refused where they are given.
+Such a copy needs TensorFlow's inside as it was then. It is known by its definitions, not by its
+name. Its owner's changes have no effect, which the log says; arguments that its owner added are
+refused where they are given.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ _ENOUGH = 5  # internal names of the original; modules that wrap or extend TPUEs
 
 
 def copy_of_original(source: bytes) -> ast.Module | None:
-    """The syntax tree of a module that is a copy of the original's; None for any other module.
-
-    Args:
-      source: of the module, in Python 3.
-    """
+    """The syntax tree of a module that is a copy of the original's; None for any other module."""
     if _MARK not in source:
         return None
     tree = ast.parse(source)
@@ -40,12 +36,7 @@ def copy_of_original(source: bytes) -> ast.Module | None:
 
 
 def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
-    """Fills a module, not yet run, with what this package has in the place of a copy's names.
-
-    Args:
-      module: of the copy; has the builtins of legacy modules.
-      tree: of the copy.
-    """
+    """Fills a copy's module, which has the builtins of legacy modules, with our names."""
     original = overlay.module(namespaces.v1(), _ORIGINAL)
     path = str(module.__dict__.get("__file__"))
     defined = _defined(tree)
@@ -72,13 +63,9 @@ def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
 
 
 class _Rest:
-    """`__getattr__` of a copy's module: what it imports, and private names of the original.
+    """`__getattr__` of a copy's module: its imports, and private names of the original.
 
-    Args:
-      module: of the copy.
-      original: its replacement.
-      tree: of the copy.
-      owners: public names that are not here.
+    `owners` are the copy's public names that this package does not have.
     """
 
     def __init__(
@@ -110,11 +97,8 @@ class _Rest:
 class _Call:
     """The arguments of a copy's class: releases of TensorFlow differ, and owners add arguments.
 
-    Args:
-      ours: the replacement of the class.
-      method: `__init__` or `__new__`.
-      definition: of that method in the copy.
-      path: of the copy, for messages.
+    `ours` is the replacement of the class, `definition` that of its `__init__` or `__new__` in the
+    copy.
     """
 
     def __init__(self, ours: type, method: str, definition: ast.stmt, path: str):
@@ -129,7 +113,6 @@ class _Call:
         self.added = {name: node for name, node in given.items() if name not in known}
 
     def of_class(self) -> type:
-        """The class, a subclass of ours."""
         theirs = getattr(self._ours, self._method)
 
         def call(first: Any, *args: Any, **kwargs: Any) -> Any:
@@ -139,12 +122,7 @@ class _Call:
         return types.new_class(self._ours.__name__, (self._ours,), {}, lambda n: n.update(names))
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by our names.
-
-        Raises:
-          TypeError: too many are given, or one twice.
-          NotImplementedError: one that the owner added is given another value than its default.
-        """
+        """The arguments by our names; a NotImplementedError if one that the owner added is set."""
         name = self._ours.__name__
         if len(args) > len(self._names):
             raise TypeError(
@@ -179,7 +157,6 @@ def _defined(node: ast.stmt | ast.Module) -> dict[str, ast.stmt]:
 
 
 def _assigned(tree: ast.Module) -> dict[str, ast.stmt]:
-    """Assignments of a module by the name that they bind."""
     return {
         target.id: node
         for node in tree.body

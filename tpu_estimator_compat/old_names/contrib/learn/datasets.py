@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import operator
 import os
 import shutil
 import tempfile
@@ -80,23 +81,10 @@ class DataSet:
         self._epochs_completed = 0
         self._position = 0
 
-    @property
-    def images(self) -> np.ndarray:
-        """All images, in the order of the last epoch."""
-        return self._images
-
-    @property
-    def labels(self) -> np.ndarray:
-        return self._labels
-
-    @property
-    def num_examples(self) -> int:
-        return self._num_examples
-
-    @property
-    def epochs_completed(self) -> int:
-        """The number of times that `next_batch` has begun anew."""
-        return self._epochs_completed
+    images = property(operator.attrgetter("_images"), doc="In the order of the last epoch.")
+    labels = property(operator.attrgetter("_labels"))
+    num_examples = property(operator.attrgetter("_num_examples"))
+    epochs_completed = property(operator.attrgetter("_epochs_completed"))
 
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> Any:
         """The next images and labels; those of two epochs where one ends."""

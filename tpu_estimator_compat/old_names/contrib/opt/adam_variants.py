@@ -10,7 +10,34 @@ from tensorflow.python.ops import resource_variable_ops
 from tpu_estimator_compat.old_names.contrib.opt.resource_only import ResourceVariablesOnly
 
 
-class LazyAdamOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
+class _AdamVariant(ResourceVariablesOnly, tf.train.AdamOptimizer):
+    def _dense(self, grad: Any, var: Any, **powers: Any) -> dict[str, Any]:
+        """The arguments of the operation that applies a dense gradient."""
+        rates = {"lr": self._lr_t, "beta1": self._beta1_t, "beta2": self._beta2_t}
+        scalars = {**powers, **rates, "epsilon": self._epsilon_t}
+        return {
+            "var": var.handle,
+            "m": self.get_slot(var, "m").handle,
+            "v": self.get_slot(var, "v").handle,
+            "grad": grad,
+            "use_locking": self._use_locking,
+            **{name: tf.cast(value, grad.dtype.base_dtype) for name, value in scalars.items()},
+        }
+
+    def _corrected_rate(self, dtype: tf.DType) -> tf.Tensor:
+        power1, power2 = (tf.cast(power, dtype) for power in self._get_beta_accumulators())
+        return tf.cast(self._lr_t, dtype) * tf.sqrt(1 - power2) / (1 - power1)
+
+    def _set_rows(self, var: Any, indices: Any, step: Any, new_m: Any, new_v: Any) -> tf.Operation:
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        return tf.group(
+            resource_variable_ops.resource_scatter_sub(var.handle, indices, step),
+            resource_variable_ops.resource_scatter_update(m.handle, indices, new_m),
+            resource_variable_ops.resource_scatter_update(v.handle, indices, new_v),
+        )
+
+
+class LazyAdamOptimizer(_AdamVariant):
     """Adam whose moments of an embedding's row stay as they are while the row is not looked up."""
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> tf.Operation:
@@ -20,46 +47,21 @@ class LazyAdamOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
         new_m = beta1 * tf.gather(m, indices) + (1 - beta1) * grad
         new_v = beta2 * tf.gather(v, indices) + (1 - beta2) * tf.square(grad)
         step = new_m / (tf.sqrt(new_v) + tf.cast(self._epsilon_t, dtype))
-        return tf.group(
-            resource_variable_ops.resource_scatter_sub(
-                var.handle, indices, self._corrected_rate(dtype) * step
-            ),
-            resource_variable_ops.resource_scatter_update(m.handle, indices, new_m),
-            resource_variable_ops.resource_scatter_update(v.handle, indices, new_v),
-        )
-
-    def _corrected_rate(self, dtype: tf.DType) -> tf.Tensor:
-        power1, power2 = (tf.cast(power, dtype) for power in self._get_beta_accumulators())
-        return tf.cast(self._lr_t, dtype) * tf.sqrt(1 - power2) / (1 - power1)
+        return self._set_rows(var, indices, self._corrected_rate(dtype) * step, new_m, new_v)
 
 
-class NadamOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
+class NadamOptimizer(_AdamVariant):
     """Adam with Nesterov momentum (Dozat, http://cs229.stanford.edu/proj2015/054_report.pdf)."""
 
     def _resource_apply_dense(self, grad: Any, var: Any) -> tf.Operation:
         power1, power2 = self._get_beta_accumulators()
-        scalars = (power1, power2, self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
-        return tf.raw_ops.ResourceApplyAdam(
-            var=var.handle,
-            m=self.get_slot(var, "m").handle,
-            v=self.get_slot(var, "v").handle,
-            **dict(
-                zip(
-                    ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
-                    (tf.cast(scalar, grad.dtype.base_dtype) for scalar in scalars),
-                    strict=True,
-                )
-            ),
-            grad=grad,
-            use_locking=self._use_locking,
-            use_nesterov=True,
-        )
+        given = self._dense(grad, var, beta1_power=power1, beta2_power=power2)
+        return tf.raw_ops.ResourceApplyAdam(**given, use_nesterov=True)
 
     def _apply_sparse_shared(self, grad: Any, var: Any, indices: Any, scatter_add: Any) -> Any:
         dtype = var.dtype.base_dtype
-        power1, power2 = (tf.cast(power, dtype) for power in self._get_beta_accumulators())
         beta1, beta2 = tf.cast(self._beta1_t, dtype), tf.cast(self._beta2_t, dtype)
-        rate = tf.cast(self._lr_t, dtype) * tf.sqrt(1 - power2) / (1 - power1)
+        rate = self._corrected_rate(dtype)
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         # All rows of the moments decay, looked up or not.
         with tf.control_dependencies([m.assign(m * beta1), v.assign(v * beta2)]):
@@ -70,7 +72,7 @@ class NadamOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
         return tf.group(scatter_add(var, indices, -rate * ahead / scale), new_m, new_v)
 
 
-class AdaMaxOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
+class AdaMaxOptimizer(_AdamVariant):
     """Adam on the infinity norm (section 7.1 of https://arxiv.org/abs/1412.6980).
 
     Of an embedding only the rows that were looked up are updated.
@@ -100,21 +102,7 @@ class AdaMaxOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
         return self._get_non_slot_variable("beta1_power", graph=tf.get_default_graph())
 
     def _resource_apply_dense(self, grad: Any, var: Any) -> tf.Operation:
-        scalars = {
-            "beta1_power": self._power(),
-            "lr": self._lr_t,
-            "beta1": self._beta1_t,
-            "beta2": self._beta2_t,
-            "epsilon": self._epsilon_t,
-        }
-        return tf.raw_ops.ResourceApplyAdaMax(
-            var=var.handle,
-            m=self.get_slot(var, "m").handle,
-            v=self.get_slot(var, "v").handle,
-            grad=grad,
-            use_locking=self._use_locking,
-            **{name: tf.cast(value, grad.dtype.base_dtype) for name, value in scalars.items()},
-        )
+        return tf.raw_ops.ResourceApplyAdaMax(**self._dense(grad, var, beta1_power=self._power()))
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> tf.Operation:
         dtype = var.dtype.base_dtype
@@ -124,11 +112,7 @@ class AdaMaxOptimizer(ResourceVariablesOnly, tf.train.AdamOptimizer):
         new_v = tf.maximum(beta2 * tf.gather(v, indices), tf.abs(grad))
         rate = tf.cast(self._lr_t, dtype) / (1 - tf.cast(self._power(), dtype))
         step = rate * new_m / (new_v + tf.cast(self._epsilon_t, dtype))
-        return tf.group(
-            resource_variable_ops.resource_scatter_sub(var.handle, indices, step),
-            resource_variable_ops.resource_scatter_update(m.handle, indices, new_m),
-            resource_variable_ops.resource_scatter_update(v.handle, indices, new_v),
-        )
+        return self._set_rows(var, indices, step, new_m, new_v)
 
     def _finish(self, update_ops: Any, name_scope: str) -> tf.Operation:
         with tf.control_dependencies(update_ops):

@@ -2,59 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tf_keras.api._v1.keras.__internal__.legacy.rnn_cell import (
-    BasicLSTMCell,
-    BasicRNNCell,
-    DeviceWrapper,
-    DropoutWrapper,
-    GRUCell,
-    LSTMCell,
-    LSTMStateTuple,
-    MultiRNNCell,
-    ResidualWrapper,
-    RNNCell,
-)
-from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell
+from tf_keras.src.layers.rnn import legacy_cell_wrappers, legacy_cells
+from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple, RNNCell
 
+from tpu_estimator_compat.old_names.contrib import taken_over
+from tpu_estimator_compat.old_names.contrib.rnn import (
+    cell_wrappers,
+    conv_cells,
+    fused_rnn,
+    gated_cells,
+    independent_cells,
+    lstm_cells,
+    lstm_variants,
+    nas_cell,
+)
 from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState, normalized
-from tpu_estimator_compat.old_names.contrib.rnn.cell_wrappers import (
-    AttentionCellWrapper,
-    EmbeddingWrapper,
-    HighwayWrapper,
-    InputProjectionWrapper,
-    OutputProjectionWrapper,
-)
-from tpu_estimator_compat.old_names.contrib.rnn.conv_cells import (
-    Conv1DLSTMCell,
-    Conv2DLSTMCell,
-    Conv3DLSTMCell,
-    ConvLSTMCell,
-)
-from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import (
-    GRUBlockCell,
-    GRUBlockCellV2,
-    LSTMBlockCell,
-)
-from tpu_estimator_compat.old_names.contrib.rnn.gated_cells import (
-    SRUCell,
-    UGRNNCell,
-)
-from tpu_estimator_compat.old_names.contrib.rnn.independent_cells import (
-    IndRNNCell,
-    IndyLSTMCell,
-)
-from tpu_estimator_compat.old_names.contrib.rnn.lstm_cells import (
-    CoupledInputForgetGateLSTMCell,
-)
-from tpu_estimator_compat.old_names.contrib.rnn.lstm_variants import GLSTMCell, PhasedLSTMCell
-from tpu_estimator_compat.old_names.contrib.rnn.nas_cell import NASCell
 
-static_bidirectional_rnn = tf.nn.static_bidirectional_rnn
-static_rnn = tf.nn.static_rnn
-static_state_saving_rnn = tf.nn.static_state_saving_rnn
+_SAME = taken_over(
+    globals(),
+    {
+        legacy_cells: """
+            BasicLSTMCell BasicRNNCell GRUCell LSTMCell LSTMStateTuple LayerRNNCell MultiRNNCell
+            RNNCell
+        """,
+        legacy_cell_wrappers: "DeviceWrapper DropoutWrapper ResidualWrapper",
+        tf.nn: "static_bidirectional_rnn static_rnn static_state_saving_rnn",
+        cell_wrappers: """
+            AttentionCellWrapper EmbeddingWrapper HighwayWrapper InputProjectionWrapper
+            OutputProjectionWrapper
+        """,
+        conv_cells: "Conv1DLSTMCell Conv2DLSTMCell Conv3DLSTMCell ConvLSTMCell",
+        fused_rnn: "GRUBlockCell GRUBlockCellV2 LSTMBlockCell",
+        gated_cells: "SRUCell UGRNNCell",
+        independent_cells: "IndRNNCell IndyLSTMCell",
+        lstm_cells: "CoupledInputForgetGateLSTMCell",
+        lstm_variants: "GLSTMCell PhasedLSTMCell",
+        nas_cell: "NASCell",
+    },
+)
 
 
 def best_effort_input_batch_size(flat_input: list[tf.Tensor]) -> Any:
@@ -80,7 +69,8 @@ def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
     return tf.transpose(x, tf.concat([[1, 0], rest], 0) if rank is None else [1, 0, *rest])
 
 
-def _check_stack(cells_fw: Any, cells_bw: Any, states_fw: Any, states_bw: Any) -> None:
+def _layers(cells_fw: Any, cells_bw: Any, states_fw: Any, states_bw: Any) -> Iterator[Any]:
+    """Cells and initial states, forward and backward, by layer."""
     for cells, name in ((cells_fw, "fw"), (cells_bw, "bw")):
         if not cells:
             raise ValueError(f"Must specify at least one {name} cell for BidirectionalRNN.")
@@ -93,6 +83,8 @@ def _check_stack(cells_fw: Any, cells_bw: Any, states_fw: Any, states_bw: Any) -
             raise ValueError(
                 f"initial_states_{name} must be a list of state tensors (one per layer)."
             )
+    unset = [None] * len(cells_fw)
+    return zip(cells_fw, cells_bw, states_fw or unset, states_bw or unset, strict=True)
 
 
 def stack_bidirectional_rnn(
@@ -110,24 +102,16 @@ def stack_bidirectional_rnn(
     Each layer reads both directions of the one before. Returns the last layer's outputs, a tensor
     [batch, both depths] per time, and the final states of all layers, forward and backward.
     """
-    _check_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
-    states_fw, states_bw, outputs = [], [], inputs
+    layers = _layers(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
+    states, outputs = [], inputs
     with tf.variable_scope(scope or "stack_bidirectional_rnn"):
-        for i, (cell_fw, cell_bw) in enumerate(zip(cells_fw, cells_bw, strict=True)):
+        for i, (cell_fw, cell_bw, *initial) in enumerate(layers):
             with tf.variable_scope(f"cell_{i}") as cell_scope:
-                outputs, state_fw, state_bw = static_bidirectional_rnn(
-                    cell_fw,
-                    cell_bw,
-                    outputs,
-                    initial_state_fw=initial_states_fw[i] if initial_states_fw else None,
-                    initial_state_bw=initial_states_bw[i] if initial_states_bw else None,
-                    sequence_length=sequence_length,
-                    dtype=dtype,
-                    scope=cell_scope,
+                outputs, *final = tf.nn.static_bidirectional_rnn(
+                    cell_fw, cell_bw, outputs, *initial, dtype, sequence_length, cell_scope
                 )
-            states_fw.append(state_fw)
-            states_bw.append(state_bw)
-    return outputs, tuple(states_fw), tuple(states_bw)
+            states.append(final)
+    return outputs, tuple(forward for forward, _ in states), tuple(back for _, back in states)
 
 
 def stack_bidirectional_dynamic_rnn(
@@ -147,11 +131,7 @@ def stack_bidirectional_dynamic_rnn(
 
     Outputs are like `inputs`, with both depths; time comes first in both if `time_major`.
     """
-    _check_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
-    unset = [None] * len(cells_fw)
-    layers = zip(
-        cells_fw, cells_bw, initial_states_fw or unset, initial_states_bw or unset, strict=True
-    )
+    layers = _layers(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     of_loop = (parallel_iterations, swap_memory, time_major)
     states, layer = [], inputs
     with tf.variable_scope(scope or "stack_bidirectional_rnn"):
@@ -224,43 +204,10 @@ class LayerNormBasicLSTMCell(LSTMState, RNNCell):
 
 
 __all__ = [
-    "AttentionCellWrapper",
-    "BasicLSTMCell",
-    "BasicRNNCell",
-    "Conv1DLSTMCell",
-    "Conv2DLSTMCell",
-    "Conv3DLSTMCell",
-    "ConvLSTMCell",
-    "CoupledInputForgetGateLSTMCell",
-    "DeviceWrapper",
-    "DropoutWrapper",
-    "EmbeddingWrapper",
-    "GLSTMCell",
-    "GRUBlockCell",
-    "GRUBlockCellV2",
-    "GRUCell",
-    "HighwayWrapper",
-    "IndRNNCell",
-    "IndyLSTMCell",
-    "InputProjectionWrapper",
-    "LSTMBlockCell",
-    "LSTMCell",
-    "LSTMStateTuple",
+    *_SAME,
     "LayerNormBasicLSTMCell",
-    "LayerRNNCell",
-    "MultiRNNCell",
-    "NASCell",
-    "OutputProjectionWrapper",
-    "PhasedLSTMCell",
-    "RNNCell",
-    "ResidualWrapper",
-    "SRUCell",
-    "UGRNNCell",
     "best_effort_input_batch_size",
     "stack_bidirectional_dynamic_rnn",
     "stack_bidirectional_rnn",
-    "static_bidirectional_rnn",
-    "static_rnn",
-    "static_state_saving_rnn",
     "transpose_batch_time",
 ]

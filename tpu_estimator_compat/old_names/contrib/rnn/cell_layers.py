@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -14,14 +15,7 @@ class OneTensorState:
     """Sizes of a cell whose state is its output, `num_units` deep."""
 
     _num_units: int
-
-    @property
-    def state_size(self) -> Any:
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        return self._num_units
+    state_size = output_size = property(operator.attrgetter("_num_units"))
 
 
 class LSTMState:

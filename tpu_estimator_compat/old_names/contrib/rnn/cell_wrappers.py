@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -20,13 +21,8 @@ class _Wrapper(RNNCell):
         assert_like_rnncell("cell", cell)
         self._cell = cell
 
-    @property
-    def state_size(self) -> Any:
-        return self._cell.state_size
-
-    @property
-    def output_size(self) -> Any:
-        return self._cell.output_size
+    state_size = property(operator.attrgetter("_cell.state_size"))
+    output_size = property(operator.attrgetter("_cell.output_size"))
 
     def zero_state(self, batch_size: Any, dtype: tf.DType) -> Any:
         with tf.name_scope(type(self).__name__ + "ZeroState"):
@@ -68,9 +64,7 @@ class OutputProjectionWrapper(_Wrapper):
         self._depth = output_size
         self._activation = activation
 
-    @property
-    def output_size(self) -> int:
-        return self._depth
+    output_size = property(operator.attrgetter("_depth"))
 
     def call(self, inputs: Any, state: Any) -> tuple[tf.Tensor, Any]:
         output, state = self._cell(inputs, state)
@@ -200,9 +194,7 @@ class AttentionCellWrapper(RNNCell):
         sizes = (self._cell.state_size, self._depth, self._depth * self._length)
         return sizes if self._state_is_tuple else sum(sizes)
 
-    @property
-    def output_size(self) -> int:
-        return self._depth
+    output_size = property(operator.attrgetter("_depth"))
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, Any]:
         if not self._state_is_tuple:

@@ -18,6 +18,8 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
 class _IndependentCell(OneTensorState, LayerRNNCell):
     """A cell with a matrix for its input and a vector for its state."""
 
+    _GATES = 1
+
     def __init__(
         self,
         num_units: int,
@@ -35,22 +37,19 @@ class _IndependentCell(OneTensorState, LayerRNNCell):
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
 
-    def _weights(self, names: tuple[str, str, str], shape: list[int], bias: float) -> list[Any]:
-        """The matrix, the vector and the bias of some gates, by their names."""
+    def build(self, input_shape: Any) -> None:
+        width = self._GATES * self._num_units
+        shape = [known_depth(input_shape), width]
         uniform = tf.random_uniform_initializer(-1, 1, dtype=self.dtype)
-        constant = tf.constant_initializer(bias, dtype=self.dtype)
-        of_bias = constant if self._bias_initializer is None else self._bias_initializer
-        width = shape[1]
-        return [
-            self.add_weight(names[0], shape, initializer=self._kernel_initializer),
-            self.add_weight(names[1], [1, width], initializer=uniform),
-            self.add_weight(names[2], [width], initializer=of_bias),
-        ]
+        zeros = tf.constant_initializer(0.0, dtype=self.dtype)
+        of_bias = zeros if self._bias_initializer is None else self._bias_initializer
+        self._kernel = self.add_weight("kernel_w", shape, initializer=self._kernel_initializer)
+        self._factors = self.add_weight("kernel_u", [1, width], initializer=uniform)
+        self._bias = self.add_weight("bias", [width], initializer=of_bias)
+        self.built = True
 
-
-def _sum(inputs: tf.Tensor, state: tf.Tensor, weights: list[Any]) -> tf.Tensor:
-    of_inputs, of_state, bias = weights
-    return tf.nn.bias_add(tf.matmul(inputs, of_inputs) + state * of_state, bias)
+    def _sum(self, inputs: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        return tf.nn.bias_add(tf.matmul(inputs, self._kernel) + state * self._factors, self._bias)
 
 
 class IndRNNCell(_IndependentCell):
@@ -66,18 +65,15 @@ class IndRNNCell(_IndependentCell):
     ):
         super().__init__(num_units, activation, reuse, name=name, dtype=dtype)
 
-    def build(self, input_shape: Any) -> None:
-        shape = [known_depth(input_shape), self._num_units]
-        self._unit = self._weights(("kernel_w", "kernel_u", "bias"), shape, 0.0)
-        self.built = True
-
     def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        state = self._activation(_sum(inputs, state, self._unit))
+        state = self._activation(self._sum(inputs, state))
         return state, state
 
 
 class IndyLSTMCell(LSTMState, _IndependentCell):
     """An LSTM cell with vectors for its state (https://arxiv.org/abs/1903.08023)."""
+
+    _GATES = 4
 
     def __init__(
         self,
@@ -95,14 +91,9 @@ class IndyLSTMCell(LSTMState, _IndependentCell):
         )
         self._forget_bias = forget_bias
 
-    def build(self, input_shape: Any) -> None:
-        shape = [known_depth(input_shape), 4 * self._num_units]
-        self._gates = self._weights(("kernel_w", "kernel_u", "bias"), shape, 0.0)
-        self.built = True
-
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
         cell, hidden = state
-        gates = _sum(inputs, tf.tile(hidden, [1, 4]), self._gates)
+        gates = self._sum(inputs, tf.tile(hidden, [1, 4]))
         write, new, keep, show = tf.split(gates, 4, axis=1)
         kept = cell * tf.sigmoid(keep + self._forget_bias)
         cell = kept + tf.sigmoid(write) * self._activation(new)

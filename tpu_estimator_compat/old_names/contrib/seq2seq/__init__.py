@@ -1,77 +1,40 @@
 """`tf.contrib.seq2seq`: decoders, their helpers, attention, and a loss of sequences."""
 
-from tpu_estimator_compat.old_names.contrib.seq2seq.attention import (
-    AttentionMechanism,
-    BahdanauAttention,
-    BahdanauMonotonicAttention,
-    LuongAttention,
-    LuongMonotonicAttention,
-    hardmax,
-)
-from tpu_estimator_compat.old_names.contrib.seq2seq.attention_wrapper import (
-    AttentionWrapper,
-    AttentionWrapperState,
-)
-from tpu_estimator_compat.old_names.contrib.seq2seq.basic_decoder import (
-    BasicDecoder,
-    BasicDecoderOutput,
-)
-from tpu_estimator_compat.old_names.contrib.seq2seq.beam_search import (
-    BeamSearchDecoder,
-    BeamSearchDecoderOutput,
-    BeamSearchDecoderState,
-    FinalBeamSearchDecoderOutput,
-)
-from tpu_estimator_compat.old_names.contrib.seq2seq.beams import gather_tree, tile_batch
-from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder, dynamic_decode
-from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import (
-    CustomHelper,
-    GreedyEmbeddingHelper,
-    Helper,
-    InferenceHelper,
-    SampleEmbeddingHelper,
-    TrainingHelper,
-)
-from tpu_estimator_compat.old_names.contrib.seq2seq.losses import sequence_loss
-from tpu_estimator_compat.old_names.contrib.seq2seq.monotonic import (
-    monotonic_attention,
-    monotonic_probability_fn,
-    safe_cumprod,
-)
-from tpu_estimator_compat.old_names.contrib.seq2seq.scheduled_helpers import (
-    ScheduledEmbeddingTrainingHelper,
-    ScheduledOutputTrainingHelper,
+from tpu_estimator_compat.old_names.contrib import taken_over
+from tpu_estimator_compat.old_names.contrib.seq2seq import (
+    attention,
+    attention_wrapper,
+    basic_decoder,
+    beam_search,
+    beams,
+    decoding,
+    helpers,
+    losses,
+    monotonic,
+    scheduled_helpers,
 )
 
-__all__ = [
-    "AttentionMechanism",
-    "AttentionWrapper",
-    "AttentionWrapperState",
-    "BahdanauAttention",
-    "BahdanauMonotonicAttention",
-    "BasicDecoder",
-    "BasicDecoderOutput",
-    "BeamSearchDecoder",
-    "BeamSearchDecoderOutput",
-    "BeamSearchDecoderState",
-    "CustomHelper",
-    "Decoder",
-    "FinalBeamSearchDecoderOutput",
-    "GreedyEmbeddingHelper",
-    "Helper",
-    "InferenceHelper",
-    "LuongAttention",
-    "LuongMonotonicAttention",
-    "SampleEmbeddingHelper",
-    "ScheduledEmbeddingTrainingHelper",
-    "ScheduledOutputTrainingHelper",
-    "TrainingHelper",
-    "dynamic_decode",
-    "gather_tree",
-    "hardmax",
-    "monotonic_attention",
-    "monotonic_probability_fn",
-    "safe_cumprod",
-    "sequence_loss",
-    "tile_batch",
-]
+__all__ = taken_over(
+    globals(),
+    {
+        attention: """
+            AttentionMechanism BahdanauAttention BahdanauMonotonicAttention LuongAttention
+            LuongMonotonicAttention hardmax
+        """,
+        attention_wrapper: "AttentionWrapper AttentionWrapperState",
+        basic_decoder: "BasicDecoder BasicDecoderOutput",
+        beam_search: """
+            BeamSearchDecoder BeamSearchDecoderOutput BeamSearchDecoderState
+            FinalBeamSearchDecoderOutput
+        """,
+        beams: "gather_tree tile_batch",
+        decoding: "Decoder dynamic_decode",
+        helpers: """
+            CustomHelper GreedyEmbeddingHelper Helper InferenceHelper SampleEmbeddingHelper
+            TrainingHelper
+        """,
+        losses: "sequence_loss",
+        monotonic: "monotonic_attention monotonic_probability_fn safe_cumprod",
+        scheduled_helpers: "ScheduledEmbeddingTrainingHelper ScheduledOutputTrainingHelper",
+    },
+)

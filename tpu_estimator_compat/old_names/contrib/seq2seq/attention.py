@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -67,35 +68,12 @@ class _Base(AttentionMechanism):
             self._batch_size = _dimension(self._keys, 0)
             self._alignments_size = _dimension(self._keys, 1)
 
-    @property
-    def query_layer(self) -> Any:
-        return self._query_layer
-
-    @property
-    def memory_layer(self) -> Any:
-        """The layer that makes keys of the memory."""
-        return self._memory_layer
-
-    @property
-    def values(self) -> Any:
-        """The memory; zeros behind the ends of its sequences."""
-        return self._values
-
-    @property
-    def keys(self) -> Any:
-        return self._keys
-
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
-
-    @property
-    def alignments_size(self) -> Any:
-        return self._alignments_size
-
-    @property
-    def state_size(self) -> Any:
-        return self._alignments_size
+    query_layer = property(operator.attrgetter("_query_layer"))
+    memory_layer = property(operator.attrgetter("_memory_layer"))
+    values = property(operator.attrgetter("_values"), doc="Zeros behind the ends of sequences.")
+    keys = property(operator.attrgetter("_keys"))
+    batch_size = property(operator.attrgetter("_batch_size"))
+    alignments_size = state_size = property(operator.attrgetter("_alignments_size"))
 
     def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
         return zeros_of(self._alignments_size, batch_size, dtype)

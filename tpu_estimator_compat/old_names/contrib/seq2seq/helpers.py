@@ -6,6 +6,7 @@ A helper for training feeds given inputs; one for inference embeds its samples.
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -52,14 +53,15 @@ class _SamplingHelper(Helper):
 
     _shape = tf.TensorShape([])
     _dtype = tf.int32
+    _batch_size: Any = None
+    _start_inputs: Any
 
-    @property
-    def sample_ids_shape(self) -> tf.TensorShape:
-        return self._shape
+    batch_size = property(operator.attrgetter("_batch_size"))
+    sample_ids_shape = property(operator.attrgetter("_shape"))
+    sample_ids_dtype = property(operator.attrgetter("_dtype"))
 
-    @property
-    def sample_ids_dtype(self) -> tf.DType:
-        return self._dtype
+    def initialize(self, name: str | None = None) -> tuple[Any, Any]:
+        return tf.tile([False], [self._batch_size]), self._start_inputs
 
 
 class CustomHelper(_SamplingHelper):
@@ -78,7 +80,6 @@ class CustomHelper(_SamplingHelper):
         self._next_inputs = next_inputs_fn
         self._shape = tf.TensorShape(() if sample_ids_shape is None else sample_ids_shape)
         self._dtype = tf.int32 if sample_ids_dtype is None else sample_ids_dtype
-        self._batch_size: Any = None
 
     @property
     def batch_size(self) -> Any:
@@ -134,10 +135,6 @@ class TrainingHelper(_SamplingHelper):
     def sequence_length(self) -> tf.Tensor:
         return self._lengths
 
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
-
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         with tf.name_scope(name, "TrainingHelperInitialize"):
             finished = tf.equal(0, self._lengths)
@@ -182,13 +179,6 @@ class GreedyEmbeddingHelper(_SamplingHelper):
         if self._end_token.shape.rank != 0:
             raise ValueError("end_token must be a scalar")
         self._start_inputs = self._embed(self._start_tokens)
-
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
-
-    def initialize(self, name: str | None = None) -> tuple[Any, Any]:
-        return tf.tile([False], [self._batch_size]), self._start_inputs
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
         _check_one_tensor(outputs)
@@ -246,13 +236,6 @@ class InferenceHelper(_SamplingHelper):
         self._next_inputs = next_inputs_fn or (lambda samples: samples)
         self._start_inputs = tf.convert_to_tensor(start_inputs, name="start_inputs")
         self._batch_size = tf.shape(start_inputs)[0]
-
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
-
-    def initialize(self, name: str | None = None) -> tuple[Any, Any]:
-        return tf.tile([False], [self._batch_size]), self._start_inputs
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
         return self._sample(outputs)
