@@ -1,8 +1,8 @@
 """The dialect of a module: whether its `tensorflow` is the API of TensorFlow 1 or 2.
 
 A module shows it by the names that it uses. `names/only_v1.txt` and `names/only_v2.txt` list those
-that only one of the two has; `live_names` makes the lists. `tf.compat.v1.x` means TensorFlow 1 in
-any module, and so says nothing about `tf.x`.
+that only one of the two has; `tests/support/live_names.py` makes the lists. `tf.compat.v1.x` means
+TensorFlow 1 in any module, and so says nothing about `tf.x`.
 """
 
 from __future__ import annotations

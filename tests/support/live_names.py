@@ -1,6 +1,6 @@
 """Lists that are read without TensorFlow, made from the installed TensorFlow and the table.
 
-`python -m tpu_estimator_compat.old_names.legacy.live_names` writes them:
+`python tests/support/live_names.py` writes them:
 
 - `names/only_v1.txt`, `names/only_v2.txt`: names that only one of TensorFlow's two APIs has, one or
   two levels deep: `placeholder`, `train.AdamOptimizer`.
@@ -16,7 +16,7 @@ import types
 
 from tpu_estimator_compat.old_names.legacy import table
 
-FOLDER = pathlib.Path(__file__).parent / "names"
+FOLDER = pathlib.Path(table.__file__).parent / "names"
 
 _NOT_API = {"compiler", "core", "include", "lite", "python", "security", "tools", "tsl"}
 """Packages in TensorFlow's folder that are no part of either API, or of both."""
@@ -58,11 +58,11 @@ def _attributes(module: types.ModuleType) -> list[str]:
     return sorted(names - submodules | public)
 
 
-def write() -> None:
+def write(folder: pathlib.Path = FOLDER) -> None:
     for version, names in enumerate(only_in_each(), start=1):
-        (FOLDER / f"only_v{version}.txt").write_text("".join(f"{name}\n" for name in names))
+        (folder / f"only_v{version}.txt").write_text("".join(f"{name}\n" for name in names))
     lines = [f"{name}: {' '.join(names)}\n" for name, names in sorted(provided().items())]
-    (FOLDER / "provided.txt").write_text("".join(lines))
+    (folder / "provided.txt").write_text("".join(lines))
 
 
 def _names_of_v1() -> set[str]:
