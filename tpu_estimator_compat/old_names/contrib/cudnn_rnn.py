@@ -32,18 +32,9 @@ _DTYPES = (tf.float16, tf.float32, tf.float64)
 class _CudnnRNN(Layer):
     """A stack of recurrent layers, in one direction or two.
 
-    Args:
-      num_layers: number of layers.
-      num_units: depth of each direction's output.
-      input_mode: "linear_input"; or "auto_select", where the depth of the input differs from
-        `num_units`. "skip_input", which only cuDNN has, is a NotImplementedError.
-      direction: "unidirectional" or "bidirectional".
-      dropout: share of the inputs of each layer but the first that training drops.
-      seed: of initial values and dropout.
-      dtype: of inputs and variables: float16, float32 or float64.
-      kernel_initializer: of each gate's kernels; None for glorot_uniform.
-      bias_initializer: of each gate's biases; None for zeros.
-      name: of the layer.
+    `input_mode` must be "linear_input", or "auto_select" where the depth of the input differs from
+    `num_units`: only cuDNN can skip the first layer's kernels. `dropout` is the share of the inputs
+    of each layer but the first that training drops. Kernels start with glorot_uniform by gate.
     """
 
     _mode = ""

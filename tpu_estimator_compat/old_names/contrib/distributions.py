@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -12,14 +13,10 @@ _Normal = tf.distributions.Normal
 class MultivariateNormalDiag(tf.distributions.Distribution):
     """Independent normal variables, whose vector is one event.
 
-    Args:
-      loc: the means [..., k]; None for zeros.
-      scale_diag: the standard deviations [..., k]; None for ones.
-      scale_identity_multiplier: numbers [...] that are added to all of an event's standard
-        deviations; alone, they are the deviations.
-      validate_args: whether deviations of zero are an error.
-      allow_nan_stats: as in `tf.distributions.Normal`.
-      name: prefix of the operations.
+    `loc` are means [..., k], by default zeros; `scale_diag` standard deviations [..., k], by
+    default ones. Numbers [...] as `scale_identity_multiplier` are added to all of an event's
+    deviations; alone, they are the deviations. With `validate_args`, deviations of zero are an
+    error.
     """
 
     def __init__(
@@ -50,14 +47,12 @@ class MultivariateNormalDiag(tf.distributions.Distribution):
             name=scope,
         )
 
-    @property
-    def loc(self) -> tf.Tensor:
-        return self._each.loc
-
-    @property
-    def scale(self) -> Any:
-        """The standard deviations, as the operator of a diagonal matrix."""
-        return self._scale
+    loc = property(operator.attrgetter("_each.loc"))
+    scale = property(operator.attrgetter("_scale"), doc="The deviations, as a diagonal operator.")
+    _mean = property(operator.attrgetter("_each.mean"))
+    _mode = property(operator.attrgetter("_each.mode"))
+    _stddev = property(operator.attrgetter("_each.stddev"))
+    _variance = property(operator.attrgetter("_each.variance"))
 
     def _batch_shape_tensor(self) -> tf.Tensor:
         return self._each.batch_shape_tensor()[:-1]
@@ -82,18 +77,6 @@ class MultivariateNormalDiag(tf.distributions.Distribution):
 
     def _entropy(self) -> tf.Tensor:
         return tf.reduce_sum(self._each.entropy(), -1)
-
-    def _mean(self) -> tf.Tensor:
-        return self._each.mean()
-
-    def _mode(self) -> tf.Tensor:
-        return self._each.mode()
-
-    def _stddev(self) -> tf.Tensor:
-        return self._each.stddev()
-
-    def _variance(self) -> tf.Tensor:
-        return self._each.variance()
 
     def _covariance(self) -> tf.Tensor:
         return tf.linalg.diag(self._each.variance())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -15,8 +16,10 @@ class _ClippingOptimizer(tf.train.Optimizer):
         self._optimizer = optimizer
         self._clip_norm = clip_norm
 
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        return self._optimizer.compute_gradients(*args, **kwargs)
+    compute_gradients = property(operator.attrgetter("_optimizer.compute_gradients"))
+    get_slot = property(operator.attrgetter("_optimizer.get_slot"))
+    get_slot_names = property(operator.attrgetter("_optimizer.get_slot_names"))
+    variables = property(operator.attrgetter("_optimizer.variables"))
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
@@ -26,15 +29,6 @@ class _ClippingOptimizer(tf.train.Optimizer):
             for grad, variable in grads_and_vars
         ]
         return self._optimizer.apply_gradients(clipped, global_step, name)
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        return self._optimizer.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        return self._optimizer.get_slot_names(*args, **kwargs)
-
-    def variables(self) -> list[Any]:
-        return self._optimizer.variables()
 
 
 def clip_gradients_by_norm(optimizer: tf.train.Optimizer, clip_norm: float) -> tf.train.Optimizer:

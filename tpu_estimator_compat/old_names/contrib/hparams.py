@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import numbers
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _CLAUSE = re.compile(
@@ -40,19 +40,19 @@ def parse_values(
 
 def _take(found: dict[str, Any], clause: re.Match[str], kind: type, values: str) -> None:
     name, index = clause["name"], clause["index"]
-    text = clause["values"] if clause["value"] is None else clause["value"]
+    listed = clause["value"] is None
+    text = clause["values" if listed else "value"]
+    if listed and index is not None:
+        raise ValueError("Assignment of a list to a list index.")
     try:
-        if clause["value"] is None:
-            if index is not None:
-                raise ValueError("Assignment of a list to a list index.")
-            value: Any = [_parser(kind)(part) for part in re.split("[ ,]", text) if part]
-        else:
-            value = _parser(kind)(text)
-    except _CannotParse:
+        parts = [part for part in re.split("[ ,]", text) if part] if listed else [text]
+        value: Any = [_parsed(kind, part) for part in parts]
+    except ValueError:
         raise ValueError(
             f"Could not parse hparam '{name}' of type '{kind.__name__}' with value '{text}' in "
             f"{values}"
         ) from None
+    value = value if listed else value[0]
     taken = found.get(name)
     if index is None:
         if name in found:
@@ -64,20 +64,10 @@ def _take(found: dict[str, Any], clause: re.Match[str], kind: type, values: str)
         found.setdefault(name, {})[int(index)] = value
 
 
-class _CannotParse(Exception):
-    """The text is no value of the type."""
-
-
-def _parser(kind: type) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        try:
-            if kind is not bool:
-                return kind(text)
-            return _TRUTH[text] if text in _TRUTH else bool(int(text))
-        except ValueError:
-            raise _CannotParse from None
-
-    return parse
+def _parsed(kind: type, text: str) -> Any:
+    if kind is not bool:
+        return kind(text)
+    return _TRUTH[text] if text in _TRUTH else bool(int(text))
 
 
 def _cast(name: str, kind: Any, value: Any) -> Any:

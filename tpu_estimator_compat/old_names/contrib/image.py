@@ -36,7 +36,8 @@ def transform(
             output_shape=tf.convert_to_tensor(output_shape, tf.int32),
             interpolation=interpolation.upper(),
         )
-        return _like(moved, images)
+        rank = images.shape.rank
+        return moved[0, :, :, 0] if rank == 2 else moved[0] if rank == 3 else moved
 
 
 def rotate(
@@ -118,11 +119,6 @@ def _batch(images: tf.Tensor) -> tf.Tensor:
     if rank != 4:
         raise TypeError(f"Images should have rank between 2 and 4; got {images.shape}.")
     return images
-
-
-def _like(batch: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
-    rank = images.shape.rank
-    return batch[0, :, :, 0] if rank == 2 else batch[0] if rank == 3 else batch
 
 
 __all__ = [

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -84,17 +85,10 @@ class TowerOptimizer(tf.train.Optimizer):
         _towers().optimized = True
         return self._made
 
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        return self._optimizer.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        return self._optimizer.get_slot_names(*args, **kwargs)
-
-    def get_name(self) -> str:
-        return self._optimizer.get_name()
-
-    def variables(self) -> list[Any]:
-        return self._optimizer.variables()
+    get_slot = property(operator.attrgetter("_optimizer.get_slot"))
+    get_slot_names = property(operator.attrgetter("_optimizer.get_slot_names"))
+    get_name = property(operator.attrgetter("_optimizer.get_name"))
+    variables = property(operator.attrgetter("_optimizer.variables"))
 
     def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         return self._optimizer.compute_gradients(_towers().share(loss), *args, **kwargs)
@@ -227,7 +221,10 @@ def _combined(specs: list[EstimatorSpec], mode: str) -> EstimatorSpec:
     if mode == ModeKeys.PREDICT:
         return specs[0]._replace(
             predictions=_joined([spec.predictions for spec in specs]),
-            export_outputs=_joined_outputs([spec.export_outputs for spec in specs]),
+            export_outputs={
+                name: _joined_output([spec.export_outputs[name] for spec in specs])
+                for name in specs[0].export_outputs
+            },
         )
     loss = _sum([spec.loss for spec in specs], "loss")
     if mode == ModeKeys.TRAIN:
@@ -264,10 +261,6 @@ def _joined(predictions: list[Any]) -> Any:
         name: tf.concat([each[name] for each in predictions], 0, name=name)
         for name in predictions[0]
     }
-
-
-def _joined_outputs(outputs: list[dict[str, Any]]) -> dict[str, Any]:
-    return {name: _joined_output([each[name] for each in outputs]) for name in outputs[0]}
 
 
 def _joined_output(outputs: list[Any]) -> Any:

@@ -82,9 +82,9 @@ def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: b
         return kept
     made = compiled(source, path, numpy=numpy)
     if not sys.dont_write_bytecode:
-        dialect = made.dialect.value if made.dialect else 0
-        shown = bytes([dialect, made.names_api, made.makes_graphs])
-        content = shown + marshal.dumps((made.code, made.python_2))
+        dialect = made.dialect and made.dialect.value
+        shown = made.code, dialect, made.names_api, made.makes_graphs, made.python_2
+        content = marshal.dumps(shown)
         loader.set_data(file, source_hash(key + content) + content)  # whole or not at all
     return made
 
@@ -98,9 +98,8 @@ def _read(loader: importlib.machinery.SourceFileLoader, file: str, key: bytes) -
     content = data[_HASH:]
     if source_hash(key + content) != data[:_HASH]:
         return None
-    dialect = Dialect(content[0]) if content[0] else None
-    code, names = marshal.loads(content[3:])
-    return Compiled(code, dialect, bool(content[1]), bool(content[2]), names)
+    code, dialect, *shown = marshal.loads(content)
+    return Compiled(code, dialect and Dialect(dialect), *shown)
 
 
 def _key(source: bytes, path: str, numpy: bool) -> bytes:

@@ -149,8 +149,5 @@ class _Loader(importlib.abc.Loader):
     def __init__(self, found: Any):
         self._found = found
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return None
-
     def exec_module(self, module: types.ModuleType) -> None:
         sys.modules[module.__name__] = self._found

@@ -63,8 +63,9 @@ class _Numpy(Clone):
 
 def mended(tree: ast.Module) -> ast.Module:
     """A copy of a module in which `x.tostring()` is `x.tobytes()` for arrays."""
-    copied: ast.Module = _ToBytes().visit(copy.deepcopy(tree))
-    if _ToBytes.found_in(tree):
+    to_bytes = _ToBytes()
+    copied: ast.Module = to_bytes.visit(copy.deepcopy(tree))
+    if to_bytes.found:
         line = ast.parse(f"from {__name__} import tobytes as {_HELPER}").body
         at = _after_future(copied.body)
         copied.body[at:at] = line
@@ -79,23 +80,16 @@ def tobytes(value: Any, *args: Any) -> Any:
 
 
 class _ToBytes(ast.NodeTransformer):
+    found = False
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if not self.is_tostring(node):
-            return node
-        assert isinstance(node.func, ast.Attribute)
-        called = ast.Call(ast.Name(_HELPER, ast.Load()), [node.func.value, *node.args], [])
-        return ast.copy_location(called, node)
-
-    @staticmethod
-    def is_tostring(node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call) or node.keywords:
-            return False
-        return isinstance(node.func, ast.Attribute) and node.func.attr == "tostring"
-
-    @classmethod
-    def found_in(cls, tree: ast.Module) -> bool:
-        return any(cls.is_tostring(node) for node in ast.walk(tree))
+        match node:
+            case ast.Call(ast.Attribute(value, "tostring"), args, []):
+                self.found = True
+                called = ast.Call(ast.Name(_HELPER, ast.Load()), [value, *args], [])
+                return ast.copy_location(called, node)
+        return node
 
 
 def _after_future(body: list[ast.stmt]) -> int:

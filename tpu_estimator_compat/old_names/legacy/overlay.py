@@ -116,9 +116,9 @@ class Namespace(types.ModuleType):
 
         A module inside a namespace of `tf.contrib` has the namespace's names.
         """
-        if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in _contrib():
+        path, names = ".".join(parts), table.load().below("tf.contrib")
+        if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in names:
             return None
-        path = ".".join(parts)
         return Namespace(path, path, (module(self, ".".join(parts[1:3])),))
 
     def _alive(self, name: str) -> Any:
@@ -182,10 +182,6 @@ def module(root: Any, path: str) -> Any:
             raise ModuleNotFoundError(_unknown(done), name=done)
         node = found
     return node
-
-
-def _contrib() -> frozenset[str]:
-    return table.load().below("tf.contrib")
 
 
 def member(parent: Any, path: str, name: str) -> Any:
@@ -254,15 +250,11 @@ def _unknown(path: str) -> str:
     if row is None and not gone:
         return f"module {namespace!r} has no attribute {name!r}"
     said = f" {row.advice}" if row and row.advice else ""
+    version = getattr(sys.modules.get("tensorflow"), "__version__", "2")
     return (
-        f"{path} is not in TensorFlow {_version()}, and tpu_estimator_compat has nothing in its "
+        f"{path} is not in TensorFlow {version}, and tpu_estimator_compat has nothing in its "
         f"place.{said} What is there: python -m tpu_estimator_compat.old_names.legacy.page"
     )
-
-
-def _version() -> str:
-    tensorflow = sys.modules.get("tensorflow")
-    return getattr(tensorflow, "__version__", "2")
 
 
 _SHADOWED = frozenset({"tf.contrib.framework.python.ops.arg_scope"})

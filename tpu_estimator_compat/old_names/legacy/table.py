@@ -121,9 +121,6 @@ def load() -> Table:
     folder = importlib.resources.files(__package__) / "names"
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".csv"):
-            found += _rows(file.read_text(encoding="utf-8").splitlines())
+            rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+            found += [DeadName(status=Status(row.pop("status")), **row) for row in rows]
     return Table(found)
-
-
-def _rows(lines: Iterable[str]) -> list[DeadName]:
-    return [DeadName(status=Status(row.pop("status")), **row) for row in csv.DictReader(lines)]

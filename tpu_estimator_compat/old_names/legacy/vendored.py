@@ -11,6 +11,7 @@ import ast
 import inspect
 import logging
 import types
+from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table
@@ -52,7 +53,7 @@ def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
             call = _Call(ours, method, methods[method], path)
             changed += [f"argument {argument} of {name}" for argument in call.added]
             module.__dict__[name] = call.of_class()
-    module.__dict__["__getattr__"] = _Rest(module, original, tree, owners)
+    module.__dict__["__getattr__"] = _rest(module, original, tree, owners)
     logging.getLogger("tensorflow").warning(
         "%s is a copy of TensorFlow's tpu_estimator.py. tpu_estimator_compat's TPUEstimator stands "
         "for it: changes that the copy's owner made have no effect. Names of the copy that "
@@ -62,36 +63,34 @@ def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
     )
 
 
-class _Rest:
+def _rest(
+    module: types.ModuleType, original: Any, tree: ast.Module, owners: list[str]
+) -> Callable[[str], Any]:
     """`__getattr__` of a copy's module: its imports, and private names of the original.
 
     `owners` are the copy's public names that this package does not have.
     """
+    path = str(module.__dict__.get("__file__"))
+    imports = {
+        alias.asname or alias.name.partition(".")[0]: node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
 
-    def __init__(
-        self, module: types.ModuleType, original: Any, tree: ast.Module, owners: list[str]
-    ):
-        self._module, self._original, self._owners = module, original, owners
-        self._imports = {
-            alias.asname or alias.name.partition(".")[0]: node
-            for node in ast.walk(tree)
-            if isinstance(node, (ast.Import, ast.ImportFrom))
-            for alias in node.names
-        }
-
-    def __call__(self, name: str) -> Any:
-        path = str(self._module.__dict__.get("__file__"))
-        if name in self._owners:
+    def get(name: str) -> Any:
+        if name in owners:
             raise NotImplementedError(
                 f"{path} is a copy of TensorFlow's tpu_estimator.py, for which "
                 f"tpu_estimator_compat stands, which has no {name}. If {name} is the work of the "
                 "copy's owner, move it to a module of its own."
             )
-        if name in self._imports:
-            line = ast.Module([self._imports[name]], [])
-            exec(compile(line, path, "exec"), self._module.__dict__)
-            return self._module.__dict__[name]
-        return getattr(self._original, name)
+        if name in imports:
+            exec(compile(ast.Module([imports[name]], []), path, "exec"), module.__dict__)
+            return module.__dict__[name]
+        return getattr(original, name)
+
+    return get
 
 
 class _Call:

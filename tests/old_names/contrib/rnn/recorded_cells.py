@@ -23,14 +23,11 @@ MODULES = {
     ],
     "conv_cells": ["conv", "conv skip", "conv1", "conv2", "conv3"],
     "fused_rnn": ["gru block", "gru block 2"],
-    "gated_cells": ["sru", "ugrnn"],
-    "independent_cells": ["indrnn", "indy lstm"],
-    "lstm_cells": [
+    "gated_cells": ["indrnn", "indy lstm", "nas", "nas all", "sru", "ugrnn"],
+    "lstm_variants": [
         *("CoupledInputForgetGateLSTMCell everything", "CoupledInputForgetGateLSTMCell plain"),
-        "coupled one tensor",
+        *("coupled one tensor", "groups", "groups projected", "phased", "phased peepholes"),
     ],
-    "nas_cell": ["nas", "nas all"],
-    "lstm_variants": ["groups", "groups projected", "phased", "phased peepholes"],
 }
 """Cases by the module of the cell; the test file of each compares them."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import operator
 import os
 import shutil
 import tempfile
 import urllib.request
-from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -36,16 +36,12 @@ class Datasets(NamedTuple):
 
 
 class DataSet:
-    """Images and their labels, dealt in batches.
+    """Images, uint8 [examples, rows, columns, 1], and their labels, dealt in batches.
 
-    Args:
-      images: uint8 [examples, rows, columns, 1].
-      labels: [examples] or, one hot, [examples, classes].
-      fake_data: whether `next_batch` gives ones as images and zeros as labels.
-      one_hot: whether fake labels are one hot of ten classes.
-      dtype: float32 for pixels in [0, 1], uint8 for those that are given.
-      reshape: whether images become [examples, rows * columns].
-      seed: of NumPy's generator, which is set by this; None for that of the graph, if it has one.
+    With `fake_data` images are ones and labels zeros, of ten classes if `one_hot`. Pixels are in
+    [0, 1] as float32, or as given as uint8. With `reshape` images become [examples, rows *
+    columns]. `seed` is that of NumPy's generator, which is set by this; None for that of the graph,
+    if it has one.
     """
 
     def __init__(
@@ -151,20 +147,17 @@ def read_data_sets(
 
 
 def _arrays_of(train_dir: str, one_hot: bool, source_url: str) -> list[np.ndarray]:
-    def labels_of(file: BinaryIO) -> np.ndarray:
-        return extract_labels(file, one_hot)
-
-    def read(name: str, extract: Callable[[BinaryIO], np.ndarray]) -> np.ndarray:
-        path = maybe_download(name, train_dir, (source_url or DEFAULT_SOURCE_URL) + name)
-        with tf.io.gfile.GFile(path, "rb") as file:
-            return extract(file)
-
-    return [
-        read("train-images-idx3-ubyte.gz", extract_images),
-        read("train-labels-idx1-ubyte.gz", labels_of),
-        read("t10k-images-idx3-ubyte.gz", extract_images),
-        read("t10k-labels-idx1-ubyte.gz", labels_of),
-    ]
+    found = []
+    for part in ("train", "t10k"):
+        for kind, extract in (
+            ("images-idx3", extract_images),
+            ("labels-idx1", functools.partial(extract_labels, one_hot=one_hot)),
+        ):
+            name = f"{part}-{kind}-ubyte.gz"
+            path = maybe_download(name, train_dir, (source_url or DEFAULT_SOURCE_URL) + name)
+            with tf.io.gfile.GFile(path, "rb") as file:
+                found.append(extract(file))
+    return found
 
 
 def load_mnist(train_dir: str = "MNIST-data") -> Datasets:

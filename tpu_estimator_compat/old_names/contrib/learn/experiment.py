@@ -42,26 +42,11 @@ class _EvaluationListener(tf.train.CheckpointSaverListener):
 class Experiment:
     """A `tf.estimator.Estimator` with the data that it is trained and evaluated on.
 
-    Args:
-      estimator: the estimator.
-      train_input_fn: input of the training.
-      eval_input_fn: input of evaluations.
-      eval_metrics: None; it was for another kind of estimator.
-      train_steps: `global_step` at which training ends; None for the end of the data.
-      eval_steps: steps of an evaluation; None for all of the data.
-      train_monitors: monitors and hooks of the training.
-      eval_hooks: hooks of evaluations.
-      local_eval_frequency: `min_eval_frequency` of `local_run`.
-      eval_delay_secs: the seconds that `evaluate` and `continuous_eval` wait at first.
-      continuous_eval_throttle_secs: the least time between two continuous evaluations.
-      min_eval_frequency: the number of steps between two looks for a checkpoint to be evaluated in
-        `train_and_evaluate`; 0 for an evaluation at the end alone, None for 1.
-      delay_workers_by_global_step: whether further workers wait for steps, and not for seconds.
-      export_strategies: an `ExportStrategy`, or several.
-      train_steps_per_iteration: steps between evaluations of `continuous_train_and_eval`.
-      checkpoint_and_export: whether `train_and_evaluate` evaluates and exports each checkpoint.
-      saving_listeners: of the training.
-      check_interval_secs: the least time between two looks for a checkpoint.
+    `eval_metrics` must be None: it was for another kind of estimator. `train_and_evaluate` looks
+    for a checkpoint to evaluate every `min_eval_frequency` steps; 0 for an evaluation at the end
+    alone, None for 1. `local_eval_frequency` is that of `local_run`. With `checkpoint_and_export`
+    it evaluates and exports each checkpoint. With `delay_workers_by_global_step` further workers
+    wait for steps, not for seconds.
     """
 
     def __init__(

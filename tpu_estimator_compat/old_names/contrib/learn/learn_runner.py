@@ -17,15 +17,10 @@ def run(
     run_config: RunConfig | None = None,
     hparams: HParams | None = None,
 ) -> Any:
-    """Makes an experiment and runs it.
+    """Makes an experiment, by `run_config` and `hparams` or by `output_dir`, and runs it.
 
-    Args:
-      experiment_fn: called as `experiment_fn(run_config, hparams)`, or with `output_dir` by name.
-      output_dir: the `model_dir`; None where there is a `run_config`.
-      schedule: name of a method of `Experiment`; None for `train_and_evaluate`, which for workers
-        other than the master's is `train`.
-      run_config: with a `model_dir`.
-      hparams: goes with `run_config`.
+    `schedule` is the name of a method of `Experiment`; None for `train_and_evaluate`, which for
+    workers other than the master's is `train`. Returns the method's value.
     """
     if output_dir is not None and run_config is not None:
         raise ValueError("Cannot provide both `output_dir` and `run_config`")

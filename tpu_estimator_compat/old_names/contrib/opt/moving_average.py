@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -29,8 +30,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):
         self._partner: dict[str, str] | None = None
         self._sequential_update = sequential_update
 
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        return self._optimizer.compute_gradients(*args, **kwargs)
+    compute_gradients = property(operator.attrgetter("_optimizer.compute_gradients"))
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: str | None = None

@@ -29,14 +29,10 @@ def _unless_zero(apply: Any) -> Any:
             with tf.control_dependencies([apply(grad, *args)]):
                 return tf.no_op()
 
-        return tf.cond(_all_zeros(grad), tf.no_op, do_apply)
+        values = grad.values if isinstance(grad, tf.IndexedSlices) else grad
+        return tf.cond(tf.equal(tf.count_nonzero(values), 0), tf.no_op, do_apply)
 
     return wrapped
-
-
-def _all_zeros(gradient: Any) -> tf.Tensor:
-    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-    return tf.equal(tf.count_nonzero(values), 0)
 
 
 def clip_gradients_by_global_norm(

@@ -15,10 +15,7 @@ from tpu_estimator_compat.old_names.contrib.rnn import (
     conv_cells,
     fused_rnn,
     gated_cells,
-    independent_cells,
-    lstm_cells,
     lstm_variants,
-    nas_cell,
 )
 from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState, normalized
 
@@ -37,11 +34,8 @@ _SAME = taken_over(
         """,
         conv_cells: "Conv1DLSTMCell Conv2DLSTMCell Conv3DLSTMCell ConvLSTMCell",
         fused_rnn: "GRUBlockCell GRUBlockCellV2 LSTMBlockCell",
-        gated_cells: "SRUCell UGRNNCell",
-        independent_cells: "IndRNNCell IndyLSTMCell",
-        lstm_cells: "CoupledInputForgetGateLSTMCell",
-        lstm_variants: "GLSTMCell PhasedLSTMCell",
-        nas_cell: "NASCell",
+        gated_cells: "IndRNNCell IndyLSTMCell NASCell SRUCell UGRNNCell",
+        lstm_variants: "CoupledInputForgetGateLSTMCell GLSTMCell PhasedLSTMCell",
     },
 )
 

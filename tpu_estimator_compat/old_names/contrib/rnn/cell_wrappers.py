@@ -151,15 +151,10 @@ def _gate(inputs: tf.Tensor, name: str, bias: float) -> tf.Tensor:
 class AttentionCellWrapper(RNNCell):
     """A cell with attention to its last outputs, as in https://arxiv.org/abs/1409.0473.
 
-    Args:
-      cell: reads its input, mixed with the attention.
-      attn_length: the number of outputs that are attended to.
-      attn_size: their depth, and that of the output; None for that of the cell.
-      attn_vec_size: depth of the layer that scores them; None for `attn_size`.
-      input_size: depth of the mixed input; None for that of the input.
-      state_is_tuple: whether the state is a tuple: the cell's, the attention, and the last
-        outputs; otherwise it is one tensor.
-      reuse: whether the variables exist already.
+    `attn_size` is the depth of outputs, by default the cell's; `attn_vec_size` that of the layer
+    that scores them, by default `attn_size`; `input_size` that of the cell's input, mixed with the
+    attention, by default the input's. A tuple as state has the cell's, the attention, and the last
+    outputs.
     """
 
     def __init__(
@@ -190,7 +185,6 @@ class AttentionCellWrapper(RNNCell):
 
     @property
     def state_size(self) -> Any:
-        """Sizes of the cell's state, of the attention, and of the last outputs."""
         sizes = (self._cell.state_size, self._depth, self._depth * self._length)
         return sizes if self._state_is_tuple else sum(sizes)
 

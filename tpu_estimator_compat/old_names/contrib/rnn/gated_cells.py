@@ -1,4 +1,4 @@
-"""Cells of `tf.contrib.rnn` with other gates than an LSTM's."""
+"""Cells of `tf.contrib.rnn` with other gates than an LSTM's, or with gates that see less."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 import tf_keras
-from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell, RNNCell
+from tf_keras.src.layers.rnn.legacy_cells import LayerRNNCell, LSTMStateTuple, RNNCell
 
 from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
+    LSTMState,
     OneTensorState,
     known_depth,
     linear,
@@ -75,4 +76,138 @@ class SRUCell(OneTensorState, LayerRNNCell):
         return reset * self._activation(state) + (1.0 - reset) * skipped, state
 
 
-__all__ = ["SRUCell", "UGRNNCell"]
+class _IndependentCell(OneTensorState, LayerRNNCell):
+    """A cell whose units see only their own state (https://arxiv.org/abs/1803.04831)."""
+
+    _GATES = 1
+
+    def __init__(
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: bool | None = None,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(_reuse=reuse, name=name, dtype=dtype)
+        self.input_spec = tf_keras.layers.InputSpec(ndim=2)
+        self._num_units = num_units
+        self._activation = activation or tf.tanh
+        self._kernel_initializer = kernel_initializer
+        self._bias_initializer = bias_initializer
+
+    def build(self, input_shape: Any) -> None:
+        width = self._GATES * self._num_units
+        shape = [known_depth(input_shape), width]
+        uniform = tf.random_uniform_initializer(-1, 1, dtype=self.dtype)
+        zeros = tf.constant_initializer(0.0, dtype=self.dtype)
+        of_bias = zeros if self._bias_initializer is None else self._bias_initializer
+        self._kernel = self.add_weight("kernel_w", shape, initializer=self._kernel_initializer)
+        self._factors = self.add_weight("kernel_u", [1, width], initializer=uniform)
+        self._bias = self.add_weight("bias", [width], initializer=of_bias)
+        self.built = True
+
+    def _sum(self, inputs: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        return tf.nn.bias_add(tf.matmul(inputs, self._kernel) + state * self._factors, self._bias)
+
+
+class IndRNNCell(_IndependentCell):
+    """The cell of an independently recurrent network."""
+
+    def __init__(
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: bool | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(num_units, activation, reuse, name=name, dtype=dtype)
+
+    def call(self, inputs: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        state = self._activation(self._sum(inputs, state))
+        return state, state
+
+
+class IndyLSTMCell(LSTMState, _IndependentCell):
+    """An LSTM cell with vectors for its state (https://arxiv.org/abs/1903.08023)."""
+
+    _GATES = 4
+
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        activation: Any = None,
+        reuse: bool | None = None,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(
+            num_units, activation, reuse, kernel_initializer, bias_initializer, name, dtype
+        )
+        self._forget_bias = forget_bias
+
+    def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
+        cell, hidden = state
+        gates = self._sum(inputs, tf.tile(hidden, [1, 4]))
+        write, new, keep, show = tf.split(gates, 4, axis=1)
+        kept = cell * tf.sigmoid(keep + self._forget_bias)
+        cell = kept + tf.sigmoid(write) * self._activation(new)
+        hidden = self._activation(cell) * tf.sigmoid(show)
+        return hidden, LSTMStateTuple(cell, hidden)
+
+
+class NASCell(LSTMState, LayerRNNCell):
+    """The cell that neural architecture search found (https://arxiv.org/abs/1611.01578).
+
+    `use_bias` is about the part that comes from the output before.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        num_proj: int | None = None,
+        use_bias: bool = False,
+        reuse: bool | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(_reuse=reuse, **kwargs)
+        self._num_units = num_units
+        self._num_proj = num_proj
+        self._use_bias = use_bias
+
+    def build(self, input_shape: Any) -> None:
+        depth, width = known_depth(input_shape), 8 * self._num_units
+        self.recurrent_kernel = self.add_weight("recurrent_kernel", [self.output_size, width])
+        self.kernel = self.add_weight("kernel", [depth, width])
+        if self._use_bias:
+            self.bias = self.add_weight("bias", [width], initializer=tf.zeros_initializer())
+        if self._num_proj is not None:
+            shape = [self._num_units, self._num_proj]
+            self.projection_weights = self.add_weight("projection_weights", shape)
+        self.built = True
+
+    def call(self, inputs: tf.Tensor, state: Any) -> tuple[tf.Tensor, LSTMStateTuple]:
+        cell, hidden = state
+        recurrent = tf.matmul(hidden, self.recurrent_kernel)
+        if self._use_bias:
+            recurrent = tf.nn.bias_add(recurrent, self.bias)
+        x = tf.split(tf.matmul(inputs, self.kernel), 8, axis=1)
+        h = tf.split(recurrent, 8, axis=1)
+        left = tf.tanh(tf.sigmoid(x[0] + h[0]) * tf.nn.relu(x[1] + h[1]))
+        right = tf.tanh(tf.sigmoid(x[2] + h[2]) + tf.nn.relu(x[3] * h[3]))
+        product = tf.tanh(tf.tanh(x[4] + h[4]) * tf.sigmoid(x[5] + h[5]))
+        gate = tf.sigmoid(tf.tanh(x[6] + h[6]) + tf.sigmoid(x[7] + h[7]))
+        cell = tf.tanh(left + cell) * right
+        output = tf.tanh(cell * tf.tanh(product + gate))
+        if self._num_proj is not None:
+            output = tf.matmul(output, self.projection_weights)
+        return output, LSTMStateTuple(cell, output)
+
+
+__all__ = ["IndRNNCell", "IndyLSTMCell", "NASCell", "SRUCell", "UGRNNCell"]

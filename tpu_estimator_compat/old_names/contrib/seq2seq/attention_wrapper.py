@@ -10,7 +10,7 @@ from tf_keras.api._v1.keras.__internal__.legacy.layers import Dense
 
 from tpu_estimator_compat.old_names.contrib.rnn import RNNCell
 from tpu_estimator_compat.old_names.contrib.seq2seq.attention import AttentionMechanism, zeros_of
-from tpu_estimator_compat.old_names.contrib.seq2seq.cells import check_cell
+from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import check_cell
 
 
 class _Fields(NamedTuple):
@@ -122,17 +122,16 @@ class AttentionWrapper(RNNCell):
             "BeamSearchDecoder? You may need to tile your initial state via the "
             "tf.contrib.seq2seq.tile_batch function with argument multiple=beam_width."
         )
-        with tf.control_dependencies(self._batch_size_checks(batch_size, message)):
-            return tf.nest.map_structure(
-                lambda s: tf.identity(s, name="check_initial_cell_state"), cell_state
-            )
+        return self._of_batch(batch_size, message, cell_state, "check_initial_cell_state")
 
-    def _batch_size_checks(self, batch_size: Any, message: str) -> list[Any]:
+    def _of_batch(self, batch_size: Any, message: str, values: Any, name: str) -> Any:
+        """Values, after a check that the mechanisms have batches of this size."""
         checks = [
             tf.assert_equal(batch_size, mechanism.batch_size, message=message)
             for mechanism in self._attention_mechanisms
         ]
-        return [check for check in checks if check is not None]
+        with tf.control_dependencies([check for check in checks if check is not None]):
+            return tf.nest.map_structure(lambda value: tf.identity(value, name=name), values)
 
     def _one_or_all(self, values: Any) -> Any:
         """A tuple if the mechanism was given as a list."""
@@ -169,10 +168,7 @@ class AttentionWrapper(RNNCell):
                 "to beam_width via tf.contrib.seq2seq.tile_batch, and the batch_size= argument "
                 "passed to zero_state is batch_size * beam_width."
             )
-            with tf.control_dependencies(self._batch_size_checks(batch_size, message)):
-                cell_state = tf.nest.map_structure(
-                    lambda s: tf.identity(s, name="checked_cell_state"), cell_state
-                )
+            cell_state = self._of_batch(batch_size, message, cell_state, "checked_cell_state")
             mechanisms = self._attention_mechanisms
             alignments = [m.initial_alignments(batch_size, dtype) for m in mechanisms]
             return AttentionWrapperState(
@@ -228,8 +224,7 @@ class AttentionWrapper(RNNCell):
             "BeamSearchDecoder? You may need to tile your memory input via the "
             "tf.contrib.seq2seq.tile_batch function with argument multiple=beam_width."
         )
-        with tf.control_dependencies(self._batch_size_checks(batch_size, message)):
-            return tf.identity(cell_output, name="checked_cell_output")
+        return self._of_batch(batch_size, message, cell_output, "checked_cell_output")
 
     def _attend_to_all(self, cell_output: Any, states: Any) -> tuple[Any, list[Any], list[Any]]:
         layers = self._attention_layers or (None,) * len(self._attention_mechanisms)

@@ -8,8 +8,7 @@ import tensorflow.compat.v1 as tf
 from keras import Layer as Keras3Layer
 from tf_keras.api._v1.keras.layers import Layer
 
-from tpu_estimator_compat.old_names.contrib.seq2seq.cells import check_cell
-from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder
+from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder, check_cell
 from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import Helper
 
 

@@ -11,8 +11,7 @@ from tf_keras.api._v1.keras.layers import Layer
 
 from tpu_estimator_compat.old_names.contrib.seq2seq import beams
 from tpu_estimator_compat.old_names.contrib.seq2seq.attention_wrapper import AttentionWrapperState
-from tpu_estimator_compat.old_names.contrib.seq2seq.cells import check_cell
-from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder
+from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder, check_cell
 from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import embedder
 
 
@@ -233,7 +232,8 @@ class BeamSearchDecoder(Decoder):
         if tf.get_static_value(self._coverage_weight) == 0.0:
             return None
         states = [cell_state] if isinstance(cell_state, AttentionWrapperState) else cell_state
-        found = [s.alignments for s in _attention_states(states)]
+        several = states if isinstance(states, (list, tuple)) else ()
+        found = [s.alignments for s in several if isinstance(s, AttentionWrapperState)]
         if not found:
             raise ValueError("coverage_penalty_weight must be 0.0 if no cell is attention-wrapped.")
         return _mean([_mean(one) if isinstance(one, tuple) else one for one in found])
@@ -261,12 +261,6 @@ class BeamSearchDecoder(Decoder):
         ordered = beams.sorted_by_beam(tf.reshape(written, shape), parent_ids, lengths)
         made = tf.reshape(ordered, tf.concat([[time, size], tf.shape(written)[2:]], 0))
         return tf.ensure_shape(made, written.shape)
-
-
-def _attention_states(states: Any) -> list[AttentionWrapperState]:
-    if not isinstance(states, (list, tuple)):
-        return []
-    return [state for state in states if isinstance(state, AttentionWrapperState)]
 
 
 def _mean(tensors: Any) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""A decoder, and the loop over its steps."""
+"""A decoder, the check of its cell, and the loop over its steps."""
 
 from __future__ import annotations
 
@@ -78,6 +78,25 @@ def dynamic_decode(
         if not output_time_major:
             outputs = tf.nest.map_structure(transpose_batch_time, outputs)
     return outputs, state, lengths
+
+
+def check_cell(cell: Any) -> None:
+    """Raises a TypeError where `cell` lacks an attribute of RNN cells."""
+    missing = [
+        text
+        for found, text in (
+            (hasattr(cell, "output_size"), "'output_size' property is missing"),
+            (hasattr(cell, "state_size"), "'state_size' property is missing"),
+            (
+                hasattr(cell, "zero_state") or hasattr(cell, "get_initial_state"),
+                "either 'zero_state' or 'get_initial_state' method is required",
+            ),
+            (callable(cell), "is not callable"),
+        )
+        if not found
+    ]
+    if missing:
+        raise TypeError(f"The argument 'cell' ({cell}) is not an RNNCell: {', '.join(missing)}.")
 
 
 def _in_loop() -> bool:

@@ -21,17 +21,9 @@ def sequence_loss(
 ) -> tf.Tensor:
     """The weighted cross entropy of sequences.
 
-    Args:
-      logits: [batch, time, classes].
-      targets: ids of classes, [batch, time].
-      weights: [batch, time].
-      average_across_timesteps: whether to sum over time, over the sum of the weights.
-      average_across_batch: whether to sum over the batch, over the sum of the weights.
-      sum_over_timesteps: whether to sum over time, over the number of weights that are not 0;
-        where neither dimension is averaged.
-      sum_over_batch: the same over the batch.
-      softmax_loss_function: of `labels` and `logits`; None for the sparse softmax cross entropy.
-      name: of the operations.
+    Logits are [batch, time, classes], targets and weights [batch, time]. Averages are sums over the
+    sum of the weights; the sums of `sum_over_*` are over the number of weights that are not 0,
+    where neither dimension is averaged.
     """
     _check_ranks(logits, targets, weights)
     for average, added, what in (

@@ -19,11 +19,9 @@ def safe_cumprod(x: Any, *args: Any, **kwargs: Any) -> tf.Tensor:
 def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> tf.Tensor:
     """Weights [batch, time] that never go back in time.
 
-    Args:
-      p_choose_i: the probability to stop at each time, [batch, time].
-      previous_attention: the weights of the step before, [batch, time].
-      mode: `recursive`; `parallel`, the same as sums over time, less exact; or `hard`, where
-        `p_choose_i` and the weights are 0 or 1.
+    `p_choose_i` is the probability to stop at each time, [batch, time]; `previous_attention` the
+    weights of the step before. The mode is `recursive`; `parallel`, the same as sums over time,
+    less exact; or `hard`, where probabilities and weights are 0 or 1.
     """
     p_choose_i = tf.convert_to_tensor(p_choose_i, name="p_choose_i")
     previous = tf.convert_to_tensor(previous_attention, name="previous_attention")
