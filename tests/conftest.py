@@ -122,7 +122,7 @@ def quick_release():
 
 @pytest.fixture
 def tuned(monkeypatch):
-    """`tuned(first_piece=2)`: what is prepared from now on goes by these numbers of `Tuning`."""
+    """`tuned(few_steps=2)`: what is prepared from now on goes by these numbers of `Tuning`."""
     from tpu_estimator_compat.engine.runtime.tuning import Tuning
     from tpu_estimator_compat.estimator import preparation
 

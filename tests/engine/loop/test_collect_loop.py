@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.loop.collect_loop import CollectLoop
-from tpu_estimator_compat.engine.runtime.tuners import CollectTuner
+from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 SIZES = (3, 3, 2, 5)
@@ -24,14 +24,35 @@ def step(batch):
     return [batch * 2.0, tf.argmax(batch, axis=-1)]
 
 
-def tuner_of(executor, loops):
-    tuner = CollectTuner(Tuning(slow_step=1e9), may_choose=False)
-    tuner.executor, tuner.loops = executor, loops
-    return tuner
+@pytest.fixture
+def calls(monkeypatch):
+    """The calls that tuners decide."""
+    found, decide = [], Tuner.next
+
+    def next_call(self, steps):
+        found.append(decide(self, steps))
+        return found[-1]
+
+    monkeypatch.setattr(Tuner, "next", next_call)
+    return found
 
 
-def collect_loop(tuner):
-    return CollectLoop(step, [(tf.float32, 2), (tf.int64, 1)], tuner)
+@pytest.fixture
+def decided(monkeypatch):
+    """`decided(executor, looped)`: every call is like that."""
+
+    def of(executor, looped):
+        def next_call(self, steps):
+            return Call(steps if looped else 1, executor, looped)
+
+        monkeypatch.setattr(Tuner, "next", next_call)
+
+    return of
+
+
+def collect_loop(**arguments):
+    arguments = {"may_choose": False, **arguments}
+    return CollectLoop(step, [(tf.float32, 2), (tf.int64, 1)], **arguments)
 
 
 def collected(collect, iterator, most):
@@ -53,44 +74,50 @@ def check(found, parts):
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("executor", [DEFAULT, SINGLE_THREADED])
 @pytest.mark.parametrize("most", [1, 2, 4, 9])
-def test_outputs_of_each_element(executor, loops, most):
+def test_outputs_of_each_element(executor, loops, most, decided):
+    decided(executor, loops)
     dataset, parts = batches()
-    collect = collect_loop(tuner_of(executor, loops))
-    check(collected(collect, iter(dataset), most), parts)
+    check(collected(collect_loop(), iter(dataset), most), parts)
 
 
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("executor", [DEFAULT, SINGLE_THREADED])
-def test_no_data(executor, loops):
-    assert collect_loop(tuner_of(executor, loops))(iter(batches(())[0]), 4) == []
+def test_no_data(executor, loops, decided):
+    decided(executor, loops)
+    assert collect_loop()(iter(batches(())[0]), 4) == []
 
 
 @pytest.mark.parametrize("most", [1, 3, 40])
-def test_a_change_of_executor_or_a_loop_changes_nothing_else(most):
-    """Small steps go to one thread after a few, and into a loop after some more."""
-    dataset, parts = batches(SIZES * 5)
-    tuning = Tuning(slow_step=1e9, first_runs=2, single_batches=7)
-    tuner = CollectTuner(tuning, may_choose=True)
-    check(collected(collect_loop(tuner), iter(dataset), most), parts)
-    assert (tuner.executor, tuner.loops) == (SINGLE_THREADED, True)
+def test_a_change_of_executor_or_a_loop_changes_nothing_else(most, calls):
+    """By its clock, which counts how often it is read, a loop pays after seven calls."""
+    dataset, parts = batches(SIZES * 6)
+    times = iter(range(1000))
+    tuning = Tuning(
+        clock=lambda: next(times), piece=1e9, small_step=1e9, tracing=7.0, turns=1, few_steps=1
+    )
+    collect = collect_loop(may_choose=True, tuning=tuning)
+    check(collected(collect, iter(dataset), most), parts)
+    assert {call.executor for call in calls} == {DEFAULT, SINGLE_THREADED}
+    assert any(call.looped for call in calls) == (most > 1)
 
 
-def test_slow_steps_stay_where_they_are():
+def test_large_batches_stay_where_they_are(calls):
     dataset, parts = batches()
     times = iter(range(100))  # a second for each call
-    tuning = Tuning(clock=lambda: next(times), first_runs=1, single_batches=1)
-    tuner = CollectTuner(tuning, may_choose=True)
-    check(collected(collect_loop(tuner), iter(dataset), 1), parts)
-    assert (tuner.executor, tuner.loops) == (DEFAULT, False)
+    tuning = Tuning(clock=lambda: next(times), few_steps=1, turns=1, tracing=0.0)
+    collect = collect_loop(may_choose=True, tuning=tuning)
+    check(collected(collect, iter(dataset), 40), parts)
+    assert set(calls) == {Call(1, DEFAULT, looped=False)}
 
 
 @pytest.mark.parametrize("loops", [False, True])
-def test_an_error_of_a_step_is_raised(loops):
+def test_an_error_of_a_step_is_raised(loops, decided):
     """An error that is not the end of the data does not look like the end."""
 
     def failing(batch):
         return [tf.debugging.check_numerics(batch / 0.0, "no number")]
 
-    collect = CollectLoop(failing, [(tf.float32, 2)], tuner_of(DEFAULT, loops))
+    decided(DEFAULT, loops)
+    collect = CollectLoop(failing, [(tf.float32, 2)], may_choose=False)
     with pytest.raises(tf.errors.InvalidArgumentError, match="no number"):
         collect(iter(batches()[0]), 4)

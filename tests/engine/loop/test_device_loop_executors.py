@@ -9,7 +9,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.engine.runtime.tuning import Tuning
 
-SINGLE = Tuning(first_piece=1, piece=1e-9, small_step=60.0, single_runs=0)  # all but the first
+SINGLE = Tuning(few_steps=1, piece=1e-9, small_step=60.0, tracing=0.0)  # all but the first
 
 
 @pytest.mark.parametrize("steps", [1, 7, 40, 1000])
@@ -124,7 +124,7 @@ def test_signals_are_looked_for_as_often_as_tuning_says():
         stop_on_nan=True,
         may_choose=False,
         interrupted=interrupted,
-        tuning=Tuning(first_piece=4, clock=lambda: now),
+        tuning=Tuning(few_steps=4, clock=lambda: now),
     )
     iterator = iter(tf.data.Dataset.from_tensors(1.0).repeat())
     assert loop(iterator, 1000).steps == 28

@@ -7,7 +7,7 @@ from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat.engine.loop.single_step import FetchingStep
 from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.runtime.tuners import ExecutorChoice
+from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 STEPS = 100
@@ -41,8 +41,8 @@ def model_fn(features, labels, mode, params):
 def test_what_hooks_see_does_not_depend_on_the_executor(tmp_path, monkeypatch):
     seen, weights = {}, {}
     for executor in (DEFAULT, SINGLE_THREADED):
-        monkeypatch.setattr(ExecutorChoice, "next", lambda self, steps, e=executor: e)
-        monkeypatch.setattr(ExecutorChoice, "record", lambda self, *run: None)
+        call = Call(1, executor, looped=False)
+        monkeypatch.setattr(Tuner, "next", lambda self, steps, call=call: call)
         hook = Looks()
         estimator = make_estimator(tmp_path / f"of_{executor}", model_fn)
         estimator.train(train_input_fn, steps=STEPS, hooks=[hook])
@@ -61,17 +61,14 @@ def test_what_hooks_see_does_not_depend_on_the_executor(tmp_path, monkeypatch):
 
 
 def test_a_few_fetches_are_not_worth_a_second_function():
-    tuning = Tuning(single_runs=3, slow_step=60.0, first_runs=1, turns_of_single_steps=2)
+    tuning = Tuning(small_step=60.0, few_steps=2, turns=2)
     step = FetchingStep(lambda it: [next(it) * 2], tuning, may_choose=True)
     iterator = iter(tf.data.Dataset.range(20))
     executors = []
     step._function = lambda executor, it: executors.append(executor) or [next(it)]
-    for _ in range(3):
+    for _ in range(20):
         step(iterator)
-    assert executors == [DEFAULT] * 3
-    for _ in range(17):
-        step(iterator)
-    assert SINGLE_THREADED in executors
+    assert executors[:6] == [DEFAULT] * 5 + [SINGLE_THREADED]  # one that compiles, and two runs
 
 
 def test_the_end_of_the_data_is_told():

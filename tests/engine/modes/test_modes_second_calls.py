@@ -99,7 +99,7 @@ def test_cycles_are_bit_equal_to_those_that_are_traced_anew(tmp_path, model_fn, 
 @pytest.fixture
 def one_executor(tuned):
     """No other one is tried, which would need functions of its own: when, goes by the clock."""
-    tuned(first_runs=1000)
+    tuned(turns=1000)
 
 
 def test_a_third_cycle_builds_nothing_anew(tmp_path, imports, one_executor):

@@ -15,7 +15,7 @@ from support.legacy_models import (
 )
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.runtime.tuners import PredictionTuner
+from tpu_estimator_compat.engine.session.step_session import StepSession
 
 PER_HOST_V2 = tpu.InputPipelineConfig.PER_HOST_V2
 
@@ -52,20 +52,24 @@ def test_whole_batches_and_chosen_keys(tmp_path):
         assert all(b.keys() == {"class"} for b in batches)
 
 
-def test_the_callers_time_is_not_taken_for_the_models(tmp_path, monkeypatch):
+def test_the_callers_time_is_not_taken_for_the_models(tmp_path, monkeypatch, tuned):
     """Else whoever takes long over each prediction would get them in short calls for ever."""
-    happened = []
-    record = PredictionTuner.record
+    now, happened = 0.0, []
+    collect = StepSession.collect
 
-    def noted(self, seconds):
-        happened.append(self.batches)
-        record(self, 0.0)
+    def collected(self, fetches, most):
+        nonlocal now
+        happened.append(most)
+        now += 0.01 * most
+        return collect(self, fetches, most)
 
-    monkeypatch.setattr(PredictionTuner, "record", noted)
+    monkeypatch.setattr(StepSession, "collect", collected)
+    tuned(clock=lambda: now, most_batches=4)
     estimator = make_estimator(tmp_path)
     for batch in estimator.predict(finite_input_fn(16 * 8), yield_single_examples=False):
         happened.append(len(batch["class"]))
-    assert happened == [1, 16, 2, 16, 16, 4, *[16] * 4, 8, 16]
+        now += 1000.0
+    assert happened == [1, 16, *[2, *[16] * 2], *[4, *[16] * 4], *[4, 16]]
 
 
 def test_unknown_keys_are_refused(tmp_path):

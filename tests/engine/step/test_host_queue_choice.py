@@ -6,8 +6,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
-from tpu_estimator_compat.engine.runtime.tuners import HostCallTuner
 from tpu_estimator_compat.engine.runtime.tuning import Tuning
+from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
 from tpu_estimator_compat.engine.step.program import StepProgram
 
 from .host_call_models import model_of
@@ -104,13 +104,13 @@ def test_slow_calls_go_on_while_later_steps_run(tmp_path, traces, short_trial):
 
 
 def test_the_time_of_a_trial_is_that_of_the_calls(tmp_path, monkeypatch, short_trial):
-    record, found = HostCallTuner.record, []
+    judge, found = HostCallQueue._judge, []
 
-    def note(self, executor, calls, seconds, seconds_of_calls):
-        found.append((calls, seconds_of_calls))
-        record(self, executor, calls, seconds, seconds_of_calls)
+    def note(self, calls, seconds):
+        found.append((calls, seconds))
+        judge(self, calls, seconds)
 
-    monkeypatch.setattr(HostCallTuner, "record", note)
+    monkeypatch.setattr(HostCallQueue, "_judge", note)
     train(Calls(seconds=SLOW), tmp_path, steps=60)
     assert found
     assert all(seconds >= calls * SLOW for calls, seconds in found)

@@ -62,7 +62,7 @@ def test_every_n_steps_counts_within_a_loop(tmp_path, strategy, replicas):
 
 def test_every_n_steps_in_loops_that_python_interrupts(tmp_path, tuned):
     """The count goes on over the pieces that a long loop is run in."""
-    tuned(first_piece=2)
+    tuned(few_steps=2)
     recorder = Recorder()
     config = tpu.TPUConfig(iterations_per_loop=8, experimental_host_call_every_n_steps=3)
     estimator = make_estimator(tmp_path, model_with(recorder), use_tpu=True, tpu_config=config)

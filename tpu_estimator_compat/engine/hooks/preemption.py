@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.runtime import aside
+from tpu_estimator_compat.engine.runtime import process_exit
 
 EXIT_CODE = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
 
@@ -94,7 +94,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             handler(number, None)
             return
         logging.info("Training stopped on %s; exiting with code %d.", name, EXIT_CODE)
-        aside.set_exit_code(EXIT_CODE)
+        process_exit.set_exit_code(EXIT_CODE)
         raise SystemExit(EXIT_CODE)
 
     def after_create_session(self, session: Any, coord: Any) -> None:

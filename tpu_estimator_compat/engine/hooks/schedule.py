@@ -9,7 +9,7 @@ from typing import Any
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.hooks import traits
-from tpu_estimator_compat.engine.runtime.tuners import RunTuner
+from tpu_estimator_compat.engine.runtime.tuner import Pace
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.session import read_policy
 from tpu_estimator_compat.engine.session.run_limits import RunLimits
@@ -41,7 +41,7 @@ class Schedule:
         self._asked = self._hooks
         self._loop = loop
         self._tuning = tuning
-        self._tuner = RunTuner()
+        self._pace = Pace(1, 2)
         self._step_increment = 1
         self._started = 0.0
         self._first_step = 0
@@ -66,7 +66,7 @@ class Schedule:
     def after_run(self, steps: int, global_step: int) -> None:
         if not steps:
             return
-        self._tuner.record(steps, self._tuning.clock() - self._started)
+        self._pace.record(steps, self._tuning.clock() - self._started)
         self._step_increment = max(1, (global_step - self._first_step) // steps)
         if self._loop is None and steps > 1:
             for hook in self._hooks:
@@ -86,7 +86,7 @@ class Schedule:
                 if steps[-1] <= 1:
                     self._ask_first(hook)
                     return 1
-        return max(1, min([*steps, self._tuner.steps_within(min(seconds))]))
+        return max(1, min([*steps, self._pace.steps_within(min(seconds))]))
 
     def _ask_first(self, hook: traits.Hook) -> None:
         """Moves `hook` to the front: while it wants every step, no other hook is asked."""
@@ -101,7 +101,7 @@ class Schedule:
             and (steps := traits.demand(hook, global_step).steps) is not None
         ]
         is_count = loop.unit == "count"
-        steps = loop.value if is_count else self._tuner.steps_within(loop.value)
+        steps = loop.value if is_count else self._pace.steps_within(loop.value)
         return max(1, min([steps, *limits]))
 
     def _in_steps(self, global_steps: float) -> int:

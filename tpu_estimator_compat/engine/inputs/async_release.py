@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import aside, eager, functions
+from tpu_estimator_compat.engine.runtime import eager, functions, process_exit
 from tpu_estimator_compat.engine.state.resources import Resource
 from tpu_estimator_compat.tf_internals import context
 
@@ -100,7 +100,7 @@ def _in_a_thread(
     free: Callable[[], None], hurried: bool, instead: Callable[[], None] | None = None
 ) -> threading.Thread | None:
     """Calls `free` in a thread; None where no thread could be started, and it was called here."""
-    daemon = hurried or aside.waits_no_more()
+    daemon = hurried or process_exit.waits_no_more()
     thread = threading.Thread(target=free, name="input_release", daemon=daemon)
     try:
         thread.start()
@@ -116,7 +116,7 @@ def _await(threads: Sequence[threading.Thread | None], hurried: bool) -> None:
         if thread is not None:
             thread.join(max(0, deadline - time.monotonic()))
             if hurried and thread.is_alive():
-                aside.end_without_waiting()
+                process_exit.end_without_waiting()
 
 
 def _in_a_queue(handle: tf.Tensor) -> tf.queue.QueueBase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,34 +12,34 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.loop.device_loop import Step
 from tpu_estimator_compat.engine.runtime import eager, functions
 from tpu_estimator_compat.engine.runtime.traces import Contents
-from tpu_estimator_compat.engine.runtime.tuners import CollectTuner
-from tpu_estimator_compat.engine.runtime.tuning import SINGLE_THREADED
+from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, SINGLE_THREADED, Tuning
 
 
 class CollectLoop:
-    """Runs a step on several input elements and keeps all its outputs.
+    """Predicts several batches: the first in one call each, later ones in a `tf.while_loop`.
 
-    For prediction. The first elements have a call each, and so has one that is asked for alone. In
-    a loop, many share what Python costs per call. A loop takes some times as long to trace, which
-    few batches cannot repay.
+    In a loop, batches share what Python costs per call. A loop takes some times as long to trace,
+    which few batches cannot repay. For arguments that are not listed see `DeviceLoop`.
 
     Args:
-      step: builds one step into the function under construction.
       outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
-      tuner: says on which executor, and whether in a loop.
-      contents: see `DeviceLoop`.
     """
 
     def __init__(
         self,
         step: Step,
         outputs: Sequence[tuple[tf.DType, int]],
-        tuner: CollectTuner,
+        *,
+        may_choose: bool,
         contents: Callable[[], Contents | None] = lambda: None,
+        tuning: Tuning = DEFAULTS,
     ):
         self._step = step
         self._outputs = list(outputs)
-        self._tuner = tuner
+        self._clock = tuning.clock
+        # Python costs large batches too little for a loop around them to pay.
+        self._tuner = Tuner(tuning, may_choose, patience=math.inf)
         self._contents_of_step = contents
         self._run = functions.PerExecutor(
             lambda: functions.IteratorFunction(self._build, self._contents("collect"))
@@ -78,7 +79,7 @@ class CollectLoop:
         count, _, rows, kept = tf.while_loop(
             lambda i, more, *_: tf.logical_and(i < most, more), body, (0, True, rows, kept)
         )
-        # Of no element at all nobody knows the other dimensions.
+        # Without an element, dimensions other than the first are unknown.
         nothing = [tf.zeros([0, len(self._outputs)], tf.int32)]
         nothing += [tf.zeros([0] * rank, dtype) for dtype, rank in self._outputs]
         shapes = [tf.TensorShape([None] * value.shape.rank) for value in nothing]
@@ -93,34 +94,31 @@ class CollectLoop:
         return sizes, values
 
     def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
-        """Runs up to `most` steps, each of an element of the iterator's own.
-
-        Args:
-          iterator: gives one input element per step.
-          most: the largest number of steps to run.
+        """Runs a step on each of the next elements, `most` at most.
 
         Returns:
           One list of outputs per step; fewer than `most` where the data ended.
         """
         steps: list[list[np.ndarray]] = []
         with eager.eager_mode():
-            while len(steps) < most and not (self._tuner.loops and most > 1):
-                started = self._tuner.clock()
-                try:  # another host may tell of the end when its values are asked for
-                    found = self._run_one(self._tuner.executor, iterator)
-                    values = [value.numpy() for value in found]
-                except (StopIteration, tf.errors.OutOfRangeError):
-                    return steps
-                self._tuner.record(1, self._tuner.clock() - started)
-                steps.append(values)
-            return steps + self._in_a_loop(iterator, most - len(steps))
+            while len(steps) < most:
+                call = self._tuner.next(most - len(steps))
+                started = self._clock()
+                found = (self._in_a_loop if call.looped else self._alone)(iterator, call)
+                self._tuner.record(call, len(found), self._clock() - started)
+                steps += found
+                if len(found) < call.steps:
+                    break
+        return steps
 
-    def _in_a_loop(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
-        if not most:
+    def _alone(self, iterator: Any, call: Call) -> list[list[np.ndarray]]:
+        try:  # a remote host may report the end only when its values are read
+            return [[value.numpy() for value in self._run_one(call.executor, iterator)]]
+        except (StopIteration, tf.errors.OutOfRangeError):
             return []
-        started = self._tuner.clock()
-        sizes, *values = self._run(self._tuner.executor, iterator, tf.constant(most))
-        self._tuner.record(len(sizes), self._tuner.clock() - started)
+
+    def _in_a_loop(self, iterator: Any, call: Call) -> list[list[np.ndarray]]:
+        sizes, *values = self._run(call.executor, iterator, tf.constant(call.steps))
         ends = np.cumsum(sizes.numpy(), axis=0)[:-1]
         if not len(sizes):
             return []
@@ -131,11 +129,11 @@ class CollectLoop:
 def _if(
     condition: tf.Tensor, call: Callable[[], Any], otherwise: Sequence[Any], shapes: Any = None
 ) -> Any:
-    """The results of `call` if the condition holds, by a branch or a loop of at most one turn.
+    """A `tf.cond`, or on the single-threaded executor a loop of at most one turn.
 
-    The single-threaded executor makes a loop in the thread that it has, which takes 0.55 of the
-    time. For a branch it waits in one thread of TensorFlow's pool for another one, and with one
-    processor there is no other. With the default executor a branch takes 0.8 of the time.
+    The single-threaded executor runs a loop in its own thread, in 0.55 of the time of a branch, for
+    which one thread of TensorFlow's pool waits for another: with one processor, there is no other.
+    On the default executor a branch takes 0.8 of the time of a loop.
     """
     if functions.executor() != SINGLE_THREADED:
         return tf.cond(condition, call, lambda: otherwise)

@@ -13,7 +13,7 @@ from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training, i
 from tpu_estimator_compat.engine.loop.single_step import SingleStep
 from tpu_estimator_compat.engine.runtime import eager, functions
 from tpu_estimator_compat.engine.runtime.traces import Contents, Handles
-from tpu_estimator_compat.engine.runtime.tuners import Call, LoopTuner
+from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
 
@@ -21,31 +21,27 @@ Step = Callable[[Any], list[tf.Tensor]]
 
 
 class DeviceLoop:
-    """Runs a step n times in a `tf.while_loop`.
+    """Runs n steps in calls of a `tf.while_loop` that the tuner sizes.
 
-    Progress is kept in variables on the host, so that the steps made before the data ended are
-    known although the loop's own results are lost with the error.
+    Variables on the host count the steps, so that the steps made before the data ended are known
+    although the loop's own results are lost with the error.
 
     Args:
       step: builds one step into the function under construction; its first output is the loss.
-      loss_dtype: dtype of the loss.
       stop_on_nan: end the loop after a step whose loss is NaN, where the original's NaN hook, which
         looked at every step, stopped too.
-      may_choose: whether the single-threaded executor can run the steps.
-      branches: whether steps have branches, or loops of their own.
-      next_element: takes the next element from the iterator, where a step is built.
+      may_choose: see `Tuner`.
+      branches: see `functions.call_options`.
+      next_element: builds the op that takes the next element from the iterator.
       interrupted: asked about once per second whether to end the loop early.
-      calls: the queue of the steps' host calls, if there is one.
-      counter: a scalar variable whose value is wanted.
-      notes_before: whether its value before the last step is wanted, too: a hook that has control
-        around every step reads it there.
-      contents: says what a step builds; what other loops have in common with this one need not be
-        traced again.
-      tuning: the numbers that decide the steps and the executor of a call.
+      calls: the queue of the steps' host calls.
+      counter: a scalar variable, whose value after the steps is in the result.
+      notes_before: whether the result has the counter before the last step, too: a hook that has
+        control around every step reads it there.
+      contents: says what a step builds; equal loops share a trace.
       whole: whether a call makes all steps that are asked for. Where other machines run the same
-        loop, TensorFlow matches what they exchange by its turn in a call.
+        loop, TensorFlow matches what they exchange by its place in a call.
       ops: operations of a step.
-      replicas: the number of replicas of a step.
     """
 
     def __init__(
@@ -75,15 +71,11 @@ class DeviceLoop:
         self._next_element = next_element
         self._interrupted = interrupted
         self._calls = calls
+        self._may_choose = may_choose
         self._clock = tuning.clock
-        self._tuner = LoopTuner(
-            tuning,
-            may_choose,
-            calls.tuner if calls else None,
-            whole=whole,
-            ops=ops,
-            replicas=replicas,
-        )
+        self._whole = whole
+        self._new_tuner = functools.partial(Tuner, tuning, patience=tuning.patience(ops, replicas))
+        self._tuner = self._new_tuner(may_choose)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
             self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
@@ -139,17 +131,10 @@ class DeviceLoop:
         return done, loss, self._sum.read_value(), *noted
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs up to `steps` steps.
-
-        Args:
-          iterator: gives one input element per step.
-          steps: the number of steps to run.
-
-        Returns:
-          What was run. Zero steps where the data had ended already. Host calls may still be made.
+        """Runs up to `steps` steps; none where the data has ended. Host calls may go on after it.
 
         Raises:
-          tf.errors.OpError: whatever a step or a host call raised, the end of the data excepted.
+          tf.errors.OpError: what a step or a host call raised, except the end of the data.
         """
         return in_pieces(
             functools.partial(self._run_piece, iterator),
@@ -159,27 +144,36 @@ class DeviceLoop:
         )
 
     def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs as many of `steps` steps as are to be made before Python looks for signals."""
-        if self._calls is not None and self._calls.tuner.quick:
-            self._take_calls_into_steps()
-        call = self._tuner.next(steps)
+        """Runs as many of `steps` steps as one call makes; then Python looks for signals."""
+        if self._calls is not None and self._calls.quick:
+            self._take_calls_into_steps(self._calls)
+        call = self._next_call(steps)
         if self._calls is not None:
             self._calls.make_room(call.steps)
         started = self._clock()
         result = self._run_and_call(iterator, call)
-        self._tuner.record_piece(result.steps, self._clock() - started)
+        self._tuner.record(call, result.steps, self._clock() - started)
         return result
 
-    def _take_calls_into_steps(self) -> None:
-        """Leaves the queue, empty, and has the next step traced with its host call in it."""
-        assert self._calls is not None
-        self._calls.leave()
+    def _next_call(self, steps: int) -> Call:
+        if self._whole:
+            return Call(steps)
+        if self._calls is None:
+            return self._tuner.next(steps)
+        # The calls of the next steps need room while those of the last are made.
+        steps = min(steps, self._calls.capacity // 2)
+        return self._tuner.next(steps, waited_for=True, trial=self._calls.quick is False)
+
+    def _take_calls_into_steps(self, calls: HostCallQueue) -> None:
+        """Leaves the queue; the next step is traced anew, with its host call in it."""
+        calls.leave()
         self._calls = None
-        self._tuner.take_calls_into_steps()
+        self._tuner = self._new_tuner(self._may_choose and calls.is_flat)
         self._function.clear()
         self._single.function.clear()
 
     def _run_and_call(self, iterator: Iterator, call: Call) -> LoopResult:
+        """Runs a call, and has the queue's thread make the host calls of its steps."""
         if self._calls is None:
             return self._run(iterator, call)
         try:
@@ -195,16 +189,8 @@ class DeviceLoop:
         return result
 
     def _run(self, iterator: Iterator, call: Call) -> LoopResult:
-        started = self._clock()
-        if call.single:
-            result = self._single(iterator, call.executor)
-        else:
-            result = self._run_loop(iterator, call)
-        if not result.exhausted:
-            self._tuner.record_call(call, result.steps, self._clock() - started)
-        return result
-
-    def _run_loop(self, iterator: Iterator, call: Call) -> LoopResult:
+        if not call.looped:
+            return self._single(iterator, call.executor)
         try:
             steps = tf.constant(call.steps, tf.int64)
             done, loss, total, *noted = self._function(call.executor, iterator, steps)

@@ -1,4 +1,4 @@
-"""Follows the table of `runtime/group.py`: what runners of all groups of machines do alike."""
+"""The base of runners on several machines: implements the protocol of `runtime/group.py`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ AGroup = TypeVar("AGroup", bound=Group)
 class GroupRunner(abc.ABC, Generic[AGroup]):
     """The base of a `Runner` on one of several machines. Call `leave` or `fail` in the end.
 
-    Args:
-      group: the machines.
-
     Attributes:
       states: the states of the machines when they stopped; None before that.
     """
@@ -40,17 +37,16 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         self.states: np.ndarray | None = None
         self._group = group
         self._started = False
-        self._owes_step = False  # it has agreed to a step that it has not begun
+        self._owes_step = False  # whether it has agreed to a step that it has not begun
         self._server: Callable[..., Any] | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether some machine has stopped, and so all of them."""
         return self.states is not None
 
     @abc.abstractmethod
     def _connected(self) -> contextlib.AbstractContextManager[None]:
-        """Within, a broken connection to another machine becomes MachineLostError."""
+        """Raises MachineLostError where the connection to another machine breaks within."""
 
     @property
     def _place(self) -> str:
@@ -59,12 +55,12 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         return BEFORE_A_STEP if self.states is None else AT_THE_END
 
     def _serve(self, server: Callable[..., Any]) -> None:
-        """Has `server` give other machines what they ask for, until this one has left."""
+        """Has `server` send other machines what they ask for, until this one has left."""
         self._server = server
         self._group.servers.append(server)
 
     def _start(self, graph: str) -> None:
-        """Begins, where all machines have built the same graph."""
+        """Meets the others at the start; raises ValueError where their graphs differ."""
         self._meet(State.READY)
         self._started = True
         self._group.check_same(graph)
@@ -72,17 +68,17 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
     def _meet(self, state: State) -> None:
         states = self._group.meet(state, self._place)
         if State.FAILED in states:
-            self.states = states  # all know it: nobody needs to be told by `fail`
+            self.states = states  # all know it: `fail` need not tell them
         check_none_failed(states)
 
     def _agree(self, states: np.ndarray) -> bool:
-        """Whether all machines make the next step; notes the states where they do not."""
+        """Whether all machines make the next step; keeps the states where they do not."""
         if states.any():
             self.states = states
         return not states.any()
 
     def _ask(self) -> None:
-        """Has the other machines, wherever they wait for this one, serve it.
+        """Asks the other machines, which wait for this one, to serve it.
 
         Raises:
           MachineLostError: another machine has failed, and does not serve.
@@ -93,7 +89,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
             self._meet(State.ASKING)
 
     def leave(self) -> None:
-        """Waits until all machines have made their last step and have written their files.
+        """Waits until all machines have stopped and have written their files.
 
         Raises:
           MachineLostError: another machine has failed.
@@ -118,7 +114,6 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         check_even_data(stopped)
 
     def fail(self) -> None:
-        """Tells the other machines, which wait for this one, that it has failed."""
         if self.states is None or State.FAILED not in self.states:
             self._group.fail(self._place, owes_step=self._owes_step)
         self._serve_no_more()
@@ -128,15 +123,15 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
             self._group.servers.remove(self._server)
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
-        """No: the machines agree on every step."""
+        """False: the machines agree on every step."""
         del fetches
         return False
 
     def collect(
         self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
     ) -> list[list[np.ndarray]]:
-        """Not to be called: see `can_collect`."""
+        """Raises: see `can_collect`."""
         raise NotImplementedError
 
     def finish_host_calls(self, using: str | None = None) -> None:
-        """Does nothing: host calls are made when `run` returns."""
+        """Does nothing: all host calls are made when `run` returns."""

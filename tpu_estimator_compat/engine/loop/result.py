@@ -1,4 +1,4 @@
-"""The result of a loop of steps, and the conditions that end it early."""
+"""The result of a loop, and what ends it early: NaN, the end of the data, an interruption."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class LoopResult:
     """The result of n steps.
 
     Attributes:
-      steps: the number of steps; fewer than asked for where the data ended or the loss was NaN.
+      steps: fewer than asked for where the data ended, the loss was NaN, or a signal came.
       loss: the last step's loss, a scalar tensor.
       loss_sum: the sum of the steps' losses.
       exhausted: whether the data ended.
       counter: the loop's counter; None where it has none, and where the data ended.
-      counter_before: the counter before the last step; None where the loop does not note it, too.
-      stopped_by_nan: whether the last step's loss was NaN, and the loop ended for it.
+      counter_before: the counter before the last step; None also where the loop does not note it.
+      stopped_by_nan: whether the loop ended because the last step's loss was NaN.
     """
 
     steps: int
@@ -45,13 +45,10 @@ class LoopResult:
 
 
 def ends_training(loss: Any) -> Any:
-    """Whether a step of this loss is the last: NaN is, as for TF's NanTensorHook, infinity is not.
-
-    Args:
-      loss: a scalar: an array, or a tensor.
+    """Whether a scalar loss ends training: NaN does, as for TF's NanTensorHook, infinity does not.
 
     Returns:
-      A bool; a tensor of one in a function under construction.
+      A bool; a bool tensor in a function under construction.
     """
     if tf.is_tensor(loss) and not tf.executing_eagerly():
         return tf.math.is_nan(loss)
@@ -65,18 +62,18 @@ def in_pieces(
     stop_on_nan: bool,
     interrupted: Callable[[], bool],
 ) -> LoopResult:
-    """Runs up to `steps` steps, piece by piece: between two of them Python looks for signals.
+    """Runs up to `steps` steps in pieces, between which Python handles signals.
 
     Args:
-      piece: runs some of so many steps, one at least where the data has not ended.
-      steps: the number of steps to run.
-      stop_on_nan: whether a step whose loss is NaN is the last.
-      interrupted: asked between two pieces whether to end early.
+      piece: runs some of n steps: at least one, unless the data has ended.
+      steps: one or more.
+      stop_on_nan: whether a NaN loss ends the loop.
+      interrupted: asked between pieces whether to end early.
     """
 
     def judged(steps: int) -> LoopResult:
         result = piece(steps)
-        # Where the data has ended, so did the loop, and not for a loss.
+        # At the end of the data the loss may be NaN for want of a step.
         stopped = stop_on_nan and not result.exhausted and ends_training(result.loss)
         return dataclasses.replace(result, stopped_by_nan=True) if stopped else result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,22 +12,15 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.engine.runtime.traces import Contents
-from tpu_estimator_compat.engine.runtime.tuners import ExecutorChoice
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, Tuning
+from tpu_estimator_compat.engine.runtime.tuner import Tuner
+from tpu_estimator_compat.engine.runtime.tuning import Tuning
 
 
 class SingleStep:
-    """Runs one step in a call, for listeners that have control around every step.
+    """Runs one step in a call, for hooks that have control around every step.
 
-    A loop of one step takes some times as long as a small step does: it has to be entered, and
-    left.
-
-    Args:
-      step: builds one step into the function under construction; its first output is the loss.
-      next_element: takes the next element from the iterator, where a step is built.
-      counter: see `DeviceLoop`.
-      branches: see `DeviceLoop`.
-      contents: see `DeviceLoop`.
+    Entering and leaving a loop of one step takes some times as long as a small step does. For the
+    arguments see `DeviceLoop`.
     """
 
     def __init__(
@@ -59,13 +53,8 @@ class SingleStep:
         return [loss, *([] if self._counter is None else [self._counter.read_value()]), *before]
 
     def __call__(self, iterator: Iterator, executor: str) -> LoopResult:
-        """Makes one step, or none where the data has ended.
-
-        Args:
-          iterator: gives the step its element.
-          executor: the executor of the step.
-        """
-        try:  # another host may tell of the end when the loss is asked for
+        """Makes one step, or none where the data has ended."""
+        try:  # a remote host may report the end only when the loss is read
             loss, *noted = self.function(executor, iterator)
             value = float(loss)
         except (StopIteration, tf.errors.OutOfRangeError):
@@ -74,13 +63,9 @@ class SingleStep:
 
 
 class FetchingStep:
-    """Runs one step in a call and returns all its outputs, for listeners that fetch what is in it.
+    """Runs one step in a call and returns all its outputs, for hooks that fetch tensors of a step.
 
-    Args:
-      step: builds one step, of the iterator's next element, into the function under construction.
-      tuning: the executor is chosen by its numbers.
-      may_choose: whether the single-threaded executor can run the step.
-      contents: the contents of a call.
+    `step` builds one step of the iterator's next element.
     """
 
     def __init__(
@@ -91,26 +76,19 @@ class FetchingStep:
         may_choose: bool,
         contents: Contents | None = None,
     ):
-        self._tuning = tuning
-        self._calls = 0
-        self._choice = ExecutorChoice(tuning, may_choose, single=True)
+        self._clock = tuning.clock
+        self._tuner = Tuner(tuning, may_choose, patience=math.inf)
         self._function = functions.PerExecutor(lambda: functions.IteratorFunction(step, contents))
 
     def __call__(self, iterator: Iterator) -> list[tf.Tensor]:
         """Makes one step.
 
-        Args:
-          iterator: gives the step its element.
-
         Raises:
           StopIteration, tf.errors.OutOfRangeError: the data has ended.
           tf.errors.OpError: what the step raised.
         """
-        self._calls += 1
-        if self._calls <= self._tuning.single_runs:  # a summary now and then is not worth a choice
-            return self._function(DEFAULT, iterator)
-        executor = self._choice.next(1)
-        started = self._tuning.clock()
-        outputs = self._function(executor, iterator)
-        self._choice.record(executor, 1, self._tuning.clock() - started)
+        call = self._tuner.next(1)
+        started = self._clock()
+        outputs = self._function(call.executor, iterator)
+        self._tuner.record(call, 1, self._clock() - started)
         return outputs

@@ -1,4 +1,4 @@
-"""The inner loop of several workers, which agree on every step."""
+"""The inner loop on several machines, which agree on every step."""
 
 from __future__ import annotations
 
@@ -13,25 +13,22 @@ from tpu_estimator_compat.engine.loop.device_loop import Step
 from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training, in_pieces
 from tpu_estimator_compat.engine.runtime import eager, functions, workers
 from tpu_estimator_compat.engine.runtime.group import CHIEF, State
-from tpu_estimator_compat.engine.runtime.tuners import LoopTuner
+from tpu_estimator_compat.engine.runtime.tuner import Tuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.runtime.workers import Workers
 
 
 class WorkersLoop:
-    """Runs a step n times together with other machines, each of which has data of its own.
+    """Runs n steps together with other machines, each of which has its own data.
 
-    Before each step the machines tell each other their states; see `runtime/group.py`.
+    Before each step the machines exchange their states; see `runtime/group.py`. For arguments that
+    are not listed see `DeviceLoop`.
 
     Args:
-      group: the machines.
-      step: builds one step into the function under construction; its first output is the loss.
-      loss_dtype: dtype of the loss.
       stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
-      agree: given the states of the machines when the loop ends early, and before single steps;
+      agree: takes the machines' states when the loop ends early, and before single steps; returns
         whether all machines make the next one.
       interrupted: see `DeviceLoop`. The others learn of it when this machine stops.
-      tuning: see `DeviceLoop`.
     """
 
     def __init__(
@@ -51,7 +48,7 @@ class WorkersLoop:
         self._stop_on_nan = stop_on_nan
         self._interrupted = interrupted
         self._clock = tuning.clock
-        self._tuner = LoopTuner(tuning, may_choose=False)
+        self._tuner = Tuner(tuning, may_choose=False)
         self._function = functions.PerExecutor(lambda: functions.IteratorFunction(self._build))
         self._agree = agree
         self._turn = workers.isolated(self._together)
@@ -61,7 +58,7 @@ class WorkersLoop:
             )
 
     def _together(self, element: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Whether all machines were ready, and then the loss of the step that they made."""
+        """Makes a step if all machines are ready; returns whether they are, and the loss."""
         state = tf.where(element.has_value(), State.READY, State.OUT_OF_DATA)
         states = self._served(self._workers.states(state), state)
         ready = tf.reduce_all(tf.equal(states, State.READY))
@@ -74,7 +71,7 @@ class WorkersLoop:
         return ready, loss
 
     def _served(self, states: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-        """The states when the chief has what it asked for, if it did."""
+        """Serves the chief if it asks; the states after that."""
         if not self._workers.servers:
             return states
 
@@ -110,7 +107,6 @@ class WorkersLoop:
         return tf.while_loop(unfinished, body, start)
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs up to `steps` steps; see `DeviceLoop`."""
         return in_pieces(
             functools.partial(self._run_piece, iterator),
             steps,
@@ -126,11 +122,11 @@ class WorkersLoop:
         if not bool(ready):
             self._agree(self._states.numpy())
         result = LoopResult(int(done), loss, float(total), not bool(ready))
-        self._tuner.record_piece(result.steps, self._clock() - started)
+        self._tuner.record(call, result.steps, self._clock() - started)
         return result
 
     def ready(self, element: Any) -> bool:
-        """Tells the others whether there is an `element` (an optional); True if all have one."""
+        """Whether all machines have an element; tells them whether this one, an optional, has."""
         state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
         states = self._tell(tf.constant(state, tf.int32)).numpy()
         return self._agree(self._workers.served(states, state))

@@ -19,7 +19,6 @@ from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import prediction_plan
 from tpu_estimator_compat.engine.modes.ready_mode import make_ready
 from tpu_estimator_compat.engine.modes.training import writer_hooks
-from tpu_estimator_compat.engine.runtime.tuners import PredictionTuner
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
 from tpu_estimator_compat.engine.session.session_creator import QueueThreads, SessionCreator
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -142,19 +141,21 @@ def _many_at_once(
         return
     packed = fetches_lib.copier(wanted, flat)  # `tf.nest` takes as long as a small batch
     with contextlib.closing(session):  # flushes its summary writers
-        tuner = PredictionTuner(captured.tuning)
+        tuning = captured.tuning
+        most = tuning.most_batches if session.input.deployed_input.reads_ahead else 1
+        asked = 1  # at first, for a caller who wants no more
         while True:
-            asked = tuner.batches if session.input.deployed_input.reads_ahead else 1
-            started = captured.tuning.clock()
+            started = tuning.clock()
             try:
                 steps = session.collect(flat, asked)
             except tf.errors.OutOfRangeError:  # a signal ended the wait for Python's next element
                 return
-            # Before `yield`: the caller's time must not count.
-            tuner.record(captured.tuning.clock() - started)
+            seconds = tuning.clock() - started  # before `yield`: the caller's time must not count
             yield from map(packed, steps)
             if len(steps) < asked:
                 return
+            if seconds < tuning.short_piece:
+                asked = min(2 * asked, most)
 
 
 class _Ready(tf.compat.v1.train.SessionCreator):

@@ -1,1 +1,1 @@
-"""The execution of functions: eager contexts, executors, other workers, JAX's installation."""
+"""The execution of functions: eager contexts, traces, executors, threads, other machines."""

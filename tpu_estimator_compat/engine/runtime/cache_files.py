@@ -1,7 +1,4 @@
-"""Files that spare work already done: where they are, how they are written, and how many are kept.
-
-It needs no TensorFlow.
-"""
+"""Cache files: their place, their format, and the limit of their size. Needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -19,26 +16,24 @@ _KINDS = ("jax", "preflight")
 
 
 def directory(name: str) -> pathlib.Path:
-    """The folder of cached files of one of `_KINDS`: under $XDG_CACHE_HOME, or ~/.cache."""
     if name not in _KINDS:
         raise AssertionError(f"{name!r} is none of {_KINDS}, whose size is limited.")
     return root() / name
 
 
 def root() -> pathlib.Path:
-    """This package's place in the user's cache."""
+    """This package's cache: in $XDG_CACHE_HOME, or in ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # as the XDG specification has it
+    if not os.path.isabs(base):  # the XDG specification ignores relative paths
         base = os.path.expanduser("~/.cache")
     return pathlib.Path(base, "tpu_estimator_compat")
 
 
 def write(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file that appears whole, if its directory can be written to; then see `trim`.
+    """Writes a file atomically, after a line with the content's SHA-256; then trims the cache.
 
-    The file begins with a line that has the SHA-256 of the content.
+    Does nothing where the directory is not writable: without a cache, work takes longer.
     """
-    # A cache that cannot be written to costs time, nothing else.
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
@@ -56,8 +51,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
 def read(path: pathlib.Path) -> bytes | None:
     """The content of a file that `write` made; None where there is none.
 
-    A damaged file, such as a machine that lost its power leaves, is deleted; a line in the log says
-    so.
+    Deletes a damaged file, such as a power failure leaves, with a log line.
     """
     try:
         content = _content(path)
@@ -73,7 +67,7 @@ def read(path: pathlib.Path) -> bytes | None:
 
 
 def is_whole(path: pathlib.Path) -> bool:
-    """Whether a file is as `write` made it, or is gone."""
+    """Whether a file's digest is right; True where the file is gone."""
     try:
         return _content(path) is not None
     except FileNotFoundError:
@@ -81,7 +75,7 @@ def is_whole(path: pathlib.Path) -> bool:
 
 
 def _content(path: pathlib.Path) -> bytes | None:
-    """None where the digest is another's."""
+    """The content; None where the digest is wrong."""
     digest, _, content = path.read_bytes().partition(b"\n")
     return content if digest == _digest(content) else None
 
@@ -91,12 +85,12 @@ def _digest(content: bytes) -> bytes:
 
 
 def trim() -> None:
-    """Deletes the files that were not used for longest, until the others fit the limit.
+    """Deletes the least recently used files until all kinds together fit the limit.
 
-    It holds for all kinds together, JAX's own files among them; see `environment.cache_limit`.
+    JAX's own files count, too.
 
     Raises:
-      ValueError: the limit is none.
+      ValueError: `environment.cache_limit` cannot be read.
     """
     limit = environment.cache_limit()
     found = []
@@ -105,7 +99,7 @@ def trim() -> None:
             with contextlib.suppress(OSError):  # another process has deleted it
                 described = path.lstat()
                 if stat.S_ISREG(described.st_mode):
-                    # Most systems note a reading once a day at least; a writing always.
+                    # Most systems update atime once a day at most; mtime always.
                     used = max(described.st_atime, described.st_mtime)
                     found.append((used, described.st_size, path))
     total = sum(size for _, size, _ in found)

@@ -1,4 +1,4 @@
-"""Eager execution, whatever a script has switched off."""
+"""Eager execution, also where a script has disabled it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 def eager_mode() -> contextlib.AbstractContextManager[None]:
     """Eager execution, also inside a legacy graph context or after `disable_v2_behavior()`.
 
-    Within another such context it costs next to nothing: a step goes through several.
+    Nested ones cost next to nothing: a step enters several.
     """
     if context.executing_eagerly() and pywrap_tfe.TFE_Py_TapeSetIsStopped():
         return _NOTHING
@@ -24,8 +24,8 @@ def eager_mode() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _entered() -> Iterator[None]:
-    # Only a function under construction has to be left. In a plain graph `init_scope` would push
-    # onto that graph's own stacks, which threads share: a checkpoint may be written by another one.
+    # `init_scope` is needed in a function under construction alone. In a plain graph it would push
+    # onto the graph's stacks, which threads share: another thread may write a checkpoint.
     building = tf.compat.v1.get_default_graph().building_function
     with tf.init_scope() if building else record.stop_recording(), context.eager_mode():
         yield

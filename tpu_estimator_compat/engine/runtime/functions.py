@@ -1,4 +1,4 @@
-"""tf.functions as this package makes them, and how they run."""
+"""tf.functions: their making, the reuse of their traces, and the options of their calls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ _NAMELESS = (
 
 
 def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
-    """A tf.function of `call`, which builds ops itself and is traced once per program.
+    """A tf.function of `call`, without AutoGraph and without the warning of frequent retracing.
 
-    TensorFlow warns of a Python function that is traced often; many programs made by one line of
-    this package look like that to it.
+    TensorFlow takes programs that one line of this package makes for retraces of one function.
     """
     if not getattr(call, "__name__", "step").isidentifier():
-        # TPUStrategy names ops after the function that it is called in, and `<lambda>` is no name.
+        # TPUStrategy names ops after the function, and `<lambda>` is not a valid name.
         call.__name__ = "step"
     made = tf.function(call, autograph=False, **kwargs)
     made._omit_frequent_tracing_warning = True
@@ -39,13 +38,9 @@ def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
 
 
 class SharedFunction:
-    """A function of tensors, traced for each of their types, and once for all that are the same.
+    """A function of tensors that finds its trace by their types alone, unlike a tf.function.
 
-    A tf.function looks its arguments over in every call; this one only asks for their types.
-
-    Args:
-      call: builds ops; takes tensors.
-      contents: the contents of the function; None for contents that no other function shares.
+    Functions with equal `contents` share their traces.
     """
 
     def __init__(self, call: Callable[..., Any], contents: Contents | None):
@@ -54,10 +49,7 @@ class SharedFunction:
         self._traced: dict[tuple[tf.TensorSpec, ...], Traced] = {}
 
     def __call__(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
-        """The function's results, flat.
-
-        Call it where nothing is recorded, as within `eager_mode()`.
-        """
+        """The results, flat; to be called within `eager_mode()`, which hides gradient tapes."""
         specs = tuple(tf.TensorSpec(t.shape, t.dtype) for t in tensors)
         if specs not in self._traced:
             trace = self._function._get_concrete_function_garbage_collected
@@ -66,14 +58,10 @@ class SharedFunction:
 
 
 class IteratorFunction:
-    """A tf.function of an iterator, and perhaps tensors, that knows the iterator it had last.
+    """A function of an iterator, and tensors of fixed types, that remembers the last trace.
 
-    A tf.function looks its arguments over in every call, to find the trace that they belong to.
-    For an iterator that takes longer than all the rest of the call: 0.35 of 0.5 ms.
-
-    Args:
-      call: builds ops; takes an iterator, and tensors, whose types are the same in every call.
-      contents: the contents of the function; None for contents that no other function shares.
+    A tf.function looks for it in every call. For an iterator that takes longer than all the rest of
+    the call: 0.35 of 0.5 ms. Functions with equal `contents` share their traces.
     """
 
     def __init__(self, call: Callable[..., Any], contents: Contents | None = None):
@@ -84,48 +72,36 @@ class IteratorFunction:
         self._handles: list[weakref.ref[tf.Tensor]] = []
 
     def __call__(self, iterator: Any, *tensors: tf.Tensor) -> list[tf.Tensor]:
-        """The function's results, flat; traced for every type of iterator.
-
-        Call it where nothing is recorded, as within `eager_mode()`.
-        """
+        """The results, flat; to be called within `eager_mode()`, which hides gradient tapes."""
         if self._iterator() is not iterator:
             self._find_trace(iterator, tensors)
         assert self._traced is not None
         return self._traced([*(handle() for handle in self._handles), *tensors])
 
     def _find_trace(self, iterator: Any, tensors: Sequence[tf.Tensor]) -> None:
-        # The public method's result would keep its graph, and the variables in it, until Python
-        # looks for cycles.
+        # The public method's result would keep its graph, with variables, until Python collects
+        # cycles.
         trace = self._function._get_concrete_function_garbage_collected
         specs = [tf.TensorSpec(t.shape, t.dtype) for t in tensors]
-        plain = isinstance(iterator, tf.data.Iterator)  # others are known to their strategy
+        plain = isinstance(iterator, tf.data.Iterator)  # traces of a strategy's are not shared
         self._traced = TRACES.find(
             self._contents if plain else None,
             (repr(tf.type_spec_from_value(iterator)) if plain else None, *specs),
             lambda: trace(iterator, *specs),
         )
-        # Known, not kept: the code that closes the input counts on holding it alone.
+        # Weak: the code that closes the input relies on holding the only reference.
         self._iterator = weakref.ref(iterator)
         self._handles = [weakref.ref(handle) for handle in handles_of(iterator)]
 
 
 def handles_of(iterator: Any) -> list[tf.Tensor]:
-    """The tensors that an iterator is made of.
-
-    None where it is an object of Python to TensorFlow, as those of TF1's strategies: a function has
-    that one's handles among what it has captured.
-    """
+    """The tensors of an iterator; none of one of TF1's strategies, whose handles are captured."""
     parts = tf.nest.flatten(iterator, expand_composites=True)
     return [part for part in parts if isinstance(part, tf.Tensor)]
 
 
 class PerExecutor:
-    """A function that is made and traced for each executor: only the default takes loops apart.
-
-    Args:
-      make: makes the function.
-      branches: see `call_options`.
-    """
+    """A function with one trace per executor: only the default executor lowers loops."""
 
     def __init__(self, make: Callable[[], Callable[..., Any]], *, branches: bool = True):
         self._make = make
@@ -133,10 +109,8 @@ class PerExecutor:
         self._made: dict[str, Callable[..., Any]] = {}
 
     def __call__(self, executor: str, *arguments: Any) -> Any:
-        """The function's results, run by `executor`; by the default one while a profile is
-        being recorded, since the others do not record operations.
-        """
-        if profiler.is_recording():
+        """The results; run by the default executor while a profile is recorded."""
+        if profiler.is_recording():  # other executors do not record operations
             executor = DEFAULT
         self.trace(executor)
         with call_options(executor=executor, branches=self._branches):
@@ -148,13 +122,13 @@ class PerExecutor:
                 raise
 
     def trace(self, executor: str) -> None:
-        """Makes the function for `executor`, unless it is made."""
+        """Makes the function for `executor`, unless it exists."""
         if executor not in self._made:
             with call_options(executor=executor):
                 self._made[executor] = self._make()
 
     def clear(self) -> None:
-        """Forgets what was traced: the function has changed."""
+        """Drops the traces, after a change of the function."""
         self._made.clear()
 
 
@@ -162,10 +136,10 @@ class PerExecutor:
 def call_options(
     *, executor: str = "", optimize: bool = True, branches: bool = True
 ) -> Iterator[None]:
-    """The context that sets how functions called within it run.
+    """Sets the options of functions called, or traced, within.
 
     Args:
-      executor: name of TensorFlow's executor; empty for the default.
+      executor: TensorFlow's name of it; empty for the default.
       optimize: whether Grappler rewrites a function before its first call. For a function that
         runs once it costs more than it saves, and folds large zeros into constants that stay.
       branches: whether the functions may have branches (`tf.cond`), or loops besides that of steps.
@@ -181,7 +155,7 @@ def call_options(
 
 
 def executor() -> str:
-    """The executor that functions called here run on, as `call_options` names it."""
+    """The executor that functions called here run on."""
     name: str = context.context().function_call_options.executor_type
     return name
 
@@ -190,7 +164,7 @@ def executor() -> str:
 def _call_options(
     serialized: bytes, executor: str, optimize: bool, branches: bool
 ) -> context.FunctionCallOptions:
-    """The options; kept, since a hook that has control around every step pays for them."""
+    """The options; cached, since calls of single steps are short."""
     config = tf.compat.v1.ConfigProto.FromString(serialized)
     if optimize:
         _without_idle_passes(config.graph_options.rewrite_options, branches)
@@ -200,16 +174,11 @@ def _call_options(
 
 
 def _without_idle_passes(options: Any, branches: bool) -> None:
-    """Has Grappler go over a step once, with those passes alone that find something in it.
+    """Has Grappler make one round, without passes that find nothing; keeps the user's settings.
 
     Of 12 s that it took for the step of an encoder of 12 layers, 6 s went into passes that changed
-    nothing, or 1% of the nodes: the second round 3.6 s, and of the first the layout of images and
-    the exchange of memory, which are for GPUs, and what sinks operations into branches. What the
-    user has set stays.
-
-    Args:
-      options: a RewriterConfig.
-      branches: whether there are branches to sink operations into.
+    nothing, or 1% of the nodes: the second round 3.6 s, and in the first the layout optimizer and
+    the swapping of memory, which are for GPUs, and the pass that sinks operations into branches.
     """
     config = rewriter_config_pb2.RewriterConfig
     if options.meta_optimizer_iterations == config.DEFAULT_NUM_ITERS:
@@ -225,10 +194,7 @@ def _without_idle_passes(options: Any, branches: bool) -> None:
 
 
 def register_functions(graph_def: Any) -> None:
-    """Makes the library functions of `graph_def` known to the runtime.
-
-    Importing a GraphDef tells the importing graph about them, not those who run it.
-    """
+    """Adds the library functions of `graph_def` to the runtime; importing it does not."""
     for function in graph_def.library.function:
         if not context.context().has_function(function.signature.name):
             context.context().add_function_def(function)

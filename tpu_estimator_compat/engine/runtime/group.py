@@ -1,56 +1,54 @@
 """The protocol by which machines, one process each, agree on every step and save of a training.
 
-Each machine runs the whole script: the same model_fn on data of its own, with hooks of its own. The
-values that replicas exchange within a step travel by collectives, in which a machine waits for all
-others, for ever if one does not come. So the machines agree before each step that all of them make
-it. They meet: each comes to a place in the script with its `State`, and goes on when it has the
-states of all.
+Each machine runs the whole script: the same model_fn, on its own data, with its own hooks. Within a
+step, replicas exchange values by collectives, in which a machine waits for all others, forever if
+one does not come. So before each step the machines agree that all of them make it. They meet: each
+comes to a place in the script with its `State`, and goes on when it has the states of all.
 
-A training, place by place (`loop/group_runner.py` follows it; its runners are
+A training, place by place (`loop/group_runner.py` implements it, with the runners
 `session/workers_runner.py` and `jax/processes/runner.py`):
 
 =============  ===========  ======================================================================
 place          state        meaning, and what all machines do
 =============  ===========  ======================================================================
-at the start   READY        Its graph is built. Where all are: they compare checksums of their
+at the start   READY        Its graph is built. Once all are ready: they compare checksums of their
                             graphs (all raise ValueError where one differs from the chief's), and
                             take over the chief's values of all variables.
-               FAILED       It never makes a step. The others raise MachineLostError.
-before a step  READY        It has an element. Where all are: they make the step, and come here
+               FAILED       It makes no step. The others raise MachineLostError.
+before a step  READY        It has an element. Once all are ready: they make the step, and come here
                             again. A NaN ends the loop on all machines: the loss is the same.
-               OUT_OF_DATA  Its data has ended. Nobody makes the step; all stop.
-               LEAVING      A hook of its own, or a signal, has stopped it. Nobody makes the step;
-                            all stop, with a log line that names it.
+               OUT_OF_DATA  Its data has ended. No machine makes the step; all stop.
+               LEAVING      A hook of its own, or a signal, has stopped it. No machine makes the
+                            step; all stop, with a log line that names it.
                FAILED       It has raised an error. All others raise MachineLostError.
-               ASKING       It needs values that others hold: see below. No step either way.
-at the end     READY        It has stopped, and has written its files. Where all have: they end.
+               ASKING       It needs values that others hold: see below. No step is made.
+at the end     READY        It has stopped, and has written its files. Once all have: they end.
                             Where the data of some had ended and others had more: all raise
                             ValueError now, when all steps are in the checkpoint.
                ASKING       It saves its last checkpoint: see below.
                FAILED       It could not write. The others raise MachineLostError.
 =============  ===========  ======================================================================
 
-A save, or another look at values of which the others hold a part:
+A save, or another read of values of which the others hold a part:
 
-1. One machine (the chief, where it saves) comes with ASKING to the place where the others are, or
-   will come to next. It does not wait for them to stop: they find it in the states before their
-   next step.
-2. All others serve: they call the last of the group's `servers`, which gives what is asked for
+1. One machine (the chief, for a save) comes with ASKING to the next meeting place of the others. It
+   does not wait for them to stop: they see its state before their next step.
+2. All others serve: they call the last of the group's `servers`, which sends what is asked for
    (rows of tables: `state/sharded_variables.py`; parts on JAX's devices: `jax/variables.py`).
-3. They come to the same place again, with the state that they had. Now all wait for the one that
-   asked, which goes on with its script and comes here with READY or LEAVING.
+3. They come to the same place again, with the same state. All wait for the machine that asked,
+   which goes on with its script and comes here with READY or LEAVING.
 
-Where a machine is lost instead of telling that it failed, the exchange itself breaks down, and all
-that wait in it raise MachineLostError.
+Where a machine is lost before it can tell that it failed, the exchange breaks down, and all that
+wait in it raise MachineLostError.
 
 Evaluation and prediction run on one machine each, with one exception: processes of JAX share a call
-to which all come within a minute (`Processes.together`), and then go by the same table. There a
-machine that leaves while others are READY is an error of those: what they have is not the whole.
+to which all come within a minute (`Processes.together`), and then follow the same table. If a
+machine leaves there while others are READY, those raise an error: their result is not complete.
 
-There are two transports of this interface. Between machines of a MultiWorkerMirroredStrategy,
-`runtime/workers.py`: collectives of TensorFlow. Places are names, and loops exchange states within
-their graph. Between processes of JAX, `jax/processes/group.py`: the key-value store of JAX's
-coordinator. Meetings are numbered, and records say more than the state: the steps of a dispatch.
+Two transports implement `Group`. `runtime/workers.py`, between machines of a
+MultiWorkerMirroredStrategy: TensorFlow's collectives. Places are names, and loops exchange states
+within their graph. `jax/processes/group.py`, between processes of JAX: the key-value store of JAX's
+coordinator. Meetings are numbered, and records have the steps of a dispatch beside the state.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ AT_THE_START, BEFORE_A_STEP, AT_THE_END = "at the start", "before a step", "at t
 
 
 class State(enum.IntEnum):
-    """The state that a machine tells the others; see the table of the module."""
+    """The state that a machine tells the others; see the module's table."""
 
     READY = 0
     OUT_OF_DATA = 1
@@ -85,14 +83,10 @@ class MachineLostError(RuntimeError):
 
 
 class Group(abc.ABC):
-    """The machines that run steps together, one process each.
-
-    All make the calls of these methods in the same order.
+    """The machines that run steps together, one process each. All call it in the same order.
 
     Attributes:
-      count: the number of members.
-      index: the number of this process among them; 0 is the chief.
-      servers: functions that give others what they ask for. The last one serves: that of the
+      servers: functions that send others what they ask for. The last one serves: that of the
         innermost steps.
     """
 
@@ -102,14 +96,11 @@ class Group(abc.ABC):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes checkpoints and events."""
         return self.index == CHIEF
 
     @abc.abstractmethod
     def meet(self, state: State, place: str) -> np.ndarray:
-        """The states of all machines, once each of them has come to `place` with its own.
-
-        Serves the others as often as they ask.
+        """The states of all machines, once all are at `place`; serves them as often as they ask.
 
         Raises:
           MachineLostError, tf.errors.OpError: a machine is lost.
@@ -117,28 +108,25 @@ class Group(abc.ABC):
 
     @abc.abstractmethod
     def fail(self, place: str, *, owes_step: bool) -> None:
-        """Tells the others, who are at `place` or will come to it, that this machine has failed.
+        """Tells the others at the next meeting, at `place`, that this machine has failed.
 
-        Args:
-          place: the place of the next meeting.
-          owes_step: whether they may be in a step that this machine has agreed to, and does not
-            make.
+        It owes a step if it agreed to one, in which they may be, and does not make it.
         """
 
     @abc.abstractmethod
     def numbers(self, number: int, name: str) -> np.ndarray:
-        """The numbers of all machines; each gives its own under the same `name`."""
+        """The numbers of all machines; each passes its own, under the same `name`."""
 
     @abc.abstractmethod
     def from_chief(self, value: Any, name: str) -> Any:
         """The chief's `value`, of the same shape and dtype everywhere, on every machine."""
 
     def tell(self, number: int, name: str) -> int:
-        """The chief's `number`, on every machine; all call it with the same `name`."""
+        """The chief's `number`, on every machine."""
         return int(self.numbers(int(number), name)[CHIEF])
 
     def check_same(self, graph: str) -> None:
-        """Raises ValueError on all machines where one calls this with another text."""
+        """Raises ValueError on all machines where one passes another text than the chief."""
         numbers = self.numbers(zlib.crc32(graph.encode()), "graph").tolist()
         others = [i for i, number in enumerate(numbers) if number != numbers[CHIEF]]
         if others:
@@ -150,7 +138,7 @@ class Group(abc.ABC):
 
 
 def check_none_failed(states: np.ndarray) -> None:
-    """Raises MachineLostError where one of the machines failed."""
+    """Raises MachineLostError where a machine has failed."""
     failed = np.flatnonzero(states == State.FAILED)
     if failed.size:
         raise MachineLostError(
@@ -161,7 +149,7 @@ def check_none_failed(states: np.ndarray) -> None:
 
 
 def check_even_data(states: np.ndarray) -> None:
-    """Raises ValueError where some machines had data left when that of others ended."""
+    """Raises ValueError where some machines had data left when others' ended."""
     ended = np.flatnonzero(states == State.OUT_OF_DATA).tolist()
     going_on = np.flatnonzero(states == State.READY).tolist()
     if not ended or not going_on:
@@ -174,7 +162,7 @@ def check_even_data(states: np.ndarray) -> None:
 
 
 def check_nothing_fed(feeds: Sequence[tuple[tf.Tensor, np.ndarray]]) -> None:
-    """Raises NotImplementedError where a hook feeds a step that all machines make together."""
+    """Raises NotImplementedError where a hook feeds a step of several machines."""
     for tensor, _ in feeds:
         raise NotImplementedError(
             f"A hook feeds {tensor.name!r} in a step of several machines, which is not "

@@ -1,4 +1,4 @@
-"""Messages of TensorFlow's errors, without what names functions and nodes that no user made."""
+"""Messages of TensorFlow's errors, without names of internal functions and nodes."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _AFTER = re.compile(r"\s*(\[\[\{\{node [^\]]*\]\]|\[Op:[^\]]*\])")
 
 
 def words(error: tf.errors.OpError) -> str:
-    """The cause that `error` names, in one line if possible."""
+    """The cause of `error`, in one line if possible."""
     return _AFTER.sub("", _BEFORE.sub("", error.message)).strip().rstrip(".")

@@ -1,4 +1,4 @@
-"""The placement of replicas: on devices of their own, or all on one."""
+"""The placement of replicas: one device each, or all on one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tpu_estimator_compat.tf_internals import collective_all_reduce_strategy, mi
 
 
 def common_device(strategy: tf.distribute.Strategy) -> str | None:
-    """The device that all replicas of a strategy run on; None where each has one of its own.
+    """The device that all replicas of a strategy run on; None where each has its own.
 
-    Logical CPUs share processors, memory and threads. What runs on several of them is cut into
-    pieces, with copies in between, and is optimised for each anew. On one of them, a function that
-    all replicas call is optimised once.
+    Logical CPUs share processors, memory and threads. A function on several of them is partitioned,
+    with copies between the partitions, each optimised anew. On one of them, the function that all
+    replicas call is optimised once.
     """
     extended = strategy.extended
     if isinstance(extended, collective_all_reduce_strategy.CollectiveAllReduceExtended):

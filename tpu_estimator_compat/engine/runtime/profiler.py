@@ -1,4 +1,4 @@
-"""TensorFlow's profiler, as far as the execution of functions depends on it."""
+"""The state of TensorFlow's profiler, which the choice of an executor depends on."""
 
 from __future__ import annotations
 

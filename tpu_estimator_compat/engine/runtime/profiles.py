@@ -1,4 +1,4 @@
-"""Profiles of steps, as TensorFlow's profiler writes them, and as sessions of TF1 gave them."""
+"""Profiles of steps: from the files of TensorFlow's profiler to TF1's StepStats and timelines."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _KERNEL = re.compile(r"(?P<name>[^:\s]+):(?P<type>[A-Z_]\w*)")
 """The event of a kernel of TensorFlow, such as "dense/MatMul:MatMul"."""
 
 ALL_OPERATIONS = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
-"""By default TensorFlow's profiler leaves out cheap operations."""
+"""Without this, TensorFlow's profiler leaves out cheap operations."""
 
 _LOOP_OF_STEPS = re.compile(r"^while/(body|cond)/_\d+/")
-"""Before the names of a step's kernels, where a loop of TensorFlow makes the steps."""
+"""Prefix of kernels' names in a `tf.while_loop` of steps."""
 
 _STEP = "/tensorflow_step/"
-"""Before the names of a step's operations, where JAX runs it: see engine/jax/module.py."""
+"""Prefix of operations' names in JAX's steps: see engine/jax/module.py."""
 
 
 @contextlib.contextmanager
 def traced_into(run_metadata: Any) -> Iterator[None]:
-    """Records what is run, and fills `run_metadata.step_stats`, as a session of TF1 did.
+    """Profiles what runs within into `run_metadata.step_stats`, as TF1's sessions did.
 
-    Where a profile is being recorded already, `run_metadata` stays empty, with a warning.
+    Where a profile is being recorded already, warns, and leaves `run_metadata` empty.
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -55,11 +55,11 @@ def traced_into(run_metadata: Any) -> Iterator[None]:
 
 
 MOST_OF_TIMELINE = 100_000
-"""The largest number of operations in a timeline: viewers read all of them into memory."""
+"""Operations in a timeline, per device: viewers read all of them into memory."""
 
 
 def timeline(folder: str) -> str:
-    """The first operations of all profiles below `folder`, as JSON of Chrome's trace viewer."""
+    """The first operations of all profiles below `folder`, as JSON for Chrome's trace viewer."""
     stats = step_stats(folder)
     for device_stats in stats.dev_stats:
         del device_stats.node_stats[MOST_OF_TIMELINE:]
@@ -69,9 +69,9 @@ def timeline(folder: str) -> str:
 
 
 def step_stats(folder: str) -> step_stats_pb2.StepStats:
-    """The operations of all profiles below `folder`, by device; times are in microseconds.
+    """The operations of all profiles below `folder`, by device.
 
-    They have the names that the model's graph gives them, as far as XLA has kept those.
+    They have their names in the model's graph, as far as XLA has kept those.
     """
     stats = step_stats_pb2.StepStats()
     by_device: dict[str, Any] = {}
@@ -98,23 +98,16 @@ def step_stats(folder: str) -> step_stats_pb2.StepStats:
 
 
 class _Operation(NamedTuple):
-    """An operation of a profile; start and length are in picoseconds.
-
-    Attributes:
-      program: the number of XLA's program that it belongs to; None for a kernel of TensorFlow.
-    """
-
     device: str
     thread: int
     name: str
     kind: str
-    start: int
-    length: int
-    program: int | None
+    start: int  # picoseconds
+    length: int  # picoseconds
+    program: int | None  # id of its XLA program; None for a kernel of TensorFlow
 
 
 def _operations(planes: Sequence[Any]) -> list[_Operation]:
-    """The operations of a profile, under the graph's names."""
     found = [operation for plane in planes for operation in _of_plane(plane)]
     used: dict[int, set[str]] = collections.defaultdict(set)
     for operation in found:
@@ -131,7 +124,7 @@ def _operations(planes: Sequence[Any]) -> list[_Operation]:
 
 
 def _programs(planes: Iterable[Any]) -> dict[int, dict[str, str]]:
-    """The graph's names of the instructions of XLA's programs in a profile; empty for none."""
+    """For each XLA program, the graph's names of its instructions; empty for those without one."""
     programs: dict[int, dict[str, str]] = {}
     for plane in planes:
         for described in plane.event_metadata.values() if plane.name == "/host:metadata" else ():
@@ -153,8 +146,8 @@ def _of_step(op_name: str) -> str:
 def _names(programs: dict[int, dict[str, str]], program: int, used: set[str]) -> dict[str, str]:
     """The names of a program's instructions.
 
-    A program that was loaded from a cache has another number in its events: then it is the
-    smallest that has all instructions of the events.
+    The events of a program that was loaded from a cache have another id: then it is the smallest
+    program with all `used` instructions.
     """
     if program in programs:
         return programs[program]
@@ -163,13 +156,12 @@ def _names(programs: dict[int, dict[str, str]], program: int, used: set[str]) ->
 
 
 def _number(statistics: Mapping[str, Any]) -> int:
-    """The number of a program; 0 if there is none."""
     found = statistics.get("program_id")
     return 0 if found is None else found.int64_value or found.uint64_value
 
 
 def _of_plane(plane: Any) -> Iterator[_Operation]:
-    """The operations of a plane, those of XLA under XLA's names."""
+    """The operations of a plane, those of XLA by XLA's names."""
     device = plane.name if plane.name.startswith("/device:") else _CPU
     for thread, line in enumerate(plane.lines):
         for event in line.events:
@@ -179,7 +171,7 @@ def _of_plane(plane: Any) -> Iterator[_Operation]:
                 name = _LOOP_OF_STEPS.sub("", kernel["name"])
                 yield _Operation(device, thread, name, kernel["type"], *times, None)
                 continue
-            # XLA's have a statistic that names them. So have their ends, which are other events.
+            # XLA's have a statistic with their name. So do the events of their ends.
             statistics = {plane.stat_metadata[s.metadata_id].name: s for s in event.stats}
             if "hlo_op" in statistics and not text.startswith("end: "):
                 yield _Operation(device, thread, text, text, *times, _number(statistics))

@@ -1,12 +1,11 @@
-"""Traced functions, kept for programs that are the same: those need no tracing and no optimising.
+"""A cache of traced functions: equal programs share one trace, its optimisation and its kernels.
 
-A function that TensorFlow has traced is given what it holds on to (variables, tables, states of
-random ops) with every call. What is kept of it is the runtime's function alone, and the names of
-what it is to be given. Code that builds the same function of other variables takes it, and passes
-its own. The runtime has optimised it then, and made its kernels.
+A traced function gets its captured handles (variables, tables, states of random ops) with every
+call. The cache keeps the runtime's function, and the names of those handles. Code that builds the
+same function of other variables reuses it, with handles of its own.
 
-A program is known by a signature. What it does not say is asked here: which executor, which device,
-which options. A function that holds on to something without a name is not kept.
+The key is the program's signature, and the executor, device and options of the call. A function
+that captures a tensor without a name is not kept.
 """
 
 from __future__ import annotations
@@ -27,31 +26,25 @@ Name = Any  # hashable, and the same for the same program
 
 
 class Holder(Protocol):
-    """Has handles of variables and other resources, by names that the same program gives them."""
+    """Handles of variables and other resources, by names that are equal in equal programs."""
 
     def handles(self) -> Mapping[Name, tf.Tensor]:
-        """All handles that there are."""
+        """All handles that exist."""
 
     def handle(self, name: Name) -> tf.Tensor:
-        """The handle of a name, which another holder of the same program had."""
+        """The handle of a name, made now if need be: another holder of the same program had it."""
 
 
 class Handles:
-    """A `Holder` of handles that are all there.
-
-    Args:
-      handles: by name.
-    """
+    """A `Holder` of handles that all exist."""
 
     def __init__(self, handles: Mapping[Name, tf.Tensor]):
         self._handles = handles
 
     def handles(self) -> Mapping[Name, tf.Tensor]:
-        """See `Holder`."""
         return self._handles
 
     def handle(self, name: Name) -> tf.Tensor:
-        """See `Holder`."""
         return self._handles[name]
 
 
@@ -60,40 +53,30 @@ class Contents:
     """The contents of a function, by which equal functions are found.
 
     Attributes:
-      signature: the same for functions that compute the same, each of its own holders' handles.
-      holders: of what it may hold on to, in an order that the same functions have in common.
+      signature: equal for functions that compute the same of their holders' handles.
+      holders: of what it may capture, in an order that is the same for equal functions.
     """
 
     signature: Hashable
     holders: Sequence[Holder]
 
     def within(self, signature: Hashable, *holders: Holder) -> Contents:
-        """The contents of a function that has this one in it.
-
-        Args:
-          signature: the rest of the signature.
-          *holders: of what that may hold on to.
-        """
+        """The contents of a function that has this one in it, and captures more."""
         return Contents((signature, self.signature), [*self.holders, *holders])
 
 
 @dataclasses.dataclass(frozen=True)
 class Traced:
-    """A function of the runtime, ready to be called.
-
-    Attributes:
-      function: the function.
-      captured: the values that it captures.
-    """
+    """A function of the runtime, with the tensors that it captures."""
 
     function: Any
     captured: Sequence[tf.Tensor]
 
     def __call__(self, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The function's results, flat, for its flat arguments.
+        """The results, flat.
 
-        A tf.function looks in every call for those who may differentiate it, and packs its outputs:
-        0.04 of the 0.09 ms that a call of next to nothing takes.
+        A tf.function also looks for gradient tapes and packs its results: 0.04 of the 0.09 ms of an
+        empty call.
         """
         called = self.function
         count = len(called.function_type.flat_outputs)
@@ -101,18 +84,17 @@ class Traced:
             outputs: list[tf.Tensor] | None
             outputs = context.context().call_function(called.name, [*inputs, *self.captured], count)
         except tf.errors.OpError:
-            with InterpolateRuntimeError(called):  # says where the op that failed was made
+            with InterpolateRuntimeError(called):  # adds where the failing op was made
                 raise
         return outputs or []
 
 
 @dataclasses.dataclass(frozen=True)
 class _Kept:
-    """A function without its graph, which has variables in it.
+    """A function without its graph, which would keep variables alive.
 
     Attributes:
-      function: the function.
-      captured: index of the holder, and name, of what it is given besides its arguments.
+      captured: (index of the holder, name) of each captured handle.
       size: bytes of its definition, and of its constants.
     """
 
@@ -122,12 +104,10 @@ class _Kept:
 
 
 class Traces:
-    """Functions that were traced, by what they are made of; those used last, up to a size.
+    """A cache of traced functions that drops the least recently used.
 
-    Args:
-      most: the number of functions that are kept.
-      most_bytes: of their definitions and constants. What the runtime makes of a definition takes
-        some times as much.
+    `most_bytes` counts definitions and constants. What the runtime makes of a definition takes some
+    times as much.
     """
 
     def __init__(self, most: int = 32, most_bytes: int = 64 * 2**20):
@@ -142,10 +122,10 @@ class Traces:
     def find(
         self, contents: Contents | None, arguments: Hashable, trace: Callable[[], Any]
     ) -> Traced:
-        """The function of some contents: one that was traced before, or a new one.
+        """The function of some contents: from the cache, or traced now.
 
         Args:
-          contents: the contents of the function; None for a function that is not kept.
+          contents: None for a function that is not kept.
           arguments: their types.
           trace: traces it; returns a concrete function.
         """
@@ -168,7 +148,6 @@ class Traces:
         return Traced(kept.function, captured)
 
     def clear(self) -> None:
-        """Forgets all functions."""
         with self._lock:
             self._kept.clear()
             self._bytes = 0
@@ -184,17 +163,17 @@ class Traces:
 
 
 TRACES = Traces()
-"""The number of this process's replicas."""
+"""The functions that this process has traced."""
 
 
 def _surroundings() -> Hashable | None:
-    """The settings that tracing depends on besides the program; None while a recorder is on."""
+    """The settings that a trace depends on besides the program; None while ops are observed."""
     here = context.context()
     if here.op_callbacks:
         return None
     options = here.function_call_options
     return (
-        id(here),  # alive as long as the functions that were made in it
+        id(here),  # no other context gets this id while functions of it are alive
         here.device_name,
         options.executor_type,
         options.config_proto_serialized,
@@ -207,7 +186,7 @@ def _traced(concrete: Any) -> Traced:
 
 
 def _kept(traced: Traced, holders: Sequence[Holder]) -> _Kept | None:
-    """The part of a function that can be kept; None if it captures something without a name."""
+    """A function to keep; None if a capture has no name."""
     names = {
         id(handle): (i, name)
         for i, holder in enumerate(holders)
@@ -221,8 +200,8 @@ def _kept(traced: Traced, holders: Sequence[Holder]) -> _Kept | None:
 
 
 def _without_graph(function: Any) -> Any:
-    """The same function of the runtime, without the graph that it was made from."""
-    # Others than those that TensorFlow traced came with an imported graph: the runtime keeps them.
+    """The same function of the runtime, without the graph that it was traced in."""
+    # Children of other classes came with an imported graph: the runtime keeps them.
     children = [child for child in function.children if isinstance(child, AtomicFunction)]
     options = dataclasses.replace(function.call_options, control_captures=[])
     return AtomicFunction(
@@ -237,11 +216,11 @@ def _without_graph(function: Any) -> Any:
 def _size(function: Any) -> int:
     definition, children = function.definition, getattr(function, "children", ())
     constants = [node.attr["value"].tensor for node in definition.node_def if node.op == "Const"]
-    # A definition has a value that fills a constant but once.
+    # A definition stores the value of a uniform constant once.
     return int(definition.ByteSize()) + sum(map(_made_size, constants)) + sum(map(_size, children))
 
 
 def _made_size(constant: Any) -> int:
-    """Bytes of a constant as the runtime makes it, but for those of strings."""
+    """Bytes of a constant in the runtime, without those of strings."""
     shape = (dim.size for dim in constant.tensor_shape.dim)
     return math.prod(shape) * tf.as_dtype(constant.dtype).size

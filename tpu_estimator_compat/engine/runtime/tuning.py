@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 
@@ -12,30 +13,33 @@ SINGLE_THREADED = "SINGLE_THREADED_EXECUTOR"
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
-    """The numbers that decisions go by.
+    """The numbers of `Tuner`, of the queue of host calls, and of dispatches to JAX.
 
     In brackets: what `tests/benchmarks/run.py --what` measures of a number.
 
     Attributes:
-      piece: [beside_bare] seconds that a call takes. While the devices run, Python gets no signals:
-        a loop of an hour would leave SIGTERM and Ctrl-C unanswered for an hour. Without TPU
-        semantics, where nobody promised how long a loop is, hooks get their turn as often, for the
-        clocks of some and for progress that a person can watch.
-      short_piece: [listening] seconds that a call takes while its executors are being timed, and
-        where host calls wait in a queue: those of its steps begin when it ends.
-      first_piece: [first_step] steps of the first call, whose steps nobody has timed.
-      small_step: [every_step] seconds; of longer steps, what a loop costs besides is a small part.
-      single_runs: [every_step] after so many runs of one small step in a row, a function without a
-        loop is worth its tracing.
-      first_runs: [steps] runs of the default executor alone: steps that turn out to be slow are
-        spared a second compile.
-      slow_step: [steps] seconds; such steps are busy with ops, not with scheduling them.
-      turns: [steps] timed runs of each executor, one after the other.
-      turns_of_single_steps: [every_step] the same for functions of one step, whose times vary more.
-      fewest_steps: [steps] of shorter runs in a loop Python takes the larger part of the time.
+      piece: [beside_bare] seconds of a call. While the devices run, Python gets no signals: a loop
+        of an hour would leave SIGTERM and Ctrl-C unanswered for an hour. Without TPU semantics,
+        where nobody promised how long a loop is, hooks get their turn as often, for the clocks of
+        some and for progress that a person can watch.
+      short_piece: [listening, predict] seconds of a call while executors take turns, and where
+        something waits for its end: host calls in a queue, a caller who wants one prediction.
+      few_steps: [first_step] steps of the first call, whose steps nobody has timed. Of fewer steps
+        the time is not compared: Python takes the larger part of it.
+      small_step: [steps, every_step] seconds. What a call and a loop cost is a small part of larger
+        steps, which are busy with ops, not with scheduling them.
+      tracing: [every_step, predict] seconds that tracing a function takes, at the least. A call
+        costs a small step 0.3 ms more than a loop does, a loop of one step 0.2 ms more than none.
+      many_ops: [first_step] operations of a step that is made alone from the first on. A loop
+        around it has to be traced, taken apart and optimised anew: a fourth of what comes before
+        the first step.
+      first_calls: [steps, large] multiple of the first call's time for which such steps are made
+        alone: in a loop they took 0.92 of the time, as one step begins while another ends.
+      turns: [steps] runs of the default executor alone, and then of each, one after the other.
       clearly_faster: [steps] the part of the default's time that the other must stay below. Steps
         of small ops took 0.6 times as long on one thread; steps that keep two threads busy took 1.3
         times as long. What lies in between may be the machine's other work.
+      most_batches: [predict] batches that one call predicts; all their predictions are in memory.
       queue_bytes: [memory] bytes of tensors that wait for host calls.
       queue_calls: [listening] host calls that wait.
       trial_calls: [listening] host calls that are timed: enough to meet a summary that is written
@@ -45,17 +49,6 @@ class Tuning:
         queue can save is at most the time of the call, where a core is free to make it meanwhile: a
         call has to take some times those for a queue to be worth it. The time of the step makes no
         difference to either.
-      most_batches: [predict] batches that one call predicts; all their predictions are in memory.
-      quick_prediction: [predict] seconds; calls of more than that share Python's cost well enough.
-      single_batches: [predict] batches that are predicted in calls of their own before a loop
-        around them is worth its tracing. With small models a call costs 0.3 ms more, and a loop 0.1
-        s once.
-      many_ops: [first_step] operations of a step that is made in calls of its own from the first
-        on. A loop around it has to be traced, taken apart and optimised anew: a fourth of what
-        comes before the first step.
-      first_calls: [steps, large] multiple of the first call's time for which such steps are made,
-        before a loop is worth that: in one they took 0.92 of the time, as one step begins while
-        another ends. Of small ones a call is a larger part: they are made for once that time.
       dispatch_steps: [runtimes] steps that the JAX runtime hands to the devices at once.
       dispatch_bytes: [memory] bytes of their input and results that a replica holds. The results of
         one dispatch wait for the host while the devices run the next.
@@ -64,27 +57,30 @@ class Tuning:
 
     piece: float = 1.0
     short_piece: float = 0.05
-    first_piece: int = 16
-    small_step: float = 5e-3
-    single_runs: int = 20
-    first_runs: int = 3
-    slow_step: float = 2e-3
+    few_steps: int = 8
+    small_step: float = 2e-3
+    tracing: float = 0.1
+    many_ops: int = 1000
+    first_calls: float = 10.0
     turns: int = 5
-    turns_of_single_steps: int = 25
-    fewest_steps: int = 8
     clearly_faster: float = 0.9
+    most_batches: int = 32
     queue_bytes: int = 64 * 2**20
     queue_calls: int = 1024
     trial_calls: int = 500
     quick_call: float = 2e-4
-    most_batches: int = 32
-    quick_prediction: float = 0.1
-    single_batches: int = 300
-    many_ops: int = 1000
-    first_calls: float = 10.0
     dispatch_steps: int = 64
     dispatch_bytes: int = 16 * 2**20
     clock: Callable[[], float] = time.perf_counter
+
+    def patience(self, ops: int, replicas: int) -> float:
+        """The multiple of the first call's time for which steps of so many ops are made alone.
+
+        A loop around several replicas costs some times as much as one around one.
+        """
+        if ops < self.many_ops:
+            return 0.0
+        return self.first_calls if replicas == 1 else math.inf
 
     def queue_capacity(self, size: int) -> int | None:
         """The number of host calls that may wait, of `size` bytes each; None for none."""

@@ -1,12 +1,12 @@
 """Exchanges among the machines of a MultiWorkerMirroredStrategy, matched by name.
 
-TensorFlow matches the collective ops of different machines by numbers that count how many a process
-has built. That holds only while all machines build and run the very same functions in the same
-order. Here they need not: the chief alone writes summaries, loops may have different lengths. So
-every exchange is numbered by its name, which is the same everywhere because the graph is.
+TensorFlow numbers collective ops as a process builds them, and matches those of different machines
+by number: all machines must build and run the same functions in the same order. Here they need not:
+the chief alone writes summaries, loops may have different lengths. So the number of an exchange is
+a hash of its name, which is the same everywhere because the graph is.
 
-An op's position in a loop is part of what is matched, too. So whatever exchanges must run in a
-function of its own: see `isolated`.
+An op's position in a loop is part of the match, too. So exchanges run in a function of their own:
+see `isolated`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tpu_estimator_compat.engine.runtime.group import (
 )
 from tpu_estimator_compat.tf_internals import CollectiveAllReduceExtended, collective_ops
 
-# TensorFlow counts its own groups from 1.
+# Keys of groups, far from TensorFlow's own, which begin at 1.
 _REPLICAS_GROUP = 1 << 20
 _HOSTS_GROUP = 1 << 21
 _PAIRS_GROUP = 1 << 22
@@ -41,27 +41,15 @@ _LONGEST_FAREWELL = 60.0  # seconds
 
 @dataclasses.dataclass(frozen=True)
 class Workers(Group):
-    """The machines of a MultiWorkerMirroredStrategy.
-
-    Attributes:
-      replicas: replicas on all of them together.
-    """
+    """The machines of a MultiWorkerMirroredStrategy; all use the same `name` for an exchange."""
 
     count: int
     index: int
-    replicas: int
+    replicas: int  # of all machines
     servers: list[Callable[[], None]] = dataclasses.field(default_factory=list, compare=False)
 
     def sum_over_replicas(self, values: Sequence[tf.Tensor], name: str) -> list[tf.Tensor]:
-        """Sums over all replicas of all machines; call it on every replica.
-
-        Args:
-          values: tensors of shapes that are the same everywhere.
-          name: of this exchange, the same everywhere.
-
-        Returns:
-          The sums. Values of one dtype travel together.
-        """
+        """Sums of values of the same shapes over all replicas; call it on every replica."""
 
         def summed(packed: tf.Tensor) -> tf.Tensor:
             return collective_ops.all_reduce_v2(
@@ -76,19 +64,11 @@ class Workers(Group):
         return _packed(values, summed)
 
     def sum_of_machines(self, values: Sequence[tf.Tensor], name: str) -> list[tf.Tensor]:
-        """As `sum_over_replicas`, over the machines: call it once per machine, on the host."""
+        """Sums over the machines; call it once per machine, on the host."""
         return _packed(values, lambda packed: self._sum(packed, _number(name, packed)))
 
     def concatenate(self, value: tf.Tensor, name: str) -> tf.Tensor:
-        """`value` of every replica, in their order, along dimension 0; call it on every replica.
-
-        Args:
-          value: a tensor of rank 1 or more, of the same shape everywhere.
-          name: of this exchange, the same everywhere.
-
-        Returns:
-          A tensor of shape [replicas * batch, ...].
-        """
+        """The values of all replicas, concatenated on axis 0; call it on every replica."""
         # There is no kernel for bools.
         sent = tf.cast(value, tf.int32) if value.dtype == tf.bool else value
         gathered = collective_ops.all_gather_v2(
@@ -97,17 +77,12 @@ class Workers(Group):
         return tf.cast(gathered, value.dtype)
 
     def concatenate_over_workers(self, value: tf.Tensor, name: str) -> tf.Tensor:
-        """`value` of all machines, in their order, along dimension 0; once for each, on the host.
-
-        Args:
-          value: a tensor of rank 1, of any size on each machine.
-          name: of this exchange, the same everywhere.
-        """
+        """The machines' vectors, of any sizes, as one; call it once per machine, on the host."""
         own = tf.size(value)
         sizes = self._of_all(own, f"sizes {name}")
         ends = tf.cumsum(sizes)
         before, total = ends[self.index] - own, ends[-1]
-        # What travels under one number has one size for ever: here the next power of two.
+        # All exchanges under one number must have one size: here the next power of two.
         powers = tf.constant([2**i for i in range(31)])
         power = tf.searchsorted(powers, total[tf.newaxis])[0]
         sent = tf.pad(value, [[before, powers[power] - before - own]])
@@ -124,19 +99,13 @@ class Workers(Group):
         )
 
     def send(self, value: tf.Tensor, name: str, machine: int) -> None:
-        """Sends `value` to one machine, which calls `receive`; call it eagerly.
-
-        Args:
-          value: a tensor. One of both machines is the chief.
-          name: of this exchange, the same on both.
-          machine: the index of the other.
-        """
+        """Sends `value` to or from the chief, eagerly; the other machine calls `receive`."""
         pair, number = self._pair(value, name, machine, machine)
         with tf.device("/cpu:0"):
             _sending()(value, tf.constant(pair), tf.constant(number))
 
     def receive(self, spec: tf.TensorSpec, name: str, machine: int) -> tf.Tensor:
-        """The tensor, like `spec`, that one machine sends; for the others see `send`."""
+        """Receives a tensor like `spec` from a machine that calls `send`."""
         pair, number = self._pair(spec, name, machine, self.index)
         with tf.device("/cpu:0"):
             return _receiving(spec.dtype)(
@@ -146,9 +115,9 @@ class Workers(Group):
     def _pair(
         self, like: tf.Tensor | tf.TensorSpec, name: str, machine: int, receiver: int
     ) -> tuple[int, int]:
-        """The group of this and another machine, and the number of what one sends to the other.
+        """The keys of two machines' group, and of an exchange from one to the other.
 
-        TensorFlow remembers who sent first under a number: each direction has its own.
+        TensorFlow remembers the first sender under a number: each direction has its own.
         """
         return _PAIRS_GROUP + max(self.index, machine), _number(f"{name} to {receiver}", like)
 
@@ -173,22 +142,19 @@ class Workers(Group):
         return functions.function(lambda: self.from_chief(value, name))()
 
     def numbers(self, number: int, name: str) -> np.ndarray:
-        """See `Group`."""
         with eager.eager_mode(), tf.device("/cpu:0"):
             own = tf.constant(number, tf.int64)
             return functions.function(lambda: self._of_all(own, f"number {name}"))().numpy()
 
     def states(self, state: Any, place: str = BEFORE_A_STEP, *, timeout: float = 0) -> tf.Tensor:
-        """As `meet`, in a graph, and without serving: int32 of shape [count]."""
+        """As `meet`, but in a graph and without serving: int32 of shape [count]."""
         return self._of_all(tf.cast(state, tf.int32), f"states {place}", timeout=timeout)
 
     def _of_all(self, own: tf.Tensor, name: str, *, timeout: float = 0) -> tf.Tensor:
-        """The scalars `own` of all machines."""
         vector = own * tf.one_hot(self.index, self.count, dtype=own.dtype)
         return self._sum(vector, _number(name, vector), timeout=timeout)
 
     def meet(self, state: State, place: str = BEFORE_A_STEP) -> np.ndarray:
-        """See `Group`."""
         return self.served(self._meet_once(state, place), state, place)
 
     def _meet_once(self, state: State, place: str, *, timeout: float = 0) -> np.ndarray:
@@ -196,40 +162,33 @@ class Workers(Group):
             return functions.function(lambda: self.states(state, place, timeout=timeout))().numpy()
 
     def served(self, states: np.ndarray, state: State, place: str = BEFORE_A_STEP) -> np.ndarray:
-        """The states once the chief, which alone asks here, has what it asked for.
-
-        Args:
-          states: the states of the machines.
-          state: the state of this machine.
-          place: the place of the meeting.
-        """
+        """Serves the chief, which alone asks here, as often as it asks; then the new `states`."""
         while self.servers and states[CHIEF] == State.ASKING and State.FAILED not in states:
             self.servers[-1]()
             states = self._meet_once(state, place)
         return states
 
     def fail(self, place: str, *, owes_step: bool = False) -> None:
-        """See `Group`. The others' step is aborted by TensorFlow."""
-        # What made it fail is better worth telling than that nobody could be told.
+        # TensorFlow aborts the others' step. An error here would hide the one that made it fail.
         with contextlib.suppress(tf.errors.OpError):
             self._meet_once(State.FAILED, place, timeout=_LONGEST_FAREWELL)
 
 
 def of(strategy: tf.distribute.Strategy) -> Workers | None:
-    """The machines of `strategy`; None where it has but this one."""
-    extended = strategy.extended  # of one class for TF1's strategy and TF2's
+    """The machines of `strategy`; None where this is the only one."""
+    extended = strategy.extended  # TF1's strategy and TF2's have the same class
     if not isinstance(extended, CollectiveAllReduceExtended) or extended._num_workers == 1:
         return None
     return Workers(extended._num_workers, extended._id_in_cluster, strategy.num_replicas_in_sync)
 
 
 def isolated(call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call` as a function that stays one, wherever it is called from."""
+    """`call` as a function that is never inlined."""
     return functions.function(call, experimental_attributes={"_noinline": True})
 
 
 def lost(error: tf.errors.OpError, model_dir: str | None) -> MachineLostError:
-    """The error to raise where an exchange broke down with `error`."""
+    """The error to raise where an exchange raised `error`."""
     words = op_errors.words(error)
     found = re.search(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)", words)
     which = f", task {found[2]} of {found[1]} in TF_CONFIG" if found else ""
@@ -243,8 +202,6 @@ def lost(error: tf.errors.OpError, model_dir: str | None) -> MachineLostError:
 
 @functools.cache
 def _sending() -> Callable[..., Any]:
-    """One function for all that is sent: it is traced once."""
-
     def send(value: tf.Tensor, pair: tf.Tensor, number: tf.Tensor) -> None:
         collective_ops.broadcast_send_v2(value, 2, pair, number)
 
@@ -253,8 +210,6 @@ def _sending() -> Callable[..., Any]:
 
 @functools.cache
 def _receiving(dtype: tf.DType) -> Callable[..., Any]:
-    """One function for all that is received of a dtype."""
-
     def receive(shape: tf.Tensor, pair: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
         return collective_ops.broadcast_recv_v2(shape, dtype, 2, pair, number)
 
@@ -264,7 +219,7 @@ def _receiving(dtype: tf.DType) -> Callable[..., Any]:
 def _packed(
     values: Sequence[tf.Tensor], exchange: Callable[[tf.Tensor], tf.Tensor]
 ) -> list[tf.Tensor]:
-    """The results of `exchange` on the values, packed into one vector for each dtype."""
+    """The results of `exchange`, which is called on one vector for each dtype."""
     exchanged: list[Any] = [None] * len(values)
     for dtype in dict.fromkeys(v.dtype for v in values):
         places = [i for i, v in enumerate(values) if v.dtype == dtype]
@@ -277,13 +232,9 @@ def _packed(
 
 
 def _number(name: str, value: tf.Tensor | tf.TensorSpec) -> int:
-    """A number for an exchange of `value`, the same in every process.
+    """The number of an exchange of `value`, the same in every process.
 
-    TensorFlow remembers what it first saw under a number: graphs of other modes or batch sizes may
-    use the same names for other things.
+    TensorFlow remembers the dtype and shape that a number had first: graphs of other modes or batch
+    sizes may use a name for another one.
     """
-    return _hash(f"{name} {value.dtype.name} {value.shape}")
-
-
-def _hash(text: str) -> int:
-    return zlib.crc32(text.encode()) & 0x7FFFFFFF
+    return zlib.crc32(f"{name} {value.dtype.name} {value.shape}".encode()) & 0x7FFFFFFF

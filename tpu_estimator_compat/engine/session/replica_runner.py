@@ -15,7 +15,6 @@ from tpu_estimator_compat.engine.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.single_step import FetchingStep
 from tpu_estimator_compat.engine.runtime import eager, functions, workers
-from tpu_estimator_compat.engine.runtime.tuners import CollectTuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import as_numpy, is_handle
@@ -170,9 +169,13 @@ class ReplicaRunner:
             program = self.program  # a session that predicts has the same fetches
             if list(map(key, program.fetches)) != list(map(key, fetches)):
                 program = self._program(self.plan.of(fetches, []))
-            tuner = CollectTuner(self._tuning, self._may_run_on_one_thread(program))
-            outputs = [(t.dtype, t.shape.rank) for t in fetches]
-            self._collect = CollectLoop(program, outputs, tuner, program.contents)
+            self._collect = CollectLoop(
+                program,
+                [(t.dtype, t.shape.rank) for t in fetches],
+                may_choose=self._may_run_on_one_thread(program),
+                contents=program.contents,
+                tuning=self._tuning,
+            )
         return self._collect(iterator, most)
 
     def finish_host_calls(self, using: str | None = None) -> None:

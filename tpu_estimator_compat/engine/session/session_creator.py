@@ -15,7 +15,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint import diagnosis
 from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
-from tpu_estimator_compat.engine.runtime import aside
+from tpu_estimator_compat.engine.runtime import process_exit
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
@@ -182,7 +182,7 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
                 join(*args, stop_grace_period_secs=seconds, **kwargs)
             finally:
                 if any(thread.is_alive() for thread in threads):
-                    aside.end_without_waiting()
+                    process_exit.end_without_waiting()
 
         coord.join = join_soon
 

@@ -11,7 +11,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint import input_state
 from tpu_estimator_compat.engine.inputs import AsyncRelease, DeployedInput
-from tpu_estimator_compat.engine.runtime.aside import Aside, StillBlockedError
+from tpu_estimator_compat.engine.runtime.worker_thread import StillBlockedError, WorkerThread
 
 Result = TypeVar("Result")
 
@@ -30,7 +30,7 @@ class SessionInput:
         self.restored_from: str | None = None
         self._interrupted = interrupted
         self._iterator: Iterator | None = None
-        self._aside = Aside(interrupted) if deployed_input.runs_python else None
+        self._worker = WorkerThread(interrupted) if deployed_input.runs_python else None
 
     def iterator(self) -> Iterator:
         if self._iterator is None:
@@ -51,10 +51,10 @@ class SessionInput:
         """
         self.restored_from = None
         iterator = self.iterator()
-        if self._aside is None:
+        if self._worker is None:
             return call(iterator)
         try:
-            return self._aside(lambda: call(iterator))
+            return self._worker.run(lambda: call(iterator))
         except StillBlockedError as error:
             logging.warning("%s Training stops without it.", error)
             raise tf.errors.OutOfRangeError(None, None, str(error)) from None
@@ -63,12 +63,12 @@ class SessionInput:
         """Frees the users of elements, then the input: now, not in a later garbage collection."""
         release = AsyncRelease(self._iterator) if self._iterator is not None else None
         self._iterator = None
-        if self._aside is not None:
-            self._aside.close()
+        if self._worker is not None:
+            self._worker.close()
         close_steps()
         # After a signal the process must end, even if Python code blocks the input.
         told = self._interrupted() or sys.exc_info()[0] is KeyboardInterrupt
-        hurried = self._aside is not None and told
+        hurried = self._worker is not None and told
         if release:
             release.drop(hurried=hurried)
         self.deployed_input.close(hurried=hurried)

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.runtime import eager, functions
-from tpu_estimator_compat.engine.runtime.tuners import HostCallTuner
+from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
@@ -34,7 +34,9 @@ class HostCallQueue:
 
     Attributes:
       failed: whether a call raised an error. No further call is made then, until `finish`.
-      tuner: whether calls are quick.
+      capacity: see `Args`.
+      is_flat: whether the single-threaded executor can make the calls.
+      quick: whether calls are quick enough to be a part of their steps; None before that is known.
       left: whether the queue is no longer in use: steps make their calls themselves.
     """
 
@@ -45,13 +47,17 @@ class HostCallQueue:
         capacity: int,
         tuning: Tuning = DEFAULTS,
     ):
-        is_flat = not any(map(graph_ops.calls_functions, program.ops))
+        self.capacity = capacity
+        self.is_flat = not any(map(graph_ops.calls_functions, program.ops))
         self.failed = False
-        self.tuner = HostCallTuner(tuning, capacity, is_flat)
         self.left = False
+        self.quick: bool | None = None
+        self._tuning = tuning
+        self._tuner = Tuner(tuning, self.is_flat)
+        self._batches = self._timed_calls = 0
+        self._timed_seconds = 0.0
         self._program = program
         self._store = store
-        self._clock = tuning.clock
         self._variables = {op.name for op in program.handles if op.name in store}
         self._function = functions.PerExecutor(self._trace)
         self._thread: ThreadPoolExecutor | None = None
@@ -75,7 +81,7 @@ class HostCallQueue:
 
     def make_room(self, steps: int) -> None:
         """Waits, where calls are slow, until those of so many steps may wait."""
-        if not self.tuner.fits(self._waiting(), steps):
+        if self._waiting() + steps > self.capacity:
             self.finish()
 
     def hand_over(self) -> None:
@@ -84,9 +90,9 @@ class HostCallQueue:
             return  # the thread has yet to look at the queue
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="host_call")
-        executor = self.tuner.next(self._waiting())
-        self._function.trace(executor)  # here: graphs are not made for many threads
-        self._last = self._thread.submit(self._make, executor)
+        call = self._tuner.next(max(1, self._waiting()), trial=self.quick is False)
+        self._function.trace(call.executor)  # here: graphs are not made for many threads
+        self._last = self._thread.submit(self._make, call)
 
     def finish(self) -> None:
         """Waits until all calls that were handed over are made.
@@ -151,19 +157,34 @@ class HostCallQueue:
         with tf.control_dependencies(made):
             return count, tf.timestamp() - started
 
-    def _make(self, executor: str) -> None:
-        """In the thread: makes the calls of all steps that wait."""
+    def _make(self, call: Call) -> None:
+        """In the thread: makes the calls of all steps that wait, on the executor of `call`."""
         if self.failed:
             return
-        started = self._clock()
+        started = self._tuning.clock()
         try:
             with eager.eager_mode(), tf.device("/cpu:0"):
-                count, seconds_of_calls = self._function(executor)
+                count, seconds_of_calls = self._function(call.executor)
                 made = int(count)
         except BaseException as error:  # raised again where training can see it
             self._error, self.failed = error, True
             return
-        self.tuner.record(executor, made, self._clock() - started, float(seconds_of_calls))
+        self._tuner.record(call, made, self._tuning.clock() - started)
+        if self.quick is None:
+            self._judge(made, float(seconds_of_calls))
+
+    def _judge(self, calls: int, seconds: float) -> None:
+        """Finds out by the first calls whether they are quick: a queue costs each step a little."""
+        self._batches += 1
+        if self._batches == 1:  # the first batch compiles
+            return
+        self._timed_calls += calls
+        self._timed_seconds += seconds
+        tuning = self._tuning
+        if self._timed_seconds > tuning.trial_calls * tuning.quick_call:
+            self.quick = False  # whatever the rest of the trial would bring
+        elif self._timed_calls >= tuning.trial_calls:
+            self.quick = True
 
 
 def queue_for(
