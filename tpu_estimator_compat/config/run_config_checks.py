@@ -1,4 +1,4 @@
-"""Configuration of a run: the range checks of a `RunConfig`'s properties."""
+"""Range checks of a `RunConfig`'s properties."""
 
 from collections.abc import Callable
 from typing import Any
@@ -68,11 +68,9 @@ _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
 
 
 def check_properties(config: Any) -> None:
-    """Refuses property values out of their range; None is always fine.
+    """Raises ValueError, in the original's words, for values out of range; None is always allowed.
 
-    Raises:
-      ValueError: with the original's words, and the value.
-      TypeError: a value that should be a number is none.
+    A value that cannot be compared with a number raises TypeError.
     """
     for name, is_fine, message in _CHECKS:
         value = getattr(config, name)
@@ -87,12 +85,7 @@ def check_properties(config: Any) -> None:
 
 
 def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
-    """Refuses strategies that cannot run a `model_fn`.
-
-    Raises:
-      ValueError: one is a TF2 `ParameterServerStrategy`.
-      TypeError: one is no strategy.
-    """
+    """Raises ValueError for TF2's `ParameterServerStrategy`, TypeError for what is no strategy."""
     for strategy in strategies:
         if type(strategy) is tf.distribute.experimental.ParameterServerStrategy:
             raise ValueError(

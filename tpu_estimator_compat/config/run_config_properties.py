@@ -1,6 +1,6 @@
-"""Configuration of a run: the properties of a `RunConfig`, each read from `_<its name>`.
+"""The properties of a `RunConfig`, each read from `_<its name>`.
 
-The underscored attributes are part of the contract: scripts and subclasses in the field set them.
+Scripts and subclasses in the field set the underscored attributes: they are part of the contract.
 """
 
 from collections.abc import Callable

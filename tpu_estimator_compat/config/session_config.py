@@ -1,4 +1,4 @@
-"""Configuration of the runtime: the `ConfigProto`s the original made by default, and what we read.
+"""The `ConfigProto`s that the original made by default, and the fields that still have an effect.
 
 Sessions are gone, yet scripts still build, pass and read a `ConfigProto`.
 """
@@ -17,10 +17,9 @@ def default_session_config() -> tf.compat.v1.ConfigProto:
 
 
 def distributed_session_config(task_type: str, task_id: int) -> tf.compat.v1.ConfigProto | None:
-    """The original's session config in a TF_CONFIG cluster: tasks talk to parameter servers only.
+    """The session config of a task in a TF_CONFIG cluster, which talks to parameter servers only.
 
-    Returns:
-      The default config with device filters, or None for an evaluator or an unknown job.
+    None for an evaluator or an unknown job.
     """
     filters = {
         TaskType.MASTER: ["/job:ps", "/job:master"],

@@ -1,4 +1,4 @@
-"""Configuration of the cluster: this process's task in it, as TF_CONFIG describes it."""
+"""This process's task in the cluster that TF_CONFIG describes."""
 
 import dataclasses
 import json
@@ -43,9 +43,8 @@ class Task:
 def read_tf_config() -> dict[str, Any]:
     """The TF_CONFIG environment variable as a dict, empty when unset.
 
-    Raises:
-      json.JSONDecodeError (a ValueError): TF_CONFIG is set and is not JSON.
-      TypeError: it is JSON, but no object, or its `task` is none.
+    Raises json.JSONDecodeError (a ValueError) where it is not JSON, TypeError where it or its
+    `task` is no JSON object.
     """
     text = os.environ.get("TF_CONFIG", "{}")
     try:
@@ -72,17 +71,13 @@ _TF_CONFIG = (
 
 
 def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = False) -> Task:
-    """Reads the cluster and this process's task from a parsed TF_CONFIG.
+    """The task that a parsed TF_CONFIG gives this process; a lone worker without a cluster.
 
     Args:
       tf_config: `cluster` maps jobs to addresses, `task` has `type` and `index`; `service`,
         `session_master` and `eval_session_master` are optional.
-      chief_optional: whether a cluster of workers alone is fine, as it is for a
-        `tf.distribute.Strategy` over several workers; worker 0 then acts as the chief.
-
-    Raises:
-      TypeError: `service` is not a dict.
-      ValueError: the task is missing, or is not in the cluster, or the cluster has no chief.
+      chief_optional: whether worker 0 of a cluster without a chief acts as the chief, as under a
+        `tf.distribute.Strategy` over several workers. Else such a cluster raises ValueError.
     """
     service = _checked_service(tf_config.get("service"))
     cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
@@ -151,7 +146,7 @@ def _local_task(tf_config: dict[str, Any], service: dict[str, Any] | None) -> Ta
 
 
 def _evaluator_task(service: dict[str, Any] | None, task_id: int, evaluation_master: str) -> Task:
-    """An evaluator knows nothing of the training cluster, so that it never waits for it."""
+    """A task outside of the training cluster, which an evaluator must not wait for."""
     return Task(
         service=service,
         cluster_spec=tf.train.ClusterSpec({}),

@@ -1,4 +1,4 @@
-"""Configuration of a TPU run: the plain `RunConfig`, a `TPUConfig`, and where the TPU is."""
+"""`tf.estimator.tpu.RunConfig`: the plain `RunConfig`, a `TPUConfig`, and the TPU's address."""
 
 from typing import Any
 
@@ -105,7 +105,7 @@ class RunConfig(run_config.RunConfig):
 
 
 def _checked(tpu_config: Any) -> Any:
-    """`tpu_config`; a vendored copy of the original's class will do."""
+    """Raises TypeError unless it has TPUConfig's fields, as a vendored copy of the class has."""
     if isinstance(tpu_config, type) or not hasattr(tpu_config, "iterations_per_loop"):
         raise TypeError(
             f"tpu_config must be a TPUConfig, got {type(tpu_config)}: {tpu_config!r}. Give"

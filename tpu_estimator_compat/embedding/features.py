@@ -13,13 +13,7 @@ from tpu_estimator_compat.embedding.lookup import Ids
 
 @dataclasses.dataclass(frozen=True)
 class FeatureInput:
-    """One feature's input from input_fn.
-
-    Attributes:
-      ids: the feature.
-      weights: of its ids; None for 1.
-      activation: the placeholder of what the table holds for them.
-    """
+    """One feature's ids, their weights (None for 1), and the placeholder of its activation."""
 
     ids: Ids
     weights: tf.SparseTensor | None
@@ -27,11 +21,7 @@ class FeatureInput:
 
 
 class UsedColumns(dict[str, tuple[str, str]]):
-    """The TPU columns that a graph uses: by key the scope and the name.
-
-    Args:
-      noted: called with key, scope and name.
-    """
+    """The TPU columns that a graph uses: by key the scope and the name. Calls `noted` for each."""
 
     def __init__(self, noted: Callable[[str, str, str], None]):
         super().__init__()
@@ -45,9 +35,7 @@ class UsedColumns(dict[str, tuple[str, str]]):
 def ids_of(features: dict[str, Any], name: str) -> Ids:
     """Takes the ids of a feature out of `features`.
 
-    Raises:
-      TypeError: the ids are no tensor.
-      ValueError: the feature is missing, or its ids are no integers.
+    TypeError where they are no tensor, ValueError where they are missing or no integers.
     """
     if name not in features:
         raise ValueError(
@@ -73,8 +61,7 @@ def weights_of(
 ) -> tf.SparseTensor | None:
     """Takes the weights of a feature's ids out of `features`; None for a feature without any.
 
-    Raises:
-      ValueError: the weights are missing, or dense, or the ids are.
+    ValueError where the weights are missing or dense, or the ids are dense.
     """
     if weight_key is None:
         return None

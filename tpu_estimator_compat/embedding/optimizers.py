@@ -1,7 +1,7 @@
 """The optimizers of tables: how a step's gradients change the rows that it looked up.
 
-An optimizer is a row of `OPTIMIZERS`: its slots, and a formula. The formulas are those that
-`tensorflow/core/protobuf/tpu/optimization_parameters.proto` refers to.
+`OPTIMIZERS` has each one's slots and formula, after the references in
+`tensorflow/core/protobuf/tpu/optimization_parameters.proto`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tpu_estimator_compat.embedding import parameters as p
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Rows of a table and what is to be done to them.
+    """Rows of a table and the values that update them.
 
     Attributes:
       table: the resource variable, float32 of shape [rows, dimension].
       slots: the optimizer's own variables, of that shape.
-      ids: int64 of shape [n], which rows; each at most once.
+      ids: int64 of shape [n]: the rows, each at most once.
       gradients: float32 of shape [n, dimension].
       learning_rate: float32 scalar.
     """
@@ -40,7 +40,7 @@ class Rows:
         )
 
     def put(self, variable: tf.Variable, values: tf.Tensor) -> tf.Operation:
-        """Puts values of the rows into the table or a slot."""
+        """Assigns values to the rows of the table or a slot."""
         return tf.raw_ops.ResourceScatterUpdate(
             resource=variable.handle, indices=self.ids, updates=values
         )
@@ -51,7 +51,7 @@ class Slot:
     """A variable of an optimizer.
 
     Attributes:
-      suffix: of its name, behind the table's: what `tf.compat.v1.train` calls it.
+      suffix: of its name, behind the table's; as in `tf.compat.v1.train`.
       initial: takes the parameters, returns its first value.
     """
 
@@ -67,33 +67,21 @@ learning rate; returns new weights and slots."""
 
 @dataclasses.dataclass(frozen=True)
 class TableOptimizer:
-    """One optimizer.
-
-    Attributes:
-      slots: its variables.
-      formula: the update of rows.
-    """
+    """The slots and the formula of one optimizer."""
 
     slots: Sequence[Slot]
     formula: Formula
 
 
 def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
-    """Builds the update of rows: weight decay, the optimizer, limits of weights, in this order.
+    """Builds the update of table and slots: weight decay, the optimizer, limits of weights.
 
-    The rows are read, computed with, and put back. TensorFlow's kernels that update rows in place,
+    The rows are read, computed with, and assigned. TensorFlow's kernels that update rows in place,
     such as ResourceSparseApplyAdagrad, took twice as long: they compute row by row. Every variable
-    is written once, by what was read of it, which is all the order that is needed.
+    is assigned once, with a value that depends on its read, so no further order is needed.
 
-    Weights decay as in TensorFlow 1's `DecoupledWeightDecayExtension`: before the update, by a part
-    of what they are (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101).
-
-    Args:
-      parameters: the optimizer's kind and hyperparameters.
-      rows: the rows, with summed gradients.
-
-    Returns:
-      The operation that updates table and slots.
+    Weights decay as in TensorFlow 1's `DecoupledWeightDecayExtension`: before the update, in
+    proportion to their values (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101).
     """
     if isinstance(parameters, p.AdamParameters) and not parameters.lazy_adam:
         rows = _all_rows(rows)

@@ -1,4 +1,4 @@
-"""The tables of an estimator as a host stage of its steps: all that other rooms know of them."""
+"""The tables of an estimator as a host stage of its steps: the only module that other rooms use."""
 
 from __future__ import annotations
 
@@ -17,14 +17,7 @@ from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 def host_stage(
     spec: EmbeddingConfigSpec,
 ) -> Callable[[str, int | None, Workers | None], HostStageBuilder]:
-    """A function that makes the host stage's builder for a mode; its arguments are the builder's.
-
-    Args:
-      spec: the tables and their features.
-
-    Raises:
-      What `resolved_spec.resolve` raises.
-    """
+    """A function that makes the host stage's builder for a mode, with the builder's arguments."""
     embedding = resolved_spec.resolve(spec)
 
     def of_mode(mode: str, batch_size: int | None, group: Workers | None) -> HostStageBuilder:
@@ -34,11 +27,11 @@ def host_stage(
 
 
 def check(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
-    """Checks the embeddings of an estimator beside its other arguments.
+    """Raises for embeddings that an estimator's other arguments do not allow.
 
     Raises:
       TypeError: `spec` is no `EmbeddingConfigSpec`.
-      ValueError: they do not go with the input, or with evaluation off TPU.
+      ValueError: the input mode, or evaluation off TPU, does not allow them.
       NotImplementedError: the input is split over the cores of a replica.
     """
     wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"

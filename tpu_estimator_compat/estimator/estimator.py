@@ -1,4 +1,4 @@
-"""The base Estimator: the facade that the reference documents, and nothing else."""
+"""`Estimator`: the public methods, which check arguments and delegate to the engine."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ class Estimator(Exporting):
         declares them; returns an EstimatorSpec.
       model_dir: directory of checkpoints and events. None for the config's, or a temporary one.
       config: a `RunConfig`; None for defaults.
-      params: hyperparameters, handed to model_fn and input_fn as deep copies.
+      params: hyperparameters; model_fn and input_fn get deep copies.
       warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`; used where model_dir
         has no checkpoint.
 
     Raises:
-      ValueError: model_fn has arguments that nobody fills, the config is of another type,
-        model_dir contradicts the config's, or a subclass overrides members.
+      ValueError: model_fn has other arguments, the config is of another type, model_dir contradicts
+        the config's, or a subclass overrides members.
       TypeError: model_fn is not callable, `params` is no dict, or `model_dir` is no path.
-      NotImplementedError: a subclass overrides what was internal to the original.
+      NotImplementedError: a subclass overrides a method that only the original called.
     """
 
     def __init__(
@@ -158,20 +158,20 @@ class Estimator(Exporting):
         max_steps: int | None = None,
         saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener] | None = None,
     ) -> Estimator:
-        """Trains from the newest checkpoint, or anew.
+        """Trains from the newest checkpoint, or from first values.
 
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           steps: the number of steps to add. Not together with `max_steps`.
           max_steps: the global step to reach. None for both: until the data ends.
-          saving_listeners: told before and after every checkpoint.
+          saving_listeners: called before and after every checkpoint.
 
         Returns:
           This estimator.
 
         Raises:
-          ValueError: both or senseless limits, or a bad model_fn or input.
+          ValueError: both limits, one below 1, or a bad model_fn or input.
           TypeError: a hook or listener of another type, steps with a fraction, or an input_fn that
             cannot be called.
         """
@@ -223,7 +223,7 @@ class Estimator(Exporting):
           Metric name to numpy scalar, with `loss` (mean over steps) and `global_step`.
 
         Raises:
-          ValueError: senseless `steps`, or a bad model_fn or input.
+          ValueError: `steps` below 1, or a bad model_fn or input.
         """
         rules = self._mode_rules
         rules.check_eval_steps(steps)
@@ -247,7 +247,7 @@ class Estimator(Exporting):
 
         Args:
           input_fn: returns a Dataset or tensors of features; labels are dropped.
-          predict_keys: names of the predictions to give; None for all.
+          predict_keys: names of the predictions to yield; None for all.
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           checkpoint_path: the checkpoint to use; None for the newest one, or first values if
             there is none.
@@ -280,12 +280,12 @@ class Estimator(Exporting):
         """The `keras.Model` behind this estimator, for `fit`, `evaluate` and `predict`.
 
         It starts from the newest checkpoint of model_dir, or from first values; `fit` ends with a
-        checkpoint, from which `train` goes on.
+        checkpoint, from which `train` continues.
 
         Args:
-          input_fn: tells the signature of the training data, so that the variables exist at once.
-            None to take the signature of the last `train`, or of the first data that the model
-            sees.
+          input_fn: gives the signature of the training data, so that the variables exist at once.
+            None for the signature of the last `train`, or of the first data that the model is
+            given.
 
         Returns:
           A compiled model: optimizer, loss and metrics are model_fn's own.
@@ -301,7 +301,7 @@ class Estimator(Exporting):
         return model
 
     def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
-        """The model of a call, or of a user: its modes are captured when they are used."""
+        """A model whose modes are captured on first use."""
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
             # Keras makes last batches of other sizes: static shapes are a compiler's own demand.
@@ -318,7 +318,7 @@ class Estimator(Exporting):
     def _prepared(
         self, rules: Rules, input_fn: InputFn, input_mode: InputMode
     ) -> tuple[ModelFnModel, CapturedMode, DeployedInput]:
-        """The model of a call, with the call's mode captured on its variables, and the input."""
+        """The model of a call, the call's mode captured on its variables, and the input."""
         model = self._new_model(rules, input_mode.topology)
         return model, *preparation.prepare(rules, input_fn, input_mode, model.modes.store)
 
@@ -339,7 +339,7 @@ class Estimator(Exporting):
 
     @property
     def _mode_rules(self) -> Rules:
-        """Made anew for every call: scripts change what estimators have."""
+        """The rules of a call, made anew each time: scripts change attributes of estimators."""
         return PlainRules(self._model_fn, self._params, self._config)
 
     def _eval_request(

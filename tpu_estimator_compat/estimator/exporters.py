@@ -1,4 +1,4 @@
-"""Exporters of `train_and_evaluate`: after each evaluation, of the best, or at the end."""
+"""Exporters of `train_and_evaluate`: after each evaluation, of the best one, or at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Results = dict[str, Any]
 
 
 class Exporter:
-    """A kind of export; subclass it for one of your own."""
+    """A kind of export; the base class of users' own."""
 
     @property
     def name(self) -> Any:
@@ -52,14 +52,7 @@ class Exporter:
 
 
 class _SavedModelExporter(Exporter):
-    """Exports for serving, by the estimator's own `export_saved_model`.
-
-    Args:
-      name: directory of the exports, below `export` in the model_dir.
-      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
-      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
-      as_text: whether to write the graph as text.
-    """
+    """Exports by the estimator's `export_saved_model`."""
 
     def __init__(
         self,
@@ -160,7 +153,6 @@ class LatestExporter(_SavedModelExporter):
 
 
 def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bool:
-    """Whether the second result has the smaller loss."""
     if not best_eval_result or "loss" not in best_eval_result:
         raise ValueError("best_eval_result cannot be empty or no loss is found in it.")
     if not current_eval_result or "loss" not in current_eval_result:
@@ -171,7 +163,7 @@ def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bo
 class BestExporter(_SavedModelExporter):
     """Exports when an evaluation is better than all before, and deletes old exports.
 
-    The first evaluation that it sees is always exported.
+    The first evaluation of an exporter is always exported.
 
     Args:
       name: directory of the exports, below `export` in the model_dir.

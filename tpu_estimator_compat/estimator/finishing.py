@@ -1,4 +1,4 @@
-"""The log lines of TPUEstimator at the end of a mode; tools and people look for them."""
+"""TPUEstimator's log lines at the end of a mode, which tools and people look for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPEN: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 @atexit.register
 def _close_all() -> None:
-    """Closes what a script leaves open, while Python still has its modules."""
+    """Closes the generators that a script leaves open, while Python still has its modules."""
     for results, process in list(_OPEN.items()):
         if process != os.getpid():  # a fork has none of the threads that work for it
             continue
@@ -38,7 +38,7 @@ def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
     """Decorates a method of estimators: those with `_marks_finished` log that it ended.
 
     Args:
-      source: the call that is marked as finished.
+      source: the name of the call in the log line.
       times: the number of such lines after a call without an error.
     """
 

@@ -1,6 +1,6 @@
-"""The rules of an estimator: what a call of it asks, where kinds of estimators differ.
+"""The rules of an estimator: the questions that kinds of estimators answer differently.
 
-`Estimator` has `PlainRules`, `TPUEstimator` has `TPURules`; `preparation` goes by either.
+`Estimator` has `PlainRules`, `TPUEstimator` has `TPURules`; `preparation` asks either.
 """
 
 from __future__ import annotations
@@ -34,12 +34,10 @@ class Rules(Protocol):
         ...
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        """Refuses limits of a training that make no sense."""
+        """Raises for limits that are impossible, or missing where they are required."""
         ...
 
-    def check_eval_steps(self, steps: int | None) -> None:
-        """Refuses a number of evaluation steps that makes no sense."""
-        ...
+    def check_eval_steps(self, steps: int | None) -> None: ...
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
         """The length of a loop between turns of the hooks; None where the hooks decide."""
@@ -56,7 +54,7 @@ class Rules(Protocol):
         ...
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """Refuses what input_fn returned, if it does not do."""
+        """Raises for what input_fn must not return."""
         ...
 
     def partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
@@ -83,10 +81,7 @@ class Rules(Protocol):
 def copies(params: Any, config: RunConfig, added: dict[str, Any] | None = None) -> dict[str, Any]:
     """The arguments `params` and `config` of a user's function: deep copies.
 
-    Args:
-      params: the hyperparameters.
-      config: the run configuration.
-      added: values that the copy of `params` has besides, where they are not None.
+    Values of `added` that are not None are set in the copy of `params`.
     """
     copied = {"params": copy.deepcopy(params), "config": copy.deepcopy(config)}
     for key, value in (added or {}).items():

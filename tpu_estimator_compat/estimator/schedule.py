@@ -85,7 +85,7 @@ def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
 
 
 def _check_cluster(config: RunConfig) -> None:
-    """Refuses parameter servers, and jobs that nobody knows."""
+    """Raises for parameter servers and unknown jobs."""
     cluster.check_no_parameter_servers(config)
     if config.task_type not in _TRAINERS:
         raise ValueError(
@@ -178,7 +178,7 @@ class _Evaluated:
 
 
 class _Evaluator:
-    """Evaluates the newest checkpoint, once, and calls the exporters."""
+    """Evaluates each newest checkpoint once, and calls the exporters."""
 
     def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None):
         self._estimator = estimator
@@ -232,7 +232,7 @@ class _Evaluator:
 
 
 class _EvaluatingListener(tf.compat.v1.train.CheckpointSaverListener):
-    """Evaluates what training saves.
+    """Evaluates the checkpoints that training saves.
 
     Attributes:
       evaluated: the last evaluation; None before the first.

@@ -1,4 +1,4 @@
-"""`TrainSpec` and `EvalSpec`: what `train_and_evaluate` is to do, as checked values."""
+"""`TrainSpec` and `EvalSpec`: the parts of `train_and_evaluate`, as checked values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class EvalSpec(_EvalSpecFields):
         takes longer.
 
     Raises:
-      ValueError: a senseless number; an exporter without a name, or two of one name.
+      ValueError: a number out of range; an exporter without a name, or two of one name.
       TypeError: an argument of another type.
     """
 

@@ -1,4 +1,4 @@
-"""TPUEstimator: the base estimator with TPU rules for batch sizes, input, loops and specs."""
+"""`TPUEstimator`: the base estimator with TPU rules for batch sizes, input, loops and specs."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class TPUEstimator(Preflighting, Estimator):
         declares them; returns a TPUEstimatorSpec or EstimatorSpec.
       model_dir: directory of checkpoints and events. None for the config's, or a temporary one.
       config: a `tpu.RunConfig`. Cannot be None.
-      params: hyperparameters, handed to model_fn and input_fn as deep copies in which
-        `batch_size`, `use_tpu` and `context` are set. `batch_size` and `context` are reserved.
+      params: hyperparameters; model_fn and input_fn get deep copies in which `batch_size`,
+        `use_tpu` and `context` are set. `batch_size` and `context` are reserved.
       use_tpu: whether TPU rules hold.
       train_batch_size: global batch size; divisible by the number of replicas.
       eval_batch_size: likewise for evaluation.
@@ -65,12 +65,12 @@ class TPUEstimator(Preflighting, Estimator):
       export_to_tpu: whether an export holds a graph for TPU.
       export_to_cpu: whether an export holds a graph for CPU.
       warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`.
-      embedding_config_spec: embedding tables with optimizers of their own, which model_fn sees
-        activations of if `use_tpu`; an `EmbeddingConfigSpec`. None for none.
+      embedding_config_spec: embedding tables with optimizers of their own, whose activations
+        model_fn gets if `use_tpu`; an `EmbeddingConfigSpec`. None for none.
       export_saved_model_api_version: 1 or 2, or an `ExportSavedModelApiVersion`.
 
     Raises:
-      ValueError: no config, reserved params, no or senseless batch sizes, a bad model_fn.
+      ValueError: no config, reserved params, batch sizes missing or not positive, a bad model_fn.
       TypeError: a batch size that is no int, `params` that is no dict, text for `use_tpu`.
     """
 
@@ -134,7 +134,7 @@ class TPUEstimator(Preflighting, Estimator):
             self._model_fn,
             self._params,
             self._config,
-            self._config.tpu_config,
+            TPUConfig._make(self._config.tpu_config),  # may be a copy of the original's class
             self._use_tpu,
             self._eval_on_tpu,
             self._batch_sizes,
@@ -182,22 +182,15 @@ def export_estimator_savedmodel(
     as_text: bool = False,
     checkpoint_path: str | None = None,
 ) -> bytes:
-    """Exports what an `Estimator` trained with graphs for CPU and TPU.
+    """Exports an `Estimator`'s checkpoint with graphs for CPU and TPU.
+
+    The other arguments, return value and errors are those of `export_saved_model`.
 
     Args:
       estimator: its model_fn must take `params`.
-      export_dir_base: as for `export_saved_model`.
-      serving_input_receiver_fn: as for `export_saved_model`.
-      assets_extra: as for `export_saved_model`.
-      as_text: as for `export_saved_model`.
-      checkpoint_path: as for `export_saved_model`.
-
-    Returns:
-      The path of the SavedModel, as bytes.
 
     Raises:
       TypeError: `estimator` is none.
-      What `export_saved_model` raises.
     """
     check_type(estimator, "estimator", Estimator, "a tf.estimator.Estimator")
     on_tpu = TPUEstimator(

@@ -35,7 +35,6 @@ class AdoptedVariable(keras.Variable):
 
     @property
     def value(self) -> tf.Variable:
-        """The live variable, with its newest value."""
         self._store.to_host([self._path])
         return super().value
 

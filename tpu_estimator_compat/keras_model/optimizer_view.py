@@ -1,4 +1,4 @@
-"""model_fn's optimizer as callbacks of Keras see it: `model.optimizer`."""
+"""`model.optimizer` of an estimator's Keras model: model_fn's optimizer as callbacks see it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class UnknownRate:
 
     Args:
       modes: the model's.
-      reason: why.
+      reason: ends the sentence "it has no learning_rate:".
     """
 
     name = "model_fn_optimizer"
@@ -40,7 +40,7 @@ class UnknownRate:
 
     @property
     def learning_rate(self) -> Any:
-        """Not known; raises ValueError with the reason."""
+        """Raises ValueError with the reason."""
         raise ValueError(f"model.optimizer has no learning_rate: {self._reason}.")
 
     @learning_rate.setter
@@ -54,11 +54,8 @@ class UnknownRate:
 class OneRate(UnknownRate, keras.optimizers.Optimizer):
     """The optimizer of a model whose training step goes by one learning rate.
 
-    Attributes:
-      iterations: the global step.
-
     Args:
-      modes: the model's, of which TRAIN is there.
+      modes: the model's; TRAIN is captured.
       rates: the tensors of its graph that are the rate.
     """
 
@@ -96,7 +93,6 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
 
 
 def view(modes: ModelModes) -> UnknownRate:
-    """The optimizer of a model."""
     if ModeKeys.TRAIN not in modes:
         reason = "there is no training step yet. Call fit, or keras_model(input_fn)"
         return UnknownRate(modes, reason)
@@ -110,7 +106,6 @@ def view(modes: ModelModes) -> UnknownRate:
 
 
 def _checked(value: Any) -> float:
-    """A rate as a number."""
     try:
         number = float(np.asarray(keras.ops.convert_to_numpy(value)))
     except (TypeError, ValueError):

@@ -32,9 +32,8 @@ class SavedVariables(keras.Model):
     def load_own_variables(self, store: Any) -> None:
         """Takes the variables' values from `store`; Keras calls this.
 
-        Raises:
-          ValueError: a trainable variable is not in the file, or has another shape there, or there
-            are no variables yet.
+        Raises ValueError where the file lacks a trainable variable, has another shape for one, or
+        where there are no variables yet.
         """
         variables = self._variables_by_path()
         keys = set(store.keys())
@@ -77,27 +76,23 @@ class SavedVariables(keras.Model):
         (print_fn or print)(text)
 
     def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Saves as `keras.Model.save_weights` does.
-
-        Raises:
-          ValueError: there are no variables yet.
-        """
+        """Saves as `keras.Model.save_weights` does; ValueError where there are no variables yet."""
         self._variables_by_path()  # Keras would leave an empty file
         super().save_weights(*args, **kwargs)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Not supported; raises NotImplementedError, which says what to use."""
+        """Raises NotImplementedError, which says what to use."""
         del args, kwargs
         raise NotImplementedError(_NOT_SAVED.format("save()"))
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
-        """Writes a SavedModel for servers at `filepath`, with the values of now.
+        """Writes a SavedModel for servers at `filepath`, with the current values.
 
-        Its graphs and signatures are those of `Estimator.export_saved_model`, whose receiver is fed
-        the features as they are, in batches of any size.
+        Its graphs and signatures are those of `Estimator.export_saved_model`; its receiver is fed
+        the features themselves, in batches of any size.
 
         Args:
-          filepath: the folder of the SavedModel, in place of one that is there.
+          filepath: the folder of the SavedModel; replaces a SavedModel there.
           format: "tf_saved_model".
           **kwargs: `verbose`, without effect.
 
@@ -120,7 +115,7 @@ class SavedVariables(keras.Model):
         logging.info("Exported a SavedModel to %s.", filepath)
 
     def get_config(self) -> dict[str, Any]:
-        """Not supported; raises NotImplementedError, which says what to use."""
+        """Raises NotImplementedError, which says what to use."""
         raise NotImplementedError(_NOT_SAVED.format("get_config(), which cloning and saving need,"))
 
     def _variables_by_path(self) -> dict[str, AdoptedVariable]:

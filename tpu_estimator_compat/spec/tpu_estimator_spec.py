@@ -128,12 +128,10 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
 
 
 def check_host_call(name: str, host_call: Any) -> None:
-    """Refuses an `eval_metrics` or `host_call` that is not `(function, tensors)`; None is fine.
+    """Raises unless an `eval_metrics` or `host_call` is None or `(function, tensors)`.
 
-    Raises:
-      TypeError: the first element is not callable.
-      ValueError: it is not a pair, or the tensors are neither list, tuple nor dict.
-      RuntimeError: the number of tensors is not the number of arguments.
+    A function that is not callable raises TypeError, a wrong number of tensors RuntimeError, all
+    else ValueError.
     """
     if host_call is None:
         return
@@ -166,8 +164,7 @@ def _check_argument_count(name: str, function: Callable[..., Any], tensors: int)
 def call_on_host(name: str, host_call: HostCall) -> Any:
     """Calls the function of `eval_metrics` or `host_call` (`name`) with its tensors.
 
-    Raises:
-      What the function raises; a TypeError after a warning that its arguments may not match.
+    Where that raises a TypeError, a warning says that the tensors may not match the arguments.
     """
     check_host_call(name, host_call)
     function, tensors = host_call

@@ -37,7 +37,6 @@ _UNKNOWN = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     _add_sides(parser)
     _add_extent(parser)
     _add_results(parser)
@@ -171,7 +170,7 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
 
 
 def _check_run(path: str) -> None:
-    """Refuses what is no model_dir, by the names of files alone; buckets are looked at later."""
+    """Refuses paths that are no model_dir, by file names alone; buckets are checked later."""
     if "://" in path:
         return
     if not os.path.exists(path):
@@ -187,11 +186,7 @@ def _check_run(path: str) -> None:
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
-    """Refuses, before anything is imported or made, what cannot be run.
-
-    Raises:
-      ValueError: says what is wrong.
-    """
+    """Raises ValueError for arguments that cannot work, before anything is imported or made."""
     for script in (arguments.script, arguments.new_script or ""):
         if is_notebook(script):
             raise ValueError(

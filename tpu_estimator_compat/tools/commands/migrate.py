@@ -28,7 +28,6 @@ NAME = "migrate"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     scan_command.add_paths(parser)
     parser.add_argument("--write", action="store_true", help="change the files")
     parser.add_argument("--color", action="store_true", help="color the diff, terminal or not")
@@ -57,12 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Run:
-    """One call of the command.
-
-    Args:
-      write: whether to change files, or to print what would change.
-      color: of the diff.
-    """
+    """One call of the command; without `write` it prints the changes."""
 
     def __init__(self, write: bool, color: bool):
         self._write = write

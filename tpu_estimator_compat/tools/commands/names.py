@@ -27,7 +27,6 @@ _WIDEST = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     parser.add_argument("names", nargs="+", metavar="NAME", help="a name, or a part of names")
     parser.add_argument("--json", action="store_true", help="print a JSON list of rows")
 

@@ -30,7 +30,6 @@ _UNKNOWN = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     parser.add_argument(
         "--topology",
         action="append",
@@ -96,7 +95,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 class _Reached(SystemExit):
-    """The call was reached, and the script need not go on. Scripts let a SystemExit pass."""
+    """Ends the script at the call that is checked: scripts let a SystemExit pass."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -145,12 +144,9 @@ def _topologies(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check_saving(arguments: argparse.Namespace) -> None:
-    """Refuses what --save-step cannot do, before the script runs.
+    """Raises, before the script runs, where --save-step cannot work.
 
-    Raises:
-      ImportError: JAX is not installed.
-      FileExistsError: the folder holds files.
-      ValueError: another mode than "train".
+    ImportError without JAX, FileExistsError for a folder with files, ValueError for another mode.
     """
     from tpu_estimator_compat.config.arguments import check_empty_folder
     from tpu_estimator_compat.engine.jax import installation as jax_installation

@@ -19,10 +19,9 @@ class Line:
     """A curve to draw.
 
     Attributes:
-      name: for the legend.
       style: its class in the page's style sheet.
       steps: global steps, rising.
-      values: at each of them; what is not finite is a gap.
+      values: at each of them; one that is not finite is a gap.
     """
 
     name: str
@@ -33,14 +32,9 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """The axis of a chart.
+    """The axis of a chart, from value `low` at coordinate `start` to value `high` at `end`.
 
-    Attributes:
-      low: the value at `start`.
-      high: the value at `end`.
-      start: a coordinate in the chart.
-      end: another.
-      logarithmic: whether equal ratios take equal room; then `low` is above 0.
+    Where it is logarithmic, `low` is above 0.
     """
 
     low: float
@@ -50,7 +44,7 @@ class Axis:
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
-        """The coordinate of a value; at the axis' ends for what is beyond them."""
+        """The coordinate of a value; the axis' ends for values beyond them."""
         share = (self._scaled(value) - self._scaled(self.low)) / (
             self._scaled(self.high) - self._scaled(self.low)
         )
@@ -73,14 +67,10 @@ class Axis:
 
 
 def curves(lines: Sequence[Line], *, logarithmic: bool = False) -> Html | None:
-    """A chart of some lines over global steps.
+    """A chart of some lines over global steps; None where there is no value to draw.
 
-    Args:
-      lines: later ones are drawn over earlier ones.
-      logarithmic: whether the values are; those that are not positive are drawn at the bottom.
-
-    Returns:
-      None where there is no value that could be drawn.
+    Later lines are drawn over earlier ones. A logarithmic chart has values that are not positive at
+    the bottom.
     """
     values = [v for line in lines for v in line.values if math.isfinite(v)]
     steps = [step for line in lines for step in line.steps]

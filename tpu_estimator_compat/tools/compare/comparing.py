@@ -1,4 +1,4 @@
-"""Compares a script on the original with itself here, or two runs that were made before."""
+"""Compares a script on the original with the same script here, or two earlier runs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ _DETERMINISM = (
 def with_original(runner: Runner, python: str, checkpoint: str | None = None) -> Report:
     """Runs a script on the original and here, and judges.
 
-    The original runs first, and a second time, which tells whether it is deterministic. If it is,
-    further runs, whose variables are moved by one unit in the last place before each step, tell
-    what rounding alone does; if not, the second run tells.
+    The original runs first, and a second time, which shows whether it is deterministic. If it is,
+    further runs, whose variables are moved by one unit in the last place before each step, measure
+    rounding; if not, the second run measures it.
 
     Args:
-      runner: makes the runs.
       python: interpreter of the original's environment.
       checkpoint: path of the checkpoint that all begin with; None for the original's first.
     """
@@ -51,7 +50,6 @@ def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None 
     """Runs a script here with a setting, and without it, and judges, as `with_original` does.
 
     Args:
-      runner: makes the runs.
       setting: of the run that is the truth.
       name: the name of that run.
       checkpoint: path of the checkpoint that all begin with; None for the first of that run.
@@ -99,10 +97,7 @@ class Yardstick:
 def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yardstick:
     """Repeats a run, as it was and disturbed.
 
-    Args:
-      old: the run.
-      make: makes such a run; takes a name, `start` and `disturb`.
-      start: path of the checkpoint that the runs begin with, or a run's folder.
+    `make` makes such a run, from a name, the checkpoint or run's folder `start`, and `disturb`.
     """
     name = old.side.name
     again = make(f"{name}, again", start)
@@ -131,12 +126,12 @@ def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yards
 def directories(
     old: str | os.PathLike[str], new: str | os.PathLike[str], rtol: float = 1e-4
 ) -> Report:
-    """Compares two runs that were made before, by their event files and checkpoints.
+    """Compares two earlier runs by their event files and checkpoints.
 
     Args:
       old: model_dir of the run that is the truth, or one of its event files.
       new: model_dir of the run that is judged, or one of its event files.
-      rtol: relative difference that counts as rounding. No run tells what rounding does here.
+      rtol: relative difference that counts as rounding. No run measures rounding here.
 
     Raises:
       FileNotFoundError: one of them does not exist.

@@ -22,7 +22,7 @@ Progress = Callable[[float], None]
 
 
 class Unavailable(Exception):
-    """An environment cannot be had on this machine; the message says why."""
+    """An environment cannot be made on this machine; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,10 +64,9 @@ def find_or_make(
     """The interpreter of the environment with a release; makes the environment if need be.
 
     Args:
-      release: the release of the original.
       packages: more requirements for pip, such as "tensorflow-datasets".
       cache: directory to keep environments in; the user's cache directory if None.
-      progress: is told about once a second, while it is made, for how many seconds a part takes.
+      progress: called about once a second while it is made, with the seconds of the current part.
 
     Raises:
       Unavailable: there is no fitting Python, or the packages cannot be installed.
@@ -87,14 +86,9 @@ def find_or_make(
 
 
 def check_interpreter(path: str, what: str) -> str:
-    """`path`, if it is an executable.
+    """The path of an interpreter that a user names by the option or variable `what`.
 
-    Args:
-      path: of an interpreter that the user names.
-      what: the option or variable that named it, for the message.
-
-    Raises:
-      Unavailable: it is none.
+    Raises Unavailable unless it is an executable.
     """
     if not os.path.isfile(path) or not os.access(path, os.X_OK):
         raise Unavailable(f"{what}={path} is not an executable. Give the path of a Python.")
@@ -104,8 +98,7 @@ def check_interpreter(path: str, what: str) -> str:
 def find_python(release: Release) -> tuple[str, tuple[int, int]]:
     """A Python that a release runs on, with its version: this one if it is, else one on PATH.
 
-    Raises:
-      Unavailable: there is none.
+    Raises Unavailable where there is none.
     """
     if sys.version_info[:2] == release.pythons[0]:
         return sys.executable, release.pythons[0]
@@ -118,7 +111,7 @@ def find_python(release: Release) -> tuple[str, tuple[int, int]]:
 
 
 def python_version(executable: str) -> tuple[int, int] | None:
-    """The version that an executable reports, None if it does not run (a shim)."""
+    """The version that an executable reports, None if it does not run, as some shims do not."""
     code = "import sys; print(*sys.version_info[:2])"
     try:
         done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -136,11 +129,7 @@ def make(
     requirements: Sequence[str],
     progress: Progress = lambda seconds: None,
 ) -> None:
-    """Makes a virtual environment afresh; what a broken-off attempt left is removed.
-
-    Raises:
-      Unavailable: the packages cannot be installed.
-    """
+    """Makes a virtual environment afresh, in place of an earlier attempt's."""
     shutil.rmtree(home, ignore_errors=True)
     run([python, "-m", "venv", str(home)], progress)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
@@ -148,11 +137,7 @@ def make(
 
 
 def run(command: list[str], progress: Progress = lambda seconds: None) -> None:
-    """Runs a command; `progress` is told about once a second for how many seconds.
-
-    Raises:
-      Unavailable: it failed.
-    """
+    """Runs a command; Unavailable where it fails. `progress` gets its seconds once a second."""
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         ending = child_process.wait(child_process.start(command, log.name), progress=progress)
         written = log.read()

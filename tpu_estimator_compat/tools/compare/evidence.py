@@ -63,13 +63,9 @@ class Evidence:
 
 
 class CheckpointVariables(Mapping[str, np.ndarray]):
-    """The variables of a checkpoint by name, each read when it is asked for.
+    """The variables of a checkpoint by name, each read when it is asked for; None has none.
 
-    Args:
-      path: of the checkpoint; None for no variables.
-
-    Raises:
-      ValueError: there is no such checkpoint.
+    ValueError where there is no such checkpoint.
     """
 
     def __init__(self, path: str | None):
@@ -95,12 +91,9 @@ class CheckpointVariables(Mapping[str, np.ndarray]):
 
 
 def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> Evidence:
-    """The evidence in the folder of a recorded run.
+    """The evidence in the folder of a recorded run, as `sides.recorder` leaves it.
 
-    Args:
-      folder: as `sides.recorder` leaves it.
-      name: the name of the run.
-      failure: why it did not come to its end, where that is not in its record.
+    `failure` is why it did not complete, where its record does not say so.
     """
     record = _json(folder / "record.json", {})
     steps = [json.loads(line) for line in _lines(folder / "losses.jsonl")]
@@ -191,7 +184,7 @@ def _json(path: pathlib.Path, default: Any) -> Any:
 
 
 def _lines(path: pathlib.Path) -> list[str]:
-    """Whole lines: a run that was ended may have written a part of one."""
+    """Whole lines: a run that was killed may have written a part of one."""
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
@@ -209,7 +202,7 @@ def _curve(points: list[tuple[int, float]]) -> Curve:
 
 @dataclasses.dataclass(frozen=True)
 class _Events:
-    """The summaries of a folder's event files, but for those that tell speed.
+    """The summaries of a folder's event files, without those of speed.
 
     Attributes:
       scalars: by tag; of two values of a step, the later counts.
@@ -221,7 +214,7 @@ class _Events:
 
 
 def _events_below(folder: pathlib.Path) -> dict[str, _Events]:
-    """Events by the folder that they are in, relative to `folder`; that may be an event file."""
+    """Events by their folder, relative to `folder`, which may be an event file itself."""
     if folder.is_file():
         return {".": _events([folder])}
     files: dict[str, list[pathlib.Path]] = {}
@@ -244,7 +237,7 @@ def _events(files: Sequence[pathlib.Path]) -> _Events:
 
 
 def _summaries(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
-    """Steps and values of the summaries in an event file, but for those that tell speed."""
+    """Steps and values of the summaries in an event file, without those of speed."""
     try:
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             event = event_pb2.Event.FromString(record)
@@ -256,7 +249,7 @@ def _summaries(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
 
 
 def _number(value: Any) -> float | None:
-    """The scalar that a summary's value holds; None if it is something else."""
+    """The scalar that a summary's value holds; None for other values."""
     if value.HasField("simple_value"):
         return float(value.simple_value)
     if value.HasField("tensor"):
@@ -267,7 +260,7 @@ def _number(value: Any) -> float | None:
 
 
 def _without_loss(scalars: Mapping[str, Curve]) -> dict[str, Curve]:
-    """The loss of every step is known better from elsewhere, where it is written at all."""
+    """The scalars without the loss: records have it for every step."""
     return {tag: curve for tag, curve in scalars.items() if tag != "loss"}
 
 
@@ -277,7 +270,7 @@ def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tup
 
 
 def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
-    """The signatures of the exports below a folder, and their answers."""
+    """The signatures of the exports below a folder, with their inputs and outputs."""
     found = set()
     for path in folder.rglob("saved_model.pb"):
         model = saved_model_pb2.SavedModel.FromString(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Judges two runs: compares all that is known of both, and says what differs first."""
+"""Judges two runs: compares all that both have recorded, and finds the first difference."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def judge(
     command: tuple[str, ...] = (),
     notes: Sequence[str] = (),
 ) -> Report:
-    """The report on two runs that came to their end.
+    """The report on two completed runs.
 
     Args:
       old: the truth.
@@ -74,7 +74,7 @@ def judge(
 
 
 def concluded(report: Report, old: Evidence, new: Evidence) -> Report:
-    """`report` with what differs first, the verdict and the summary."""
+    """`report` with the first difference, the verdict and the summary."""
     first = first_difference.find(report, old, new)
     verdict = _verdict(report, first)
     unknown = ""

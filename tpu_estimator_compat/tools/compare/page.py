@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else: no network, no files beside it."""
+"""A report as one self-contained HTML page: no network, no further files."""
 
 from __future__ import annotations
 
@@ -41,11 +41,7 @@ _STYLES = {
 
 
 def page(report: Report) -> str:
-    """The page's text.
-
-    Args:
-      report: the report. Figures are rounded; `<data value>` around each has the whole of it.
-    """
+    """The page's text. It shows rounded figures; `<data value>` around each has the exact one."""
     title = f"{report.old.name} against {report.new.name}"
     body = element(
         "body",
@@ -257,7 +253,7 @@ def _source(compared: OpComparison) -> str:
 
 
 def _badness(compared: ArrayComparison) -> tuple[bool, float]:
-    """Sorts the worst first: what only one side has, then the largest difference."""
+    """Sorts the worst first: things of one side only, then the largest difference."""
     largest = compared.largest
     if largest is None or math.isnan(largest):
         return compared.agreement.agrees, -math.inf
@@ -342,7 +338,6 @@ def _reading(report: Report) -> Html:
 
 
 def _pre(text: str) -> Html:
-    """Lines as they are; within one, nothing but text."""
     return element("pre", Html("\n".join(map(together, text.splitlines()))))
 
 

@@ -1,4 +1,4 @@
-"""Makes all checks, in an order in which what fails first explains what fails later."""
+"""Makes all checks, in an order in which earlier failures explain later ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Examination:
     Args:
       model_dir: the directory of a trial checkpoint; None for a temporary folder.
       time_limit: seconds that one probe may take.
-      progress: is told what is done next.
+      progress: called with the name of the next check.
     """
 
     def __init__(self, model_dir: str | None, time_limit: float, progress: Progress):
@@ -41,11 +41,7 @@ class Examination:
         self._hosts: dict[str, int] = {}
 
     def results(self) -> Iterator[CheckResult]:
-        """Makes the checks, one after the other.
-
-        Raises:
-          OSError: processes or temporary files cannot be made.
-        """
+        """Makes the checks in turn; OSError where there can be no processes or temporary files."""
         runtimes = ["tensorflow"]
         if jax_installation.is_installed() and environment.has_xla_for_cpu():
             runtimes.append("jax")

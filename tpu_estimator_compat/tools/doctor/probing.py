@@ -1,4 +1,4 @@
-"""Runs a probe in a child process: it may hang or die, and the caller goes on."""
+"""Runs a probe in a child process, which may hang or die."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Outcome:
       answer: the function's result; None where it failed.
       error: the failure, with the last lines of output.
       advice: the remedy.
-      log: all that it wrote to standard output and standard error.
+      log: its standard output and standard error.
     """
 
     answer: Any = None
@@ -73,13 +73,13 @@ def run(
     time_limit: float,
     variables: Mapping[str, str | None] | None = None,
 ) -> Outcome:
-    """Calls a function in a child process.
+    """Calls a function of a module in a child process.
+
+    Arguments and result must be JSON values.
 
     Args:
-      function: one of a module; it returns what JSON can hold.
-      arguments: its keyword arguments, as JSON can hold them.
       time_limit: seconds after which the process and its children are killed.
-      variables: of the environment; None as a value takes one away.
+      variables: of the environment; None as a value removes one.
 
     Raises:
       OSError: no process can be started, or there is no place for temporary files.
@@ -136,12 +136,12 @@ def advice_for(log: str) -> str:
 
 
 def is_held(outcome: Outcome) -> bool:
-    """Whether what a probe wrote says that another process has the device."""
+    """Whether a probe's output says that another process has the device."""
     return _HELD.search(outcome.log) is not None
 
 
 def tail(log: str) -> str:
-    """The last lines of what a probe wrote."""
+    """The last lines of a probe's output."""
     lines = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
     if not lines:
         return "It wrote nothing."

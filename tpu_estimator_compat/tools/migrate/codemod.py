@@ -1,4 +1,4 @@
-"""The rules, applied to the text of a module."""
+"""Applies the rules to the text of a module."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ class Migration:
     def report(self, written: bool) -> list[ScanFinding]:
         """The findings that need a person, and those that work with a difference.
 
-        Args:
-          written: whether lines are to be those of the new text, and not of the old.
+        Lines are those of the new text if it is `written`, else of the old.
         """
         differs = [f for f in self.found if f.status is Status.DIFFERS]
         if written:
@@ -52,11 +51,7 @@ class Migration:
 
 
 def migrate_text(text: str, file: str) -> Migration:
-    """Migrates a module.
-
-    Returns:
-      The migration. Its `after` is `before` if the module does not parse, or uses nothing dead.
-    """
+    """Migrates a module; one that does not parse, or uses nothing dead, is not changed."""
     found = scan_text(text, file)
     if all(f.status.needs_a_person and f.status is not Status.REFUSED for f in found):
         return Migration(text, text, found, found, 0)
@@ -107,7 +102,7 @@ def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
 
 
 def _by_hand(finding: ScanFinding) -> ScanFinding:
-    """A finding that is still there, though it was to be mended."""
+    """The finding as one for a person: a rewrite that should have removed it did not."""
     if finding.status.needs_a_person:
         return finding
     where = finding.advice or "Write the same name of tpu_estimator_compat.v1."
@@ -116,7 +111,7 @@ def _by_hand(finding: ScanFinding) -> ScanFinding:
 
 
 class _Codemod(cst.CSTTransformer):
-    """Gives every node to the rules that ask for its type."""
+    """Gives every node to the rules for its type."""
 
     METADATA_DEPENDENCIES = (PositionProvider,)
 

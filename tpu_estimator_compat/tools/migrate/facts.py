@@ -22,12 +22,7 @@ _CHAINS = (Form.ATTRIBUTE, Form.GETATTR)
 
 
 class Facts:
-    """The state that the rules share.
-
-    Args:
-      text: of the module.
-      module: the module, as `scan` knows it.
-    """
+    """The state that the rules share."""
 
     def __init__(self, text: str, module: Module):
         self.module = module
@@ -61,11 +56,10 @@ class Facts:
         )
 
     def start(self, node: ast.AST) -> Position:
-        """The start of the span."""
         return self.span(node)[0]
 
     def new_path(self, reference: Reference) -> str | None:
-        """The path below `tpu_estimator_compat.v1` that an import is to name; None to leave it."""
+        """The path below `tpu_estimator_compat.v1` for an import to name; None to leave it."""
         said = self.verdicts[id(reference)]
         if said is not None and said.target is not None:
             return said.target
@@ -94,13 +88,13 @@ class Facts:
         return chain.imported or (self.module.bare is Dialect.V1 and from_root)
 
     def _can_move(self, path: str) -> bool:
-        """Whether v1 has all that there is at a path."""
+        """Whether v1 has all names of a path."""
         if path.partition(".")[0] != "tensorflow":
             return False
         return _is_internal(path) or meaning(path, self.module.bare)[0] is Dialect.V1
 
     def _must_move(self, path: str) -> bool:
-        """The root, for a module that means TensorFlow 1, and what dead names are used through."""
+        """Whether it is the root, in a module of TensorFlow 1, or dead names are used by it."""
         is_root = not meaning(path, self.module.bare)[1]
         return path in self._used_through or (is_root and self.module.bare is Dialect.V1)
 
@@ -117,7 +111,7 @@ class Facts:
         return next(n for n in itertools.chain(["v1", "tf_v1"], numbered) if n not in taken), False
 
     def _column(self, line: int, offset: int) -> int:
-        """`ast` counts columns in bytes of UTF-8."""
+        """The column in characters: `ast` counts bytes of UTF-8."""
         text = self._lines[line - 1] if line <= len(self._lines) else ""
         if text.isascii():
             return offset

@@ -1,4 +1,4 @@
-"""Keeps what compilers said in files, so that the same program is compiled once."""
+"""Keeps compilers' results in files, so that each program is compiled once."""
 
 from __future__ import annotations
 
@@ -51,14 +51,10 @@ def _sources() -> bytes:
 
 
 def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, str]) -> str:
-    """Name of the result's file.
+    """The name of the result's file.
 
-    Args:
-      dispatch: the program. Names that TensorFlow has given its functions do not count; what this
-        package makes of it does.
-      target: the devices.
-      replicas: number of replicas.
-      versions: of the packages that compile.
+    It depends on the program, on this package's code that compiles it, on the devices and on
+    `versions` of the packages that compile; not on the names that TensorFlow gave its functions.
     """
     request = [_FORMAT, target.name, target.described(), replicas, versions, dispatch.to_json()]
     # The order of variables, which is that of the arguments, counts.
@@ -78,7 +74,7 @@ def load(directory: pathlib.Path, name: str) -> Compiled | None:
 
 
 def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
-    """Keeps the result, if it is what the compiler said and the directory can be written to."""
+    """Keeps a compiler's verdict, if the directory is writable; no crash or time-out."""
     if result.error in _KEPT:
         content = json_form.text(json_form.encoded(result)).encode()
         cache_files.write(directory / f"{name}.json", content)

@@ -1,7 +1,7 @@
 """Compiles a step for devices that are not there, with their own compiler, in another process.
 
-Neither the devices nor TensorFlow are needed. Whatever happens to that process, which may abort,
-hang or be killed, the caller gets a result.
+It needs neither the devices nor TensorFlow. That process may abort, hang or be killed: the caller
+gets a result in each case.
 """
 
 from __future__ import annotations
@@ -64,15 +64,12 @@ def compile(
     progress: Progress | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Compiled:
-    """The compiler's result for the function that the JAX runtime runs.
+    """The compiler's result for the function that the JAX runtime runs on `replicas` replicas.
 
     Args:
-      dispatch: the program.
-      target: the devices that it is compiled for.
-      replicas: number of replicas, on the first of these devices.
       time_limit: seconds after which the compiler is stopped.
-      progress: called at the beginning and about once a second with what is being done, "start" or
-        "compile", and the seconds since the beginning; not if the answer is known from before.
+      progress: called at the beginning and about once a second with the stage, "start" or
+        "compile", and the seconds since the beginning; not for a cached result.
       cache_dir: the directory of kept results; by default under $XDG_CACHE_HOME or ~/.cache.
 
     Raises:
@@ -108,7 +105,7 @@ def _versions(backend: Backend) -> dict[str, str]:
 
 
 def _missing(kind: str, backend: Backend, versions: dict[str, str]) -> str:
-    """The packages that are missing, as a sentence; empty if all are there."""
+    """The packages that are missing, as a sentence; empty if none is."""
     wanted = backend.packages
     if all(v and v == (wanted[package] or v) for package, v in versions.items()):
         return ""

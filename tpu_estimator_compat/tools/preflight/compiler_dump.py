@@ -1,9 +1,9 @@
 """Reads the compiled program that a compiler of XLA has written: its buffers and its collectives.
 
-It writes its buffer assignment (sizes on the device, padding included), the live ranges of the
-buffers in the order of the schedule, and the program itself, whose instructions carry the names of
-the user's operations. All are text; the pinned version of the compiler pins their form. The
-executable itself has no buffer assignment, and jaxlib cannot read some of libtpu's programs back.
+The files are text: the buffer assignment (sizes on the device, padding included), the live ranges
+of the buffers in the order of the schedule, and the program, whose instructions carry the names of
+the user's operations. The pinned version of the compiler pins their format. An executable has no
+buffer assignment, and jaxlib cannot read some of libtpu's programs back.
 """
 
 from __future__ import annotations
@@ -49,12 +49,7 @@ _BYTES = {"pred": 1, "token": 0, "opaque": 0}
 
 
 class CompilerDump:
-    """The files of one program.
-
-    Args:
-      directory: the compiler's `xla_dump_to`.
-      dump: the form in which the compiler writes them.
-    """
+    """The files of one program in the compiler's `xla_dump_to`."""
 
     def __init__(self, directory: pathlib.Path, dump: Dump):
         self._directory = directory
@@ -63,26 +58,21 @@ class CompilerDump:
     def collectives(self) -> dict[str, int]:
         """Number of exchanges between replicas, by kind such as "all-reduce".
 
-        Raises:
-          ValueError: the compiler has not written the program.
+        ValueError where the compiler has not written the program.
         """
         if not (program := self._text(_PROGRAM)):
             raise ValueError(f"No compiled program was written into {self._directory}.")
         return dict(collections.Counter(_COLLECTIVE.findall(program)))
 
     def convolutions(self) -> int:
-        """Number of convolutions by cuDNN, of whose workspaces the compiler knows nothing."""
+        """Number of convolutions by cuDNN, whose workspaces the compiler does not know."""
         return len(_CONVOLUTION.findall(self._text(_PROGRAM)))
 
     def buffers(self, variables: Sequence[str]) -> tuple[RawBuffer, ...]:
-        """The buffers of a device when the temporaries need most, largest first.
+        """All arguments and outputs, and the temporaries that are alive at the peak, largest first.
 
-        Args:
-          variables: names of those that the program is given, in their order.
-
-        Returns:
-          All arguments and outputs, and the temporaries that are alive at the peak; empty where
-          the compiler has not placed buffers.
+        Empty where the compiler has not placed buffers. `variables` are the names of the program's
+        arguments, in their order.
         """
         shown = functools.partial(_shown, variables=list(variables))
         names = OpNames(self._text(_PROGRAM), shown)
@@ -111,7 +101,7 @@ def _shown(name: str, variables: Sequence[str]) -> str:
 def _buffers(
     assignment: str, names: OpNames, has_other_memories: bool
 ) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
-    """Arguments and outputs; and temporaries by the value that is in them."""
+    """Arguments and outputs; and temporaries by the name of the value that is in them."""
     fixed: list[RawBuffer] = []
     temporaries: dict[str, RawBuffer] = {}
     allocation, kind = 0, ""

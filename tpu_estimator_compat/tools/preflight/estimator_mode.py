@@ -1,4 +1,4 @@
-"""A mode of a TPUEstimator as the subject of a preflight."""
+"""One mode of a TPUEstimator as the subject of a preflight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tpu_estimator_compat.config.arguments import (
     check_input_fn,
     check_number,
 )
-from tpu_estimator_compat.config.iterations import parse_iterations_per_loop
 from tpu_estimator_compat.engine.inputs.modes import InputMode
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
@@ -41,7 +40,7 @@ def preflight(
     memory_share: float,
     progress: Callable[[str, float], None] | None,
 ) -> Preflight:
-    """See `TPUEstimator.preflight`, which calls it with the estimator's rules."""
+    """Implements `TPUEstimator.preflight` by the estimator's rules."""
     _check_arguments(input_fn, time_limit, progress, mode)
     told = progress or (lambda *_: None)
     options = Options(_depth(depth), largest_batch, time_limit, told, memory_share)
@@ -69,7 +68,7 @@ class EstimatorMode:
     def _steps_of_loop(self) -> int | None:
         if self.mode != ModeKeys.TRAIN:
             return None
-        loop = parse_iterations_per_loop(self._tpu_config.iterations_per_loop)
+        loop = self._tpu_config.loop_length
         return loop.value if loop.unit == "count" else None
 
     def replicas(self, devices: int) -> int:
@@ -106,7 +105,7 @@ class EstimatorMode:
         return preparation.capture(rules, input_mode, element_spec, check_shapes=False)
 
     def _placed(self, topology: PlannedTopology, share: int | None) -> tuple[TPURules, InputMode]:
-        """The rules, with a batch size for so many examples of a replica, and the input there."""
+        """The rules with the batch size for `share` examples a replica, and the input mode."""
         sizes = dict(self._rules.batch_sizes)
         if share is not None:
             sizes[self.mode] = share * topology.num_replicas

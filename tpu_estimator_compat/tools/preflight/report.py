@@ -1,4 +1,4 @@
-"""The result of a preflight: per topology what was found, how deep it looked, and the verdict."""
+"""The result of a preflight: per topology the findings, the depth and the verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Sev
 
 
 class Depth(enum.IntEnum):
-    """The depth of a preflight; each depth includes the ones before."""
+    """The depth of a preflight; each includes the ones before."""
 
     SCAN = 1
     """Look at the captured graph: TensorFlow only, under a second."""
@@ -26,8 +26,6 @@ WITH_ROOM, TOO_LARGE = "fits with room", "too large"
 
 
 class Verdict(enum.Enum):
-    """The verdict of a report."""
-
     FITS = "compiles and fits"
     CLOSE = "close: may not fit"
     FAILS = "fails"
@@ -42,8 +40,7 @@ class Verdict(enum.Enum):
     def worst(cls, verdicts: Iterable[Verdict]) -> Verdict:
         """FAILS if there is one; else UNKNOWN, CLOSE or FITS, in this order.
 
-        Raises:
-          ValueError: there is no verdict, and so nothing that fits.
+        ValueError without verdicts: then nothing fits.
         """
         given = set(verdicts)
         if not given:
@@ -56,8 +53,8 @@ class Memory:
     """Memory of one device in a dispatch, bytes, as the compiler counts it.
 
     Attributes:
-      arguments: its arguments: variables, and the input of a replica for all steps.
-      outputs: its results: what every step returns, and new values of variables.
+      arguments: variables, and the input of a replica for all steps.
+      outputs: the results of every step, and new values of variables.
       aliased: the part of the outputs that takes the place of arguments.
       temporaries: values that live only within the step, such as activations and gradients.
       code: the compiled program.
@@ -71,7 +68,6 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """Bytes in all: arguments + outputs - aliased + temporaries + code."""
         return self.arguments + self.outputs - self.aliased + self.temporaries + self.code
 
 
@@ -83,7 +79,7 @@ class Layer:
       name: the scope, such as "bert/encoder/layer_0".
       variables: its trainable variables.
       slots: its other variables: optimizer slots, moving averages.
-      temporaries: the largest temporaries whose ops are in it; 0 where the compiler named none.
+      temporaries: the largest temporaries of its ops; 0 where the compiler named none.
     """
 
     name: str
@@ -113,14 +109,14 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class Collectives:
-    """The exchanges between replicas in one step, as the model asks for them.
+    """The exchanges between replicas in one step of the model.
 
     Attributes:
       all_reduces: number of sums over replicas in the captured step.
-      all_reduce_bytes: bytes that one replica puts into them.
+      all_reduce_bytes: bytes that one replica adds to them.
       others: number of other exchanges.
-      compiled: number by kind after compilation, which merges them; empty if not compiled. A loop
-        of training adds up the loss, and ends where it is NaN: that is among them.
+      compiled: number by kind after compilation, which merges them; empty if not compiled. It
+        includes the sum of the loss, by which a training loop ends at NaN.
     """
 
     all_reduces: int
@@ -151,9 +147,6 @@ class Report:
     Attributes:
       topology: its name, such as "v5e:2x2" or "h100:8".
       mode: a `ModeKeys` value.
-      devices: devices of the topology, each with memory of its own.
-      replicas: replicas of the model.
-      hosts: hosts of the topology.
       batch_size: examples of one replica's step; None if unknown.
       hbm: bytes of one device that a program can use: of a GPU, what JAX takes of its memory.
       asked: the depth that was asked for.
@@ -163,25 +156,22 @@ class Report:
       parameters: number of trainable parameters.
       variable_bytes: bytes of all variables of the step.
       input_bytes: bytes of one replica's input.
-      collectives: the exchanges among replicas.
       layers: memory by layer, in the order of the graph.
-      memory: memory by kind; None if not compiled. Of a step that is too large, its code counts 0.
-      buffers: the largest buffers; empty where it fits or was not compiled.
-      dispatch_steps: steps that the JAX runtime makes in one dispatch, at most, as they were
-        compiled; None if not compiled.
+      memory: memory by kind; None if not compiled. For a step that is too large, code is 0.
+      buffers: the largest buffers; empty where the step fits or was not compiled.
+      dispatch_steps: the most steps of one dispatch of the JAX runtime; None if not compiled.
       flops: floating-point operations of one replica in one step; None if not compiled. The
-        compiler counts the body of a loop once, and what it does before it for all steps.
+        compiler counts the body of a loop once, and what precedes the loop in full.
       bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
-      largest_batch: None where nobody searched.
+      largest_batch: None where there was no search.
       compiler: its name and version; empty if not compiled.
       cached: whether the compiler's answer came from the cache.
       seconds: wall time by part: "capture", "scan", "lower", "compile".
       unknown: why the verdict is UNKNOWN; empty otherwise.
-      notes: other remarks.
       kind: the kind of a device: "TPU" or "GPU".
       memory_share: the share of a device's memory that `hbm` is; None for TPUs.
       fits_below: bytes up to which a step fits with room; None where the compiler decides.
-      peak_flops: FLOP/s of a device at most, as its maker publishes them; None where not known.
+      peak_flops: a device's peak FLOP/s, as its maker publishes them; None where not known.
     """
 
     topology: str
@@ -229,7 +219,7 @@ class Report:
 
     @property
     def verdict_in_words(self) -> str:
-        """The verdict; for memory that nobody but this package judges, in words of its own."""
+        """The verdict, in other words where this package judges the memory and not a compiler."""
         if self.fits_below is None:
             return self.verdict.value
         stops = [f for f in self.findings if f.severity is Severity.FAILS]
@@ -244,7 +234,7 @@ class Report:
 
     @property
     def intensity(self) -> float | None:
-        """Arithmetic intensity: FLOPs per byte accessed; None if not compiled."""
+        """FLOPs per byte accessed; None if not compiled."""
         if not self.flops or not self.bytes_accessed:
             return None
         return self.flops / self.bytes_accessed

@@ -25,7 +25,7 @@ STEPS = 2
 
 
 class _Collected(Exception):
-    """All that is wanted of a session is there."""
+    """Ends the session from which everything has been taken."""
 
 
 def save_step(
@@ -37,26 +37,22 @@ def save_step(
     platforms: tuple[str, ...],
     estimates: dict[str, int],
 ) -> pathlib.Path:
-    """Writes the folder; see `preflight.step_folder`.
+    """Writes the folder that `step_folder.py` describes, and returns the script in it.
 
-    The step is that of `runtime="jax"` on one device, which takes the whole batch. Two steps run
-    on this machine's CPU by TensorFlow, from the same values, to have something to compare with.
-    Nothing is written to model_dir.
+    The step is that of `runtime="jax"` on one device with the whole batch. As a reference,
+    TensorFlow runs two steps on this machine's CPU, from the same values. Nothing is written to
+    model_dir.
 
     Args:
-      estimator: its model_fn and batch size count; variables begin as in a new training.
-      input_fn: gives the input of two steps.
+      estimator: its variables begin as in a new training.
       folder: must not exist, or be empty.
       largest: bytes of values that are saved; those of larger variables are drawn.
       platforms: of JAX, such as ("cpu", "cuda", "tpu").
       estimates: bytes of memory that preflight expects, by topology.
 
-    Returns:
-      The script in the folder.
-
     Raises:
       FileExistsError: the folder holds files.
-      NotImplementedError: the step does not compile; by the script's lines.
+      NotImplementedError: the step does not compile; its text has the script's lines.
       ValueError: the data ended before two steps.
     """
     check_empty_folder(folder)

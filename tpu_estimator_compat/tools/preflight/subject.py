@@ -23,7 +23,6 @@ class Subject(Protocol):
     """One mode of an estimator, on topologies that are not there.
 
     Attributes:
-      mode: a `ModeKeys` value.
       cores_per_replica: devices that share a replica, at least 1.
       loop: steps between two turns of the host; None where that is not known in advance.
       remarks: notes on the estimator for a reader of the report.
@@ -38,14 +37,9 @@ class Subject(Protocol):
         """The number of replicas on the given number of devices."""
 
     def batch_size(self, topology: PlannedTopology, share: int | None) -> int | None:
-        """Examples of one replica's step.
+        """Examples of one replica's step: `share`, or the estimator's own for None.
 
-        Args:
-          topology: the replicas.
-          share: the share to take instead of the estimator's own; None for that.
-
-        Raises:
-          ValueError: the estimator's batch cannot be shared by these replicas.
+        ValueError where these replicas cannot share the estimator's batch.
         """
 
     def objections(self, topology: PlannedTopology) -> list[Finding]:
@@ -61,11 +55,7 @@ class Subject(Protocol):
 
 
 class NoStepError(Exception):
-    """There is no step to look at.
-
-    Args:
-      finding: says why.
-    """
+    """There is no step to look at, for the reason of `finding`."""
 
     def __init__(self, finding: Finding):
         super().__init__(finding.message)
@@ -75,18 +65,10 @@ class NoStepError(Exception):
 def capture(
     subject: Subject, topology: PlannedTopology, share: int | None
 ) -> tuple[PlannedStep, list[Finding]]:
-    """Captures the step of one replica.
+    """The step of one replica, and the faults of configuration and input.
 
-    Args:
-      subject: the step to check.
-      topology: the replicas.
-      share: examples of one replica's step; None for what the estimator's batch size gives.
-
-    Returns:
-      The step, and what is wrong with configuration and input.
-
-    Raises:
-      NoStepError: input_fn, model_fn or the batch size stand in the way.
+    `share` is the number of examples of one replica's step; None for the estimator's own. Raises
+    NoStepError where input_fn, model_fn or the batch size prevent a step.
     """
     with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
         batch_size = subject.batch_size(topology, share)
@@ -110,7 +92,7 @@ def capture(
 
 @contextlib.contextmanager
 def _told(kind: Kind, what: str) -> Iterator[None]:
-    """Turns the user's error into a finding: it would come up on a TPU too."""
+    """Turns the user's error into a finding: it would occur on a TPU too."""
     try:
         yield
     except Exception as error:
@@ -121,7 +103,7 @@ def _told(kind: Kind, what: str) -> Iterator[None]:
 
 
 def _scalars(captured: CapturedMode) -> list[Finding]:
-    """Scalars that the host wants of all replicas: they cannot be concatenated."""
+    """Findings on scalars that the host takes from all replicas: they cannot be concatenated."""
     spec = captured.spec
     wanted = {"predictions": spec.predictions if captured.mode == ModeKeys.PREDICT else None}
     host = {"host_call": spec.host_call}
@@ -147,7 +129,7 @@ def _scalars(captured: CapturedMode) -> list[Finding]:
 
 
 def _dynamic_input(element_spec: Any) -> dict[str, Finding]:
-    """By name of a tensor of the input."""
+    """Findings on input without a static shape, by tensor name."""
     flat = tf.nest.flatten(element_spec, expand_composites=True)
     return {
         name: Finding(
@@ -162,7 +144,7 @@ def _dynamic_input(element_spec: Any) -> dict[str, Finding]:
 
 
 def _with_batch_size(element_spec: Any, batch_size: int | None) -> Any:
-    """Fills in unknown first dimensions, so that whatever else is wrong can be found too."""
+    """Fills in unknown first dimensions, so that other faults can be found too."""
 
     def filled(spec: Any) -> Any:
         if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank:

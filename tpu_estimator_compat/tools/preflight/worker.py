@@ -2,16 +2,16 @@
 
 `python -P worker.py REQUEST` reads a JSON file and writes another; `compiler.py` starts it, with
 an environment in which no device is opened. libtpu aborts the process on some programs, and its
-libraries are not to meet TensorFlow's in one process, so nothing here imports TensorFlow. What is
-compiled is the very function that the JAX runtime runs.
+libraries must not meet TensorFlow's in one process, so nothing here imports TensorFlow. It compiles
+the very function that the JAX runtime runs.
 
 The request:
   program: path of the step's module, as text or bytecode.
   dispatch: the steps, as `Dispatch.to_json` gives them.
-  kind: key of `targets.BACKENDS`; described: what `Target.described` says of the devices.
+  kind: key of `targets.BACKENDS`; described: the result of `Target.described`.
   devices: the number of these devices that run the program.
-  directory: the folder where the compiler writes the program in `dump`, and this script in `stage`
-    what is being done. Removed here if the parent dies.
+  directory: the folder where the compiler writes the program in `dump`, and this script its stage
+    in `stage`. Removed here if the parent dies.
   answer: path of the answer.
 
 The answer has `compiler`, and either `refused` (the compiler's words), `not_expressed` (why the
@@ -36,7 +36,7 @@ _PACKAGE = "tpu_estimator_compat"
 
 
 def _import_own_package() -> None:
-    """Imports the package that this file is part of, whatever else is on the path."""
+    """Imports the package that contains this file, whatever else is on the path."""
     folder = pathlib.Path(__file__).resolve().parents[2]
     spec = importlib.util.spec_from_file_location(
         _PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]

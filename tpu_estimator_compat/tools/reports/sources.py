@@ -1,4 +1,4 @@
-"""The user's own words in a report: file names and lines of code, made fit to be shown."""
+"""Quotations of the user in a report: file names and lines of code, made safe to show."""
 
 from __future__ import annotations
 

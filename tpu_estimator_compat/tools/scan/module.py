@@ -19,7 +19,7 @@ class Module:
 
     Attributes:
       source: its text, of Python 3.
-      references: its names of TensorFlow, with what is to be said of those that are dead.
+      references: its names of TensorFlow, with the verdicts on those that are dead.
       bare: the module's meaning of `tensorflow`.
     """
 
@@ -29,11 +29,7 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """Reads a module.
-
-    Raises:
-      SyntaxError: it is not Python 3, and no Python 2 that `migrate` rewrites.
-    """
+    """Reads a module; SyntaxError unless it is Python 3, or Python 2 that `migrate` rewrites."""
     source = python2.mended(text)
     found = references(source.tree)
     evidence = evidence_of_v1(found)
@@ -43,7 +39,6 @@ def parse(text: str) -> Module:
 
 
 def scan_text(text: str, file: str) -> list[ScanFinding]:
-    """The findings of a module's text."""
     try:
         module = parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -96,7 +91,7 @@ def _advice(said: Verdict) -> str:
 
 
 def _column(reference: Reference, lines: list[str]) -> int:
-    """`ast` counts in bytes of UTF-8."""
+    """The column in characters: `ast` counts bytes of UTF-8."""
     line = lines[reference.line - 1] if reference.line <= len(lines) else ""
     before = line.encode("utf-8")[: reference.node.col_offset]
     return len(before.decode("utf-8", "replace")) + 1

@@ -1,7 +1,7 @@
-"""`import tensorflow as tf` as scripts of TensorFlow 1 mean it, on a TensorFlow 2.
+"""Gives `import tensorflow as tf` the meaning of TensorFlow 1, on a TensorFlow 2.
 
-What the original has is there under its old name; of `tf.contrib`, what TensorFlow 2 and tf_slim
-have. A script that needs more has to be compared on 1.15.
+TensorFlow 2's own names appear under their old ones; of `tf.contrib`, those that TensorFlow 2 and
+tf_slim have. A script that needs more must be compared on 1.15.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ import tensorflow as tf
 
 
 def install(everywhere: bool) -> None:
-    """Lets `tensorflow.contrib` be imported from now on.
-
-    Args:
-      everywhere: whether `import tensorflow` is to give TensorFlow 1's names, too.
-    """
+    """Makes `tensorflow.contrib` importable; with `everywhere`, `import tensorflow` is v1, too."""
     if tf.__version__.startswith("1."):
         return
     v1 = tf.compat.v1

@@ -1,7 +1,7 @@
 """Runs a script in the environment of the original, recorded: `python original.py JOB.json`.
 
-This package is not there. A script that has moved its imports to it is given the original's names
-instead: `import tpu_estimator_compat.v1 as tf` is `tf.compat.v1`.
+This package is not there. A script that has moved its imports to it gets the original's names:
+`import tpu_estimator_compat.v1 as tf` is `tf.compat.v1`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ def main(path: str) -> int:
 
 
 def run(job: Any) -> None:
-    """Runs the script as `__main__`."""
     sys.argv = [job["script"], *job["args"]]
     if job["module"]:
         sys.path[0] = os.getcwd()
@@ -48,7 +47,7 @@ def run(job: Any) -> None:
 
 
 def modules() -> Any:
-    """This package's public modules, with what the original has under their names."""
+    """This package's public modules, with the original's values under their names."""
     v1 = tf.compat.v1
     root = _module(OURS, vars(v1.estimator.tpu), vars(v1.tpu))
     root.ModeKeys = v1.estimator.ModeKeys  # type: ignore[attr-defined]

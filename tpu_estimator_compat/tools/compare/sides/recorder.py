@@ -1,15 +1,15 @@
-"""Records what a script's estimators do: losses, variables, results. The script sees none of it.
+"""Records the losses, variables and results of a script's estimators, unseen by the script.
 
 It stands between the script and the public methods of the estimators, and adds a hook of its own.
 A model_dir is replaced by a directory in the run's folder, and training ends after a number of
-steps. What is recorded is in the folder afterwards:
+steps. The folder then holds:
 
-- `record.json`: what is no array, see `Recorder.finish`;
+- `record.json`: everything but arrays, see `Recorder.finish`;
 - `losses.jsonl`: a line per training step, written as it ends: `[step, loss, checksums of input]`;
 - `input.npz`, `first_update.npz`, `activations.npz`, `predictions-N.npz`: arrays, with their names
   in a `.json` beside;
 - `model_dir-N`, `start-N`: the N-th model_dir, and the checkpoint that its training began with;
-- `export-N`: what the N-th export wrote.
+- `export-N`: the N-th export.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Recorder:
     """Records one run of a script.
 
     Args:
-      job: `folder`: where records go; `first_step`: whether activations and gradients of the first
-        step are recorded; `steps`: at most so many training steps; `checkpoint`: the
+      job: `folder`: of the records; `first_step`: whether activations and gradients of the first
+        step are recorded; `steps`: the most training steps; `checkpoint`: the
         path of a checkpoint to begin with, or the folder of a run, or None; `disturb`: None, or a
         seed: all trainable variables are moved by one unit in the last place before each step, up
         or down by chance; `config`: arguments of the script's RunConfig to
@@ -66,10 +66,9 @@ class Recorder:
         self._losses = open(os.path.join(self.folder, "losses.jsonl"), "a")  # noqa: SIM115
 
     def record(self, estimators: Any, run: Callable[[], None]) -> int:
-        """Runs the script, and writes `record.json` when it has ended, however that was.
+        """Runs the script, and writes `record.json` when it has ended, in whichever way.
 
-        Returns:
-          The exit status: 1 if the script raised, or left with a status of its own.
+        The exit status is 1 if the script raised, or exited with a status of its own.
         """
         random.seed(SEED)  # scripts that shuffle without a seed
         np.random.seed(SEED)
@@ -88,7 +87,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def watching(self, estimators: Any) -> Iterator[None]:
-        """Within, estimators are recorded."""
+        """Replaces the public methods of estimators by recording ones."""
         bases = [estimators.Estimator, estimators.tpu.TPUEstimator]
         bases.append(getattr(estimators, "EstimatorV2", estimators.Estimator))
         classes = {c for base in bases for c in base.__mro__ if c is not object}
@@ -186,7 +185,7 @@ class Recorder:
         return str(given) if given and number == 0 else None
 
     def _watched(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """`model_fn`, what it is given and returns remembered."""
+        """`model_fn`, with a record of its arguments and its spec."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             spec = model_fn(*args, **kwargs)
@@ -283,7 +282,6 @@ class Recorder:
         return {name: tensor for name, tensor, _ in found}
 
     def loss(self) -> Any:
-        """The loss of the current graph's training."""
         graph = tf.get_default_graph()
         for spec in reversed(self._specs):
             loss = getattr(spec, "loss", None)
@@ -293,7 +291,7 @@ class Recorder:
         return found[-1] if found else None
 
     def step_ended(self, step: int, loss: float | None, inputs: dict[str, Any]) -> None:
-        """Notes a training step: its loss, and a checksum for each tensor of its input."""
+        """Records a training step: its loss, and a checksum for each tensor of its input."""
         self._step_ends.append(time.time())
         sums = {name: zlib.crc32(records.plain(value).tobytes()) for name, value in inputs.items()}
         line = [step, loss if loss is None else repr(loss), sums]
@@ -301,11 +299,7 @@ class Recorder:
         self._losses.flush()
 
     def finish(self, error: BaseException | None) -> None:
-        """Writes `record.json`.
-
-        Args:
-          error: the script's exception; None if it came to its end.
-        """
+        """Writes `record.json`; `error` is the exception with which the script ended."""
         self._losses.close()
         started = self.job["started"]
         first = self._step_ends[0] if self._step_ends else None
@@ -328,7 +322,7 @@ class Recorder:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes."""
+    """Versions of the packages that compute."""
     import platform
 
     found = {"python": platform.python_version(), "tensorflow": tf.__version__}
@@ -348,7 +342,7 @@ def _named(name: str, value: Any) -> dict[str, Any]:
 
 
 def _all_arguments(given: inspect.BoundArguments) -> dict[str, Any]:
-    """Arguments by name, those that went through `**kwargs` too."""
+    """Arguments by name, including those of `**kwargs`."""
     found = dict(given.arguments)
     for name, parameter in given.signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:

@@ -13,12 +13,7 @@ from . import records
 
 
 class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
-    """Fetches the loss of every step; keeps the start, the input and the result of the first step.
-
-    Args:
-      recorder: the `Recorder` of the run.
-      model_dir: of the estimator in training.
-    """
+    """Fetches the loss of every step; keeps start, input and result of the first step."""
 
     def __init__(self, recorder: Any, model_dir: str):
         self._recorder = recorder

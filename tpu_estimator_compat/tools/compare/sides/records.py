@@ -64,7 +64,7 @@ def plain(value: Any) -> Any:
 
 
 def scalar(value: Any) -> Any:
-    """A metric in terms of JSON; exactly, for floats of any width."""
+    """A metric in terms of JSON; exact for floats of any width."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiub" or array.shape:
         return {"dtype": str(array.dtype), "value": None}
@@ -101,7 +101,7 @@ def described(error: BaseException | None) -> dict[str, Any] | None:
 
 
 def _strip(shown: traceback.TracebackException | None) -> None:
-    """Leaves the frames of what runs and records the script out."""
+    """Removes the frames of the code that runs and records the script."""
     here = os.path.dirname(os.path.abspath(__file__))
     while shown is not None:
         kept = [

@@ -32,12 +32,6 @@ class _Name:
 
 
 class FromImports:
-    """Rewrites `from a import b`.
-
-    Args:
-      facts: of the module.
-    """
-
     nodes = (cst.ImportFrom, cst.SimpleStatementLine)
 
     def __init__(self, facts: Facts):
@@ -54,7 +48,6 @@ class FromImports:
     def leave(
         self, node: cst.CSTNode, span: Span
     ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseSmallStatement | cst.SimpleStatementLine]:
-        """The statement, or several, with the new modules."""
         if isinstance(node, cst.SimpleStatementLine):
             return self._a_line_each(node, span)
         if span[0] not in self._new:
@@ -73,7 +66,7 @@ class FromImports:
     def _a_line_each(
         self, line: cst.SimpleStatementLine, span: Span
     ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseSmallStatement | cst.SimpleStatementLine]:
-        """Statements that came from one get lines of their own, if it had one."""
+        """Gives statements that came from one lines of their own, if it had one."""
         parts = [part for part in line.body if isinstance(part, cst.ImportFrom)]
         if span[0] not in self._new or len(parts) < 2 or len(parts) < len(line.body):
             return line

@@ -13,11 +13,7 @@ from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 
 
 class Python2:
-    """Rewrites builtins of Python 2, and methods of its dicts.
-
-    Args:
-      facts: of the module.
-    """
+    """Rewrites builtins of Python 2, and methods of its dicts."""
 
     nodes = (cst.Name, cst.Attribute)
 
@@ -39,7 +35,6 @@ class Python2:
                     self._new[facts.span(reference.node)] = name, new
 
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
-        """The name, or the method, of Python 3."""
         old, new = self._new.get(span, ("", ""))
         if isinstance(node, cst.Attribute) and node.attr.value == old:
             return node.with_changes(attr=cst.Name(new))

@@ -1,4 +1,4 @@
-"""Memory as bars: by kind and by layer, against the line of what a device has."""
+"""Memory as bars: by kind and by layer, against the line of a device's memory."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ class Segment:
     """A part of a bar.
 
     Attributes:
-      name: the name of the part.
       size: bytes.
       fill: one of `FILLS`.
-      number: of a layer, shown in it if there is room; 0 for none.
+      number: a layer's, shown in the segment if there is room; 0 for none.
       meaning: the name in more words.
     """
 
@@ -60,10 +59,10 @@ def by_kind(report: Report) -> list[Segment]:
 
 
 def by_layer(report: Report) -> list[Segment]:
-    """Variables and slots of each layer, then the temporaries of all, then what is left.
+    """Variables and slots of each layer, then the temporaries of all, then the rest.
 
-    Temporaries are not split: those of different layers can share memory, so that they do not
-    add up to what the step needs.
+    Temporaries are not split: those of different layers can share memory, so they do not add up to
+    the total.
     """
     segments = [
         Segment(layer.name, layer.variables + layer.slots, "variables", number)
@@ -81,13 +80,9 @@ def by_layer(report: Report) -> list[Segment]:
 
 
 def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segment]) -> Html:
-    """Segments after one another, in proportion to their bytes, and the line of the memory.
+    """Segments in a row, in proportion to their bytes, and the line of the memory.
 
-    Args:
-      title: the title of the bar.
-      segments: one or more.
-      hbm: bytes of a device.
-      said: the segments as its text alternative names them, which may be fewer.
+    `said` are the segments that the text alternative names, which may be fewer.
     """
     total = sum(segment.size for segment in segments)
     percent = 100 / (_MARGIN * max(total, hbm))
@@ -127,7 +122,6 @@ def _line(hbm: int, x: float) -> list[Html]:
 
 
 def bytes_of(layer: Layer) -> int:
-    """All that is known of a layer."""
     return layer.variables + layer.slots + layer.temporaries
 
 

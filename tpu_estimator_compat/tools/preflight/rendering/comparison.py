@@ -18,7 +18,7 @@ class Row:
     """One figure of all reports.
 
     Attributes:
-      name: the name of the row; starts with two spaces where it is a part of the row above.
+      name: starts with two spaces where it is a part of the row above.
       cells: one for each report; empty where it does not have the figure.
     """
 
@@ -27,7 +27,7 @@ class Row:
 
 
 def labels(reports: Sequence[Report]) -> list[str]:
-    """A name for each report, no two alike: its topology; its mode too where there are several."""
+    """A unique name for each report: its topology; its mode too where there are several."""
     several_modes = len({report.mode for report in reports}) > 1
     names = [f"{r.topology} {r.mode}" if several_modes else r.topology for r in reports]
     total, seen = collections.Counter(names), collections.Counter[str]()
@@ -78,7 +78,7 @@ def summary(reports: Sequence[Report]) -> str:
 
 
 def _captured(cell: Callable[[Report], str]) -> Callable[[Report], str]:
-    """A figure that says nothing where the graph could not be captured."""
+    """A figure that is empty where the graph could not be captured."""
     return lambda report: "" if report.reached is None else cell(report)
 
 

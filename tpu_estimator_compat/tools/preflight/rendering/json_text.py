@@ -16,12 +16,9 @@ VERSION = 2
 def to_json(reports: Sequence[Report]) -> str:
     """An object: `version`, `verdict`, `exit_code`, and `reports`.
 
-    A report is an object with the fields of the dataclass `Report` and of those in it, under
-    their names, enums as their values, and what follows from them: `verdict`, `exit_code`,
-    `intensity`, `memory.total`; and `cannot_know`, sentences on what it leaves open.
-
-    Raises:
-      ValueError: there is no report.
+    A report is an object with the fields of the dataclass `Report`, nested ones included, enums as
+    their values; with the derived `verdict`, `exit_code`, `intensity`, `memory.total`; and with
+    `cannot_know`, sentences on its limits.
     """
     verdict = Verdict.worst([report.verdict for report in reports])
     said = {

@@ -1,7 +1,7 @@
-"""NVIDIA GPUs by name, such as "h100:8": what XLA's compiler is told of them, and their memory.
+"""NVIDIA GPUs by name, such as "h100:8": their description for XLA's compiler, and their memory.
 
 `gpus.csv` has a row for each card. Its memory is the size that the driver reports, which is less
-than the box says: for T4, A10, L4 and L40S from messages of programs that ran out of it, for the
+than the nominal one: for T4, A10, L4 and L40S from messages of programs that ran out of it, for the
 others from the descriptions of devices in XLA's repository, as are the figures of the chips.
 """
 
@@ -45,12 +45,10 @@ class GpuTarget(Target):
 
     @property
     def fits_below(self) -> int:
-        """`WITH_ROOM` of what JAX takes."""
         return math.floor(self.hbm * WITH_ROOM)
 
     @property
     def memory_share(self) -> float:
-        """The share that was asked for."""
         return self.share
 
     @property
@@ -59,7 +57,6 @@ class GpuTarget(Target):
         return float(self.card["peak in TFLOP/s"]) * 1e12
 
     def described(self) -> dict[str, Any]:
-        """See `GpuCompiler.devices`."""
         return {"card": self.card, "hosts": self.hosts, "devices_of_host": self._of_host}
 
     @property
@@ -80,21 +77,15 @@ class GpuTarget(Target):
 
 @functools.cache
 def cards() -> dict[str, dict[str, str]]:
-    """The rows of `gpus.csv` by name."""
     file = importlib.resources.files(__package__) / "gpus.csv"
     return {row["name"]: row for row in csv.DictReader(file.read_text().splitlines())}
 
 
 def parse(name: str, share: float = MEMORY_SHARE) -> GpuTarget:
-    """The GPUs of that name.
+    """The GPUs of a name such as "h100:8"; more than eight are those of several hosts of eight.
 
-    Args:
-      name: a card and the number of GPUs, such as "h100:8". More than eight are those of several
-        hosts of eight.
-      share: the share of the memory that JAX takes, above 0 and at most 1.
-
-    Raises:
-      ValueError: no such card, no such number of GPUs, or no such share.
+    `share` is the share of the memory that JAX takes, above 0 and at most 1. Raises ValueError for
+    an unknown card, and for a number of GPUs or a share out of range.
     """
     card, _, count = name.strip().lower().partition(":")
     if card not in cards():

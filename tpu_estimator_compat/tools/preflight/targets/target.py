@@ -1,8 +1,7 @@
 """The target of a compilation, and the interface of a compiler for it.
 
-A kind of device is a subclass of `Target` and one of `Backend`, each in a file of its own; nothing
-else knows one compiler from another. Both are imported where TensorFlow is not: by the process in
-which compilers run.
+Each kind of device has a subclass of `Target` and one of `Backend`, in files of their own; only
+these know their compiler. Both are imported without TensorFlow, by the process of the compiler.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ class Target:
     Attributes:
       name: a name such as "v5e:2x2" or "h100:8".
       devices: number of devices that a program sees.
-      hosts: number of hosts of these devices.
       hbm: bytes of one device that a program can use.
     """
 
@@ -39,7 +37,7 @@ class Target:
 
     @property
     def fits_below(self) -> int | None:
-        """Bytes below which a step certainly fits; None where the compiler decides itself."""
+        """Bytes up to which a step certainly fits; None where the compiler decides itself."""
         return None
 
     @property
@@ -49,7 +47,7 @@ class Target:
 
     @property
     def peak_flops(self) -> float | None:
-        """FLOP/s of one device at most, as its maker publishes them; None where not known."""
+        """A device's peak FLOP/s, as its maker publishes them; None where not known."""
         return None
 
     def described(self) -> dict[str, Any]:
@@ -57,7 +55,7 @@ class Target:
         raise NotImplementedError
 
     def judged(self, compiled: Compiled) -> Compiled:
-        """The compiler's answer, with the verdict on its memory where the compiler has none."""
+        """The compiler's answer, with a verdict on its memory where the compiler gives none."""
         return compiled
 
 
@@ -78,7 +76,7 @@ class Backend(abc.ABC):
     """A compiler for devices that are not there.
 
     Attributes:
-      packages: the packages that it consists of, with the release that is needed; empty for any.
+      packages: its packages, with the required release; empty for any.
       extra: the extra of this package that installs them.
       dump: the files that it writes.
       variables: of the environment of its process.
@@ -91,7 +89,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def name(self, answer: dict[str, Any]) -> str:
-        """Its name and version, then after a comma what else is known of it."""
+        """Its name and version, then after a comma further information."""
 
     @abc.abstractmethod
     def sizes(self, refusal: str) -> tuple[int, int] | None:
@@ -99,11 +97,11 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def devices(self, described: dict[str, Any], directory: pathlib.Path) -> tuple[Any, ...]:
-        """Devices of JAX that nobody has, for which programs can be compiled.
+        """JAX devices for which programs can be compiled, though they do not exist.
 
         Args:
           described: the result of `Target.described`.
-          directory: for files of its own.
+          directory: for files of the compiler's own.
         """
 
     @abc.abstractmethod

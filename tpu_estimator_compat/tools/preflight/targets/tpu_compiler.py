@@ -1,4 +1,4 @@
-"""The TPU's own compiler, libtpu: how it is asked, and how its answers are read."""
+"""The TPU's own compiler, libtpu: its options, and the format of its answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOO_LARGE_PLACED = re.compile(rf"Used {_SIZE} of {_SIZE} hbm\. Exceeded hbm cap
 
 
 class TpuCompiler(Backend):
-    """See the module."""
+    """The TPU's own compiler, libtpu."""
 
     packages = {"jax": "", "jaxlib": "", "libtpu": LIBTPU}
     extra = "preflight"
