@@ -42,7 +42,7 @@ def _is_count(value: Any) -> bool:
     if isinstance(value, float | np.floating):
         return True
     try:
-        operator.index(value)  # NumPy's integers and scalar tensors have one, too
+        operator.index(value)  # NumPy's integers and scalar tensors have an index, too
     except TypeError:
         return False
     return True
@@ -95,6 +95,15 @@ def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
             "a single one."
         )
     return list(values)
+
+
+def all_of(kind: Any, given: Iterable[Any] | None, rule: str) -> list[Any]:
+    """The given values as a list; raises TypeError, with the rule, for a value of another kind."""
+    found = list(given or [])
+    for each in found:
+        if not isinstance(each, kind):
+            raise TypeError(f"{rule}, given: {each}")
+    return found
 
 
 def check_params(params: Any, *, settable: bool) -> None:

@@ -25,10 +25,7 @@ def check_positive_integer(value: Any, name: str) -> None:
 
 
 def parse_iterations_per_loop(iterations_per_loop: int | str) -> IterationsPerLoopCounter:
-    """The length of a loop given in steps (`1000`, `"1000"`) or as a time (`"30s"`, `"2m"`).
-
-    Raises ValueError for other values.
-    """
+    """The length of a loop in steps (`1000`, `"1000"`) or as a time (`"30s"`); else ValueError."""
     match = _STEPS_OR_TIME.fullmatch(str(iterations_per_loop))
     if match is None:
         raise ValueError(

@@ -34,7 +34,7 @@ _REPLACEABLE = [
     "session_creation_timeout_secs",
     "checkpoint_save_graph_def",
 ]
-_OURS = ["jit_compile", "runtime", "save_input_state"]  # that the original did not have
+_OURS = ["jit_compile", "runtime", "save_input_state"]  # not in the original
 
 
 class RunConfig(RunConfigProperties):

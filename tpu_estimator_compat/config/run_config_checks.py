@@ -48,22 +48,14 @@ _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
         "session_creation_timeout_secs should be > 0",
     ),
     ("device_fn", _is_device_fn, 'device_fn must be callable with exactly one argument "op".'),
-    (
-        "protocol",
-        lambda p: p in ("grpc", "grpc+verbs"),
-        "protocol should be grpc or grpc+verbs",
-    ),
+    ("protocol", lambda p: p in ("grpc", "grpc+verbs"), "protocol should be grpc or grpc+verbs"),
     ("_jit_compile", lambda j: isinstance(j, bool), "jit_compile should be True, False or None"),
     (
         "runtime",
         lambda r: r in RUNTIMES,
         f"runtime, or {RUNTIME_VARIABLE}, should be one of {', '.join(RUNTIMES)}",
     ),
-    (
-        "save_input_state",
-        lambda s: isinstance(s, bool),
-        "save_input_state should be True or False",
-    ),
+    ("save_input_state", lambda s: isinstance(s, bool), "save_input_state should be True or False"),
 ]
 
 
@@ -78,7 +70,7 @@ def check_properties(config: Any) -> None:
             continue
         try:
             fine = is_fine(value)
-        except TypeError as error:  # a number compared with what is none
+        except TypeError as error:  # a comparison with a value that is no number
             raise TypeError(f"{message} (got {value!r}: {error})") from None
         if not fine:
             raise ValueError(f"{message} (got {value!r})")
@@ -94,13 +86,11 @@ def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
                 " ClusterCoordinator to hand out its steps; a model_fn has none."
                 " MirroredStrategy and MultiWorkerMirroredStrategy work without one."
             )
-        if strategy is not None and (isinstance(strategy, type) or not _is_strategy(strategy)):
+        # Strategies of TF1 and their replacements have `extended`, too.
+        is_object = not isinstance(strategy, type) and hasattr(strategy, "extended")
+        if strategy is not None and not is_object:
             raise TypeError(
                 "train_distribute and eval_distribute must be a tf.distribute.Strategy, got"
                 f" {type(strategy)}: {strategy!r}. Give an object such as"
                 " tf.distribute.MirroredStrategy()."
             )
-
-
-def _is_strategy(value: Any) -> bool:
-    return hasattr(value, "extended")  # strategies of TF1 and their replacements have it too

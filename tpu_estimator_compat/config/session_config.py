@@ -17,10 +17,7 @@ def default_session_config() -> tf.compat.v1.ConfigProto:
 
 
 def distributed_session_config(task_type: str, task_id: int) -> tf.compat.v1.ConfigProto | None:
-    """The session config of a task in a TF_CONFIG cluster, which talks to parameter servers only.
-
-    None for an evaluator or an unknown job.
-    """
+    """The session config of a task beside parameter servers; None for an evaluator."""
     filters = {
         TaskType.MASTER: ["/job:ps", "/job:master"],
         TaskType.CHIEF: ["/job:ps", "/job:chief"],

@@ -48,7 +48,7 @@ class RunConfig(run_config.RunConfig):
                 check_type(address, name, (str, bytes), "the address of a worker (str)")
         self._set_masters(master, evaluation_master)
         if cluster not in (None, ""):
-            # A resolver that found no TPU is false, and may refuse to tell its cluster.
+            # A resolver that found no TPU is false, and may raise for its cluster.
             self._join_cluster(cluster.cluster_spec() if cluster else None)
 
     def _set_masters(self, master: str | None, evaluation_master: str | None) -> None:

@@ -45,11 +45,7 @@ class CapturedTables:
     """
 
     def __init__(
-        self,
-        embedding: Embedding,
-        mode: str,
-        batch_size: int | None,
-        group: Workers | None = None,
+        self, embedding: Embedding, mode: str, batch_size: int | None, group: Workers | None = None
     ):
         self._embedding = embedding
         self._trains = mode == ModeKeys.TRAIN and bool(embedding.tables)
@@ -156,10 +152,7 @@ class CapturedTables:
         return placeholder
 
     def leave(self) -> None:
-        """Makes slots and lookups, after model_fn.
-
-        RuntimeError where model_fn has not used the feature columns of a table.
-        """
+        """Makes slots and lookups; RuntimeError where model_fn has not used a table's columns."""
         if self._interception is not None:
             self._interception.hide()
         graph, names = tf.compat.v1.get_default_graph(), tf.compat.v1.GraphKeys
@@ -171,7 +164,7 @@ class CapturedTables:
                     "variable a name. Make sure that the feature columns passed to TPUEstimator's "
                     "embedding_config_spec are used in model_fn, or leave this one out."
                 )
-            # Those of an ordinary column are trainable, too: warm starts go by that.
+            # Trainable, as those of an ordinary column: warm starts depend on it.
             graph.add_to_collections(
                 [names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES], self._tables[name]
             )
@@ -187,10 +180,7 @@ class CapturedTables:
                 self._make_table(table, f"{scope}/{name}" if scope else name)
 
     def _make_table(self, table: Table, variable_name: str) -> None:
-        """Makes a table's variable, which is in no collection while model_fn runs.
-
-        model_fn's optimizer, averages and regularisers would take it from there.
-        """
+        """Makes a table's variable outside of collections, in which an optimizer would find it."""
         shape = [table.config.vocabulary_size, table.config.dimension]
         initializer, shard = table.config.initializer, self._shard(table, variable_name)
         if shard is not None:
@@ -202,7 +192,7 @@ class CapturedTables:
         if shard is not None:
             shards.make_slice(variable, shard)
         self._tables[table.name] = variable
-        # Where get_variable puts whatever is trainable.
+        # get_variable adds each trainable variable there.
         del tf.compat.v1.get_collection_ref(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)[-1]
 
     def _shard(self, table: Table, variable_name: str) -> Shard | None:
@@ -234,7 +224,7 @@ class CapturedTables:
         # TensorFlow's error says "{{node ...}} indices[i] = id is not in [0, rows)". That costs a
         # step nothing; an assertion for each feature is seven operations in every step.
         error = f"Feature_{name}_has_ids_that_table_{table.name}_does_not_have"
-        if table.name in self._shards:  # whose rows are looked up when all machines' ids are known
+        if table.name in self._shards:  # rows are looked up once all machines' ids are known
             message = f"Feature {name} has ids that table {table.name} does not have."
             self._found[name] = found.checked(table.config.vocabulary_size, error, message)
             return
@@ -266,10 +256,7 @@ class CapturedTables:
             ]
 
     def _look_up_own(self, name: str, held: Occurrences, table: tf.Variable, replicas: int) -> None:
-        """Builds the sum, for all replicas, of a feature's activations over this machine's rows.
-
-        The replicas are fed its sum over machines.
-        """
+        """Builds this machine's summand of the activations of all replicas."""
         activation = self._inputs[name].activation
         batch, *others = activation.shape.as_list()
         held = dataclasses.replace(held, shape=[replicas * batch, *others])
@@ -336,7 +323,7 @@ class _Rates:
         if not callable(rate):
             return tf.constant(rate, tf.float32)
         if rate not in self._of_functions:
-            # As an optimizer's own learning rate: of the step before it counts itself.
+            # As for an optimizer's own learning rate, the step is not yet counted.
             value = tf.reshape(tf.cast(rate(self._step), tf.float32), [1])
             self._of_functions[rate] = self._host.over_replicas(value)[0]
         return self._of_functions[rate]

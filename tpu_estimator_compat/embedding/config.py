@@ -18,10 +18,7 @@ DEPRECATED_TPU_COLUMNS = (
     tpu_columns_v1._TPUEmbeddingColumn,
     tpu_columns_v1._TPUSharedEmbeddingColumn,
 )
-TPU_COLUMNS = (
-    tpu_columns_v2._TPUEmbeddingColumnV2,
-    tpu_columns_v2._TPUSharedEmbeddingColumnV2,
-)
+TPU_COLUMNS = (tpu_columns_v2._TPUEmbeddingColumnV2, tpu_columns_v2._TPUSharedEmbeddingColumnV2)
 _PLACED_COLUMNS = (
     tpu_columns_v2._TPUDeviceSpecificEmbeddingColumnV2,
     tpu_columns_v2._TPUSharedDeviceSpecificEmbeddingColumnV2,

@@ -33,10 +33,7 @@ class UsedColumns(dict[str, tuple[str, str]]):
 
 
 def ids_of(features: dict[str, Any], name: str) -> Ids:
-    """Takes the ids of a feature out of `features`.
-
-    TypeError where they are no tensor, ValueError where they are missing or no integers.
-    """
+    """Takes the integer ids of a feature, a tensor, out of `features`."""
     if name not in features:
         raise ValueError(
             f"The features have no {name!r}, whose ids embedding_config_spec looks up. input_fn "
@@ -59,10 +56,7 @@ def ids_of(features: dict[str, Any], name: str) -> Ids:
 def weights_of(
     features: dict[str, Any], weight_key: str | None, ids: Ids, name: str
 ) -> tf.SparseTensor | None:
-    """Takes the weights of a feature's ids out of `features`; None for a feature without any.
-
-    ValueError where the weights are missing or dense, or the ids are dense.
-    """
+    """Takes the sparse weights of a feature's ids out of `features`; None for none."""
     if weight_key is None:
         return None
     if weight_key not in features:

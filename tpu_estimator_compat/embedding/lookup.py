@@ -45,10 +45,7 @@ class Occurrences:
     count: tf.Tensor | None = None
 
     def rows(self, table: tf.Variable, name: str) -> tf.Tensor:
-        """The table's rows of the ids: float32 of shape [n, dimension].
-
-        The operation `name` fails for an id that the table does not have.
-        """
+        """The table's rows, float32 of shape [n, dimension]; `name` fails for an unknown id."""
         return tf.raw_ops.ResourceGather(
             resource=table.handle,
             indices=self.ids,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -48,27 +48,27 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """A variable of an optimizer.
-
-    Attributes:
-      suffix: of its name, behind the table's; as in `tf.compat.v1.train`.
-      initial: takes the parameters, returns its first value.
-    """
+    """A variable of an optimizer; its suffix behind the table's name is `tf.compat.v1.train`'s."""
 
     suffix: str
     initial: Callable[[Any], float] = lambda parameters: 0.0
 
 
+class Read(NamedTuple):
+    """The values for an update of rows, all but the rate of shape [n, dimension]."""
+
+    weights: tf.Tensor
+    slots: list[tf.Tensor]
+    gradients: tf.Tensor
+    rate: tf.Tensor
+
+
 Updated = tuple[tf.Tensor, list[tf.Tensor]]  # weights and slots
-Formula = Callable[[Any, tf.Tensor, list[tf.Tensor], tf.Tensor, tf.Tensor], Updated]
-"""Takes the parameters, then weights, slots and gradients, each of shape [n, dimension], and the
-learning rate; returns new weights and slots."""
+Formula = Callable[[Any, Read], Updated]
 
 
 @dataclasses.dataclass(frozen=True)
 class TableOptimizer:
-    """The slots and the formula of one optimizer."""
-
     slots: Sequence[Slot]
     formula: Formula
 
@@ -89,7 +89,7 @@ def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
     gradients = _limited(rows.gradients, parameters.clip_gradient_min, parameters.clip_gradient_max)
     weights = _decayed(parameters, rows.of(rows.table), rate)
     formula = OPTIMIZERS[type(parameters)].formula
-    weights, slots = formula(parameters, weights, slots, gradients, rate)
+    weights, slots = formula(parameters, Read(weights, slots, gradients, rate))
     weights = _limited(weights, parameters.clip_weight_min, parameters.clip_weight_max)
     updates = [rows.put(slot, new) for slot, new in zip(rows.slots, slots, strict=True)]
     return tf.group(rows.put(rows.table, weights), *updates)
@@ -123,95 +123,64 @@ def _decayed(
     return weights - part * weights
 
 
-def _descend(
-    parameters: p.StochasticGradientDescentParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _descend(parameters: p.StochasticGradientDescentParameters, read: Read) -> Updated:
     """w -= lr g"""
-    del parameters, slots
+    del parameters
+    w, _, g, rate = read
     return w - rate * g, []
 
 
-def _adagrad(
-    parameters: p.AdagradParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _adagrad(parameters: p.AdagradParameters, read: Read) -> Updated:
     """a += g^2; w -= lr g / sqrt(a). Duchi et al., 2011, https://jmlr.org/papers/v12/duchi11a.html"""
     del parameters
-    a = slots[0] + tf.square(g)
+    w, [a], g, rate = read
+    a += tf.square(g)
     return w - rate * g * tf.math.rsqrt(a), [a]
 
 
-def _proximal_adagrad(
-    parameters: p.ProximalAdagradParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _proximal_adagrad(parameters: p.ProximalAdagradParameters, read: Read) -> Updated:
     """a += g^2; r = lr / sqrt(a); x = w - r g; w = sign(x) max(|x| - r l1, 0) / (1 + r l2).
 
     Duchi & Singer, 2009, https://jmlr.org/papers/v10/duchi09a.html
     """
     l1, l2 = parameters.l1_regularization_strength, parameters.l2_regularization_strength
-    a = slots[0] + tf.square(g)
+    w, [a], g, rate = read
+    a += tf.square(g)
     rate *= tf.math.rsqrt(a)
     x = w - rate * g
     return tf.sign(x) * tf.maximum(tf.abs(x) - rate * l1, 0.0) / (1.0 + rate * l2), [a]
 
 
-def _momentum(
-    parameters: p.MomentumParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _momentum(parameters: p.MomentumParameters, read: Read) -> Updated:
     """a = momentum a + g; w -= lr a, or lr (g + momentum a) with Nesterov's.
 
     Sutskever et al., 2013, https://proceedings.mlr.press/v28/sutskever13.html
     """
-    a = parameters.momentum * slots[0] + g
+    w, [a], g, rate = read
+    a = parameters.momentum * a + g
     step = g + parameters.momentum * a if parameters.use_nesterov else a
     return w - rate * step, [a]
 
 
-def _rms_prop(
-    parameters: p.RMSPropParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _rms_prop(parameters: p.RMSPropParameters, read: Read) -> Updated:
     """s = rho s + (1 - rho) g^2; d = momentum d + lr g / sqrt(s + epsilon); w -= d.
 
     Tieleman & Hinton, 2012, as in `tf.compat.v1.train.RMSPropOptimizer`.
     """
-    s = parameters.rho * slots[0] + (1 - parameters.rho) * tf.square(g)
-    d = parameters.momentum * slots[1] + rate * g * tf.math.rsqrt(s + parameters.epsilon)
+    w, [s, d], g, rate = read
+    s = parameters.rho * s + (1 - parameters.rho) * tf.square(g)
+    d = parameters.momentum * d + rate * g * tf.math.rsqrt(s + parameters.epsilon)
     return w - d, [s, d]
 
 
-def _ftrl(
-    parameters: p.FtrlParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _ftrl(parameters: p.FtrlParameters, read: Read) -> Updated:
     """McMahan et al., 2013, https://research.google.com/pubs/archive/41159.pdf, algorithm 1.
 
     With q the power of the learning rate: b = a + g^2; z += g - (b^-q - a^-q) w / lr; a = b;
     w = -(z - clip(z, -l1, l1)) / ((beta + a^-q) / lr + 2 l2). `multiply_linear_by_learning_rate`
     holds z lr in place of z.
     """
-    before, z = slots
+    w, [before, z], g, rate = read
     after = before + tf.square(g)
     power = -parameters.learning_rate_power
     root, change = after**power, after**power - before**power
@@ -225,21 +194,16 @@ def _ftrl(
     return (tf.clip_by_value(z, -limit, limit) - z) / divisor, [after, z]
 
 
-def _adam(
-    parameters: p.AdamParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _adam(parameters: p.AdamParameters, read: Read) -> Updated:
     """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr m / sqrt(v + epsilon^2).
 
     Kingma & Ba, 2015, https://arxiv.org/abs/1412.6980, without the correction of bias, as on TPU.
     The divisor is `sqrt(v) + epsilon` without `sum_inside_sqrt`.
     """
     b1, b2, epsilon = parameters.beta1, parameters.beta2, parameters.epsilon
-    m = b1 * slots[0] + (1 - b1) * g
-    v = b2 * slots[1] + (1 - b2) * tf.square(g)
+    w, [m, v], g, rate = read
+    m = b1 * m + (1 - b1) * g
+    v = b2 * v + (1 - b2) * tf.square(g)
     inside = parameters.sum_inside_sqrt
     divisor = tf.sqrt(v + epsilon**2) if inside else tf.sqrt(v) + epsilon
     return w - rate * m / divisor, [m, v]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,21 +19,14 @@ def host_stage(
     spec: EmbeddingConfigSpec,
 ) -> Callable[[str, int | None, Workers | None], HostStageBuilder]:
     """A function that makes the host stage's builder for a mode, with the builder's arguments."""
-    embedding = resolved_spec.resolve(spec)
-
-    def of_mode(mode: str, batch_size: int | None, group: Workers | None) -> HostStageBuilder:
-        return CapturedTables(embedding, mode, batch_size, group)
-
-    return of_mode
+    return functools.partial(CapturedTables, resolved_spec.resolve(spec))
 
 
 def check(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
     """Raises for embeddings that an estimator's other arguments do not allow.
 
-    Raises:
-      TypeError: `spec` is no `EmbeddingConfigSpec`.
-      ValueError: the input mode, or evaluation off TPU, does not allow them.
-      NotImplementedError: the input is split over the cores of a replica.
+    TypeError for another type, ValueError for an input mode or an evaluation off TPU that forbids
+    them, NotImplementedError for input that is split over the cores of a replica.
     """
     wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
     check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)

@@ -45,11 +45,9 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Embedding:
-    """All tables of an estimator.
+    """All tables of an estimator, by sorted names, and their features by sorted keys.
 
     Attributes:
-      tables: by name, sorted.
-      features: by key, sorted.
       tensor_core_columns: columns whose tables are model_fn's own variables.
       clipping_limit: absolute value of a row's summed gradients; None for no limit.
       gradient_multiplier: takes the global step, returns a factor; None for 1.
@@ -73,11 +71,7 @@ class Embedding:
 
 
 def resolve(spec: EmbeddingConfigSpec) -> Embedding:
-    """The tables and features that a spec describes.
-
-    TypeError for a column that is no TPU embedding column; ValueError where a feature has several
-    tables, or a table no features.
-    """
+    """The tables and features that a spec describes."""
     if spec.feature_columns is None:
         assert spec.table_to_config_dict is not None
         assert spec.feature_to_config_dict is not None

@@ -24,7 +24,7 @@ def initializer(given: Any, shard: Shard) -> Initializer:
     rows, of which these are taken; for that moment it needs the memory of the whole table.
     """
     made: Any = given() if inspect.isclass(given) else given
-    # A constant of many values is one of the whole table, whatever else it takes.
+    # A constant of many values has those of the whole table.
     whole = isinstance(made, init_ops.Constant) and np.ndim(made.value) > 0
 
     def of_rows(shape: Any, dtype: Any = tf.float32, partition_info: Any = None) -> tf.Tensor:

@@ -14,6 +14,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import (
+    all_of,
     as_list,
     check_params,
     check_path,
@@ -73,7 +74,7 @@ class Estimator(Exporting):
         params: Any = None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
-        # As the original did: there are scripts that make a static method of it.
+        # Called as in the original: some scripts replace it by a static method.
         type(self)._assert_members_are_not_overridden(self)
         self._config = with_model_dir(config, model_dir)
         self._model_dir: str = self._config.model_dir or ""  # never empty: see with_model_dir
@@ -304,7 +305,7 @@ class Estimator(Exporting):
         """A model whose modes are captured on first use."""
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
-            # Keras makes last batches of other sizes: static shapes are a compiler's own demand.
+            # Keras makes last batches of other sizes: only compilers need static shapes.
             input_mode = rules.input_mode(mode, topology)
             return preparation.capture(
                 rules, input_mode, element_spec, store, check_shapes=topology.compiles
@@ -322,7 +323,7 @@ class Estimator(Exporting):
         model = self._new_model(rules, input_mode.topology)
         return model, *preparation.prepare(rules, input_fn, input_mode, model.modes.store)
 
-    # Subclasses, and scripts with graphs of their own, call the original's names of these.
+    # Subclasses, and scripts with graphs of their own, call these by the original's names.
 
     def _assert_members_are_not_overridden(self) -> None:
         overrides.check(Estimator, self)
@@ -332,7 +333,7 @@ class Estimator(Exporting):
 
     _create_and_assert_global_step = _create_global_step
 
-    # What TPUEstimator does otherwise.
+    # Overridden by TPUEstimator.
 
     _use_tpu = False
     _marks_finished = False
@@ -374,7 +375,7 @@ class Estimator(Exporting):
 
 def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
     hooks = as_list(hooks, "hooks", "SessionRunHook")
-    return internals.all_of(HOOK_TYPES, hooks, "Hooks must be a SessionRunHook")
+    return all_of(HOOK_TYPES, hooks, "Hooks must be a SessionRunHook")
 
 
 def _checked_listeners(listeners):

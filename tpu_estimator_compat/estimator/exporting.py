@@ -21,8 +21,6 @@ PathLike = str | bytes | os.PathLike[str]
 
 
 class Exporting:
-    """The export methods of an estimator; a base of `Estimator`."""
-
     _config: RunConfig
     _model_dir: str
     _warm_start_settings: WarmStartSettings | None

@@ -100,7 +100,6 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._evaluate(session)
 
     def steps_until_control(self, global_step: int) -> int:
-        """Steps until the next evaluation."""
         del global_step
         return self._last_evaluated + self._every - self._steps
 

@@ -38,11 +38,7 @@ def parse_input_fn_result(result: Any) -> tuple[Any, Any, list[Hook]]:
 
 
 def parse_iterator_result(result: Any) -> tuple[Any, Any]:
-    """Features and labels of an iterator's element; labels are None where it has none.
-
-    Raises:
-      ValueError: a list or tuple of another length than 2.
-    """
+    """Features and labels, or None, of an iterator's element; ValueError for a list but a pair."""
     if not isinstance(result, (list, tuple)):
         return result, None
     if len(result) != 2:

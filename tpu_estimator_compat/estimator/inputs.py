@@ -99,7 +99,7 @@ def pandas_input_fn(
 
 
 def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> Any:
-    with tf.compat.v1.name_scope("enqueue_input"):  # so that names at the top are the user's
+    with tf.compat.v1.name_scope("enqueue_input"):  # keeps top-level names for the user
         dataset = tf.data.Dataset.from_tensor_slices(data)
         if shuffle_buffer:
             dataset = dataset.shuffle(max(shuffle_buffer, size))

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config.arguments import all_of
 from tpu_estimator_compat.engine.hooks import evaluation_events
 from tpu_estimator_compat.tf_internals import device_setter
 
@@ -32,24 +33,10 @@ def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
     )
 
 
-def all_of(kind: Any, given: Sequence[Any] | None, rule: str) -> list[Any]:
-    """The given values as a list; raises TypeError, with the rule, for a value of another kind."""
-    found = list(given or [])
-    for each in found:
-        if not isinstance(each, kind):
-            raise TypeError(f"{rule}, given: {each}")
-    return found
-
-
 def extract_metric_update_ops(
     eval_dict: dict[str, tuple[Any, Any]], distribution: Any = None
 ) -> tuple[tf.Operation | None, dict[str, Any]]:
-    """The update of all metrics as one operation, None without metrics, and their values by name.
-
-    Args:
-      eval_dict: name to a metric's value tensor and update op.
-      distribution: a strategy that groups updates, or None.
-    """
+    """The update of all metrics as one operation, None without metrics, and named values."""
     updates, values = [], {}
     for name, (value, update) in sorted(eval_dict.items()):
         values[name] = value
@@ -79,10 +66,7 @@ def dict_to_str(dictionary: dict[str, Any]) -> str:
 def write_dict_to_summary(
     output_dir: str, dictionary: dict[str, Any], current_global_step: int
 ) -> None:
-    """Adds one event with the values to the event file in a directory, and logs them.
-
-    `dictionary` maps a tag to a number, array, or serialized Summary.
-    """
+    """Logs values, and adds them as one event to the event file in a directory."""
     evaluation_events.write_results(output_dir, dictionary, None, current_global_step)
 
 

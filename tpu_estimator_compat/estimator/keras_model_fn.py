@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 import tf_keras
-from absl import logging  # as the original said it
+from absl import logging  # as in the original
 from tf_keras.src.utils import losses_utils
 
 from tpu_estimator_compat.estimator import export
@@ -36,8 +36,6 @@ def make(
     """The model_fn of a compiled model, whose new-style optimizer is replaced by its legacy one.
 
     Args:
-      keras_model: changed where its optimizer is replaced, which needs eager execution.
-      custom_objects: name to class.
       object_based: whether checkpoints are object-based.
       metric_names_map: compiled metric's name to that in the spec, or None.
       export_outputs: output's name to class of its signature, or None.
@@ -81,10 +79,7 @@ def clone(
 ) -> Any:
     """A copy of a model in the default graph, compiled unless it only predicts.
 
-    Args:
-      features: tensors for its inputs; None for placeholders.
-      labels: tensors for its targets.
-      optimizer_config: read from the model's optimizer where None.
+    `features` and `labels` are tensors for its inputs and targets; None for placeholders.
     """
     training = mode == ModeKeys.TRAIN
     tf_keras.backend.set_learning_phase(training)
@@ -96,7 +91,7 @@ def clone(
     made = tf_keras.__internal__.models.clone_and_build_model(
         keras_model,
         _inputs(keras_model, features),
-        _targets(keras_model, labels),
+        _ordered(labels, _names(keras_model, "output", labels), "labels", "outputs"),
         custom_objects,
         compile_clone=mode != ModeKeys.PREDICT,
         in_place_reset=not keras_model._is_graph_network,
@@ -158,10 +153,6 @@ def _inputs(model: Any, features: Any) -> Any:
         return {name: _tensor(value) for name, value in features.items()}
     names = _names(model, "input", features)
     return _ordered(features, names, "features", "inputs")
-
-
-def _targets(model: Any, labels: Any) -> list[Any] | None:
-    return _ordered(labels, _names(model, "output", labels), "labels", "outputs")
 
 
 def _names(model: Any, kind: str, given: Any) -> list[str]:

@@ -86,16 +86,7 @@ def model_to_estimator_v1(
     export_outputs: Mapping[str, Any] | None = None,
 ) -> Estimator:
     """`tf.compat.v1.keras.estimator.model_to_estimator`: checkpoints by variables' names."""
-    return model_to_estimator(
-        keras_model,
-        keras_model_path,
-        custom_objects,
-        model_dir,
-        config,
-        checkpoint_format,
-        metric_names_map=metric_names_map,
-        export_outputs=export_outputs,
-    )
+    return model_to_estimator(**locals())
 
 
 def model_to_estimator_v2(
@@ -109,17 +100,7 @@ def model_to_estimator_v2(
     export_outputs: Mapping[str, Any] | None = None,
 ) -> Estimator:
     """`tf.keras.estimator.model_to_estimator` of TensorFlow 2: object-based checkpoints."""
-    return model_to_estimator(
-        keras_model,
-        keras_model_path,
-        custom_objects,
-        model_dir,
-        config,
-        checkpoint_format,
-        use_v2_estimator=True,
-        metric_names_map=metric_names_map,
-        export_outputs=export_outputs,
-    )
+    return model_to_estimator(**locals())
 
 
 def _check_model(model: Any, custom_objects: Mapping[str, Any] | None) -> None:

@@ -41,7 +41,7 @@ _NEVER_CALLED = frozenset(
         "_export_all_saved_models",
     }
 )
-"""Methods that the original let subclasses redefine, and that nobody calls here."""
+"""Methods that the original let subclasses redefine, and that are not called here."""
 
 _ALLOWED = frozenset({"latest_checkpoint", "model_fn"})
 

@@ -18,12 +18,7 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 @dataclasses.dataclass(frozen=True)
 class PlainRules:
-    """The `Rules` of `Estimator`.
-
-    Attributes:
-      params: the hyperparameters; functions get deep copies.
-      config: the run configuration; likewise.
-    """
+    """The `Rules` of `Estimator`."""
 
     model_fn: ModelFn
     params: Any

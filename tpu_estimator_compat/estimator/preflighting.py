@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class Preflighting:
-    """The preflight method of an estimator; a base of `TPUEstimator`."""
-
     def preflight(
         self,
         input_fn: InputFn,

@@ -54,7 +54,7 @@ def capture(
       store: live variables to continue with; None for new ones.
       check_shapes: whether shapes must be static, where the rules of TPU execution hold.
     """
-    # A store that is there already is that of a keras_model(), which has variables whole.
+    # A given store belongs to a keras_model(), which does not shard variables.
     stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
     store = store or runtimes.of(input_mode.topology).new_store()
     with new_graph(rules.config.tf_random_seed):
@@ -67,7 +67,7 @@ def prepare(
 ) -> tuple[CapturedMode, inputs.DeployedInput]:
     """Calls input_fn and model_fn, in one graph; `store` gets the live variables."""
     trains = input_mode.mode == ModeKeys.TRAIN
-    # What a script sees of variables is what it would have seen of those that it asked for.
+    # A script sees the values that variables of the kind that it asked for would show.
     refs = not tf.compat.v1.resource_variables_enabled()
     with new_graph(rules.config.tf_random_seed, reads_step=trains):
         deployed_input = _deployed_input(rules, input_fn, input_mode, store)

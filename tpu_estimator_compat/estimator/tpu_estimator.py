@@ -10,11 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import (
-    TPUConfig,
-    TPURunConfig,
-    check_positive_integer,
-)
+from tpu_estimator_compat.config import TPUConfig, TPURunConfig, check_positive_integer
 from tpu_estimator_compat.config.arguments import check_number, check_params, check_type
 from tpu_estimator_compat.embedding import EmbeddingConfigSpec, plug
 from tpu_estimator_compat.engine.capture.user_functions import (
@@ -47,12 +43,11 @@ class TPUEstimator(Preflighting, Estimator):
     Without a TPU, `use_tpu=True` runs on this machine's replicas (GPUs, logical CPUs or one
     device) under the same rules: per-replica batch sizes, static shapes, CrossShardOptimizer
     honoured, hooks called once per loop. `use_tpu=False` runs on one device, batch sizes unchanged,
-    hooks called when they need it.
+    hooks called when they need it. The other arguments are those of `Estimator`.
 
     Args:
       model_fn: function of `features` and `params`, and of `labels`, `mode`, `config` where it
         declares them; returns a TPUEstimatorSpec or EstimatorSpec.
-      model_dir: directory of checkpoints and events. None for the config's, or a temporary one.
       config: a `tpu.RunConfig`. Cannot be None.
       params: hyperparameters; model_fn and input_fn get deep copies in which `batch_size`,
         `use_tpu` and `context` are set. `batch_size` and `context` are reserved.
@@ -64,7 +59,6 @@ class TPUEstimator(Preflighting, Estimator):
       eval_on_tpu: False to evaluate on one device; model_fn then returns an EstimatorSpec in EVAL.
       export_to_tpu: whether an export holds a graph for TPU.
       export_to_cpu: whether an export holds a graph for CPU.
-      warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`.
       embedding_config_spec: embedding tables with optimizers of their own, whose activations
         model_fn gets if `use_tpu`; an `EmbeddingConfigSpec`. None for none.
       export_saved_model_api_version: 1 or 2, or an `ExportSavedModelApiVersion`.
@@ -262,11 +256,9 @@ def _check_are_numbers(*sizes: int | None) -> None:
 def _check_batch_sizes(train: int | None, evaluate: int | None, predict: int | None) -> None:
     if train is None:
         raise ValueError("`train_batch_size` cannot be `None`")
-    check_positive_integer(train, "train_batch_size")
-    if evaluate is not None:
-        check_positive_integer(evaluate, "eval_batch_size")
-    if predict is not None:
-        check_positive_integer(predict, "predict_batch_size")
+    for mode, size in (("train", train), ("eval", evaluate), ("predict", predict)):
+        if size is not None:
+            check_positive_integer(size, f"{mode}_batch_size")
 
 
 def _api_version(version: int | ExportSavedModelApiVersion) -> ExportSavedModelApiVersion:

@@ -41,10 +41,6 @@ class TPURules:
     """The `Rules` of `TPUEstimator`, for topologies with `tpu_semantics` and without.
 
     Attributes:
-      params: the hyperparameters; functions get deep copies.
-      config: the run configuration; likewise.
-      use_tpu: whether modes are asked to run on TPU.
-      eval_on_tpu: whether evaluation is one of them.
       batch_sizes: the global ones, by `ModeKeys` value.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
       make_host_stage: makes the builder of a mode's host stage. It takes a `ModeKeys` value, the
@@ -119,7 +115,7 @@ class TPURules:
         if not topology.splits_replicas:
             inputs.log_fallback(input_mode.mode)
         flat = tf.nest.flatten(element_spec, expand_composites=True)
-        return found + [None] * (len(flat) - len(found))  # what marks the padding is not split
+        return found + [None] * (len(flat) - len(found))  # the mask of the padding is not split
 
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation

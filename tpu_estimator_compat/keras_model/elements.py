@@ -18,10 +18,7 @@ def as_iterator(iterator: Any) -> Any:
 
 
 def replica_spec(iterator: Any, replicas: int) -> Any:
-    """The spec of one replica's input from a tf.data or distributed iterator.
-
-    `replicas` share each of its elements; ValueError where they cannot share its rows.
-    """
+    """The spec of one replica's input, where `replicas` share each element of an iterator."""
     spec = tf.nest.map_structure(
         lambda s: s._value_specs[0] if hasattr(s, "_value_specs") else s, iterator.element_spec
     )
@@ -38,7 +35,7 @@ def shares_of(spec: Any, replicas: int) -> Any:
             )
         rows = of_all.shape[0] if of_all.shape.rank else None
         if rows is None:
-            return of_all  # refused where static shapes are demanded
+            return of_all  # refused where static shapes are required
         if rows % replicas:
             raise ValueError(
                 f"A batch of {rows} rows cannot be shared by {replicas} replicas. Batch by a "
@@ -59,7 +56,7 @@ def filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> A
     """The tensor with its last row repeated, dealt to the replicas in shares of `share` rows."""
     rows = tf.minimum(tf.range(share * strategy.num_replicas_in_sync), tf.shape(tensor)[0] - 1)
     parts = tf.split(tf.gather(tensor, rows), strategy.num_replicas_in_sync)
-    if len(parts) == 1:  # TensorFlow's own strategy cannot deal where its version 2 is disabled
+    if len(parts) == 1:  # the default strategy cannot deal with v2 behavior disabled
         return parts[0]
     return strategy.experimental_distribute_values_from_function(
         lambda context: parts[context.replica_id_in_sync_group]

@@ -11,10 +11,7 @@ import numpy as np
 class GraphMetric(keras.metrics.Metric):
     """Shows a metric that the test steps update to Keras.
 
-    Args:
-      name: the metric's name in the spec.
-      read: gives the current value.
-      reset: sets the variables behind all metrics of the graph back to their first values.
+    `reset` sets the variables behind all metrics of the graph back to their first values.
     """
 
     def __init__(self, name: str, read: Callable[[], np.ndarray], reset: Callable[[], None]):

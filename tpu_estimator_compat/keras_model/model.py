@@ -95,7 +95,7 @@ class ModelFnModel(SavedVariables):
                 f"compile() got {own}, but optimizer, loss and metrics come from the model_fn. "
                 "Change them there, or rewrite the model as a native keras.Model."
             )
-        if steps_per_execution != "auto":  # Keras tries out how many
+        if steps_per_execution != "auto":  # Keras tunes the number
             check_positive_integer(steps_per_execution, "steps_per_execution")
         super().compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 
@@ -129,10 +129,7 @@ class ModelFnModel(SavedVariables):
         """Does nothing: Keras' compile assigns None."""
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Captures the training step before `fit` calls the callbacks, which may ask for it.
-
-        Keras would take a batch of the data for it.
-        """
+        """Captures the training step, without a batch, before callbacks of `fit` may ask for it."""
         if self._fits and ModeKeys.TRAIN not in self.modes:
             data = iterator._distributed_dataset
             self.build_mode(ModeKeys.TRAIN, elements.replica_spec(data, self._per_batch))
@@ -153,11 +150,7 @@ class ModelFnModel(SavedVariables):
         return self._prediction.of_batch(features)
 
     def train_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """The loss of one training step on this replica's `data`, in replica context.
-
-        Args:
-          data: features, or (features, labels).
-        """
+        """The loss of one training step on this replica's `data`, in replica context."""
         return {"loss": self._program(ModeKeys.TRAIN).on_replica(data)[0]}
 
     def test_step(self, data: Any) -> dict[str, tf.Tensor]:
@@ -221,7 +214,7 @@ class ModelFnModel(SavedVariables):
             session.runner.begin_loop()
             with with_lines(session.graph):
                 result = session.runner.run(iterator, steps)
-            if not self._in_loop or result.stopped_by_nan:  # else a HostCallCallback does it
+            if not self._in_loop or result.stopped_by_nan:  # else HostCallCallback does it
                 session.finish_host_calls()
             self._remaining.made(result.steps)
             if not result.steps:
@@ -300,7 +293,7 @@ class ModelFnModel(SavedVariables):
         self._check_is_free(ModeKeys.TRAIN)
         _check_data("fit", args, kwargs)
         if self._alone and self._model_dir:
-            check_writable(self._model_dir)  # where fit is to leave a checkpoint
+            check_writable(self._model_dir)  # fit will write a checkpoint there
         self.modes.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:

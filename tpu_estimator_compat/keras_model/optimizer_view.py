@@ -18,9 +18,7 @@ from tpu_estimator_compat.spec import ModeKeys
 class UnknownRate:
     """The optimizer of a model whose training step has no one learning rate, or none yet.
 
-    Args:
-      modes: the model's.
-      reason: ends the sentence "it has no learning_rate:".
+    `reason` ends the sentence "it has no learning_rate:".
     """
 
     name = "model_fn_optimizer"
@@ -52,11 +50,9 @@ class UnknownRate:
 
 
 class OneRate(UnknownRate, keras.optimizers.Optimizer):
-    """The optimizer of a model whose training step goes by one learning rate.
+    """The optimizer of a model whose captured training step goes by one learning rate.
 
-    Args:
-      modes: the model's; TRAIN is captured.
-      rates: the tensors of its graph that are the rate.
+    `rates` are the tensors of the step's graph that are the rate.
     """
 
     def __init__(self, modes: ModelModes, rates: list[tf.Tensor]):

@@ -24,16 +24,10 @@ class ElementRunner(Runner, Protocol):
 
     def element_function(self) -> Callable[[Any], list[Any]]:
         """A function of the input element of all replicas that returns the plan's fetches."""
-        ...
 
 
 class Prediction:
-    """Predicts by the PREDICT mode of a model.
-
-    Args:
-      modes: the model's.
-      build: captures a mode for the spec of an element.
-    """
+    """Predicts by the PREDICT mode of a model; `build` captures it for the spec of an element."""
 
     def __init__(self, modes: ModelModes, build: Build):
         self._modes = modes

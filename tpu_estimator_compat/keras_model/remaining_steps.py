@@ -37,16 +37,14 @@ class RemainingSteps(keras.callbacks.Callback):
         del logs
         self._begin(self._given(), batch)
 
+    on_predict_batch_begin = on_train_batch_begin
+
     def _given(self) -> int | None:
         return self.params.get("steps") if self.params else None
 
     def _begin(self, steps: int | None, batch: int) -> None:
         self._left = None if steps is None else steps - batch
         self._first = batch
-
-    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-        del logs
-        self._begin(self._given(), batch)
 
     def on_test_begin(self, logs: Any = None) -> None:
         del logs

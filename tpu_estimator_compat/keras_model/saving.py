@@ -30,11 +30,7 @@ class SavedVariables(keras.Model):
             store[_key(path)] = variable
 
     def load_own_variables(self, store: Any) -> None:
-        """Takes the variables' values from `store`; Keras calls this.
-
-        Raises ValueError where the file lacks a trainable variable, has another shape for one, or
-        where there are no variables yet.
-        """
+        """Takes the variables' values from `store`; ValueError where it lacks a trainable one."""
         variables = self._variables_by_path()
         keys = set(store.keys())
         missing = [path for path in variables if _key(path) not in keys]
@@ -77,7 +73,7 @@ class SavedVariables(keras.Model):
 
     def save_weights(self, *args: Any, **kwargs: Any) -> None:
         """Saves as `keras.Model.save_weights` does; ValueError where there are no variables yet."""
-        self._variables_by_path()  # Keras would leave an empty file
+        self._variables_by_path()  # Keras would write an empty file
         super().save_weights(*args, **kwargs)
 
     def save(self, *args: Any, **kwargs: Any) -> None:

@@ -8,11 +8,7 @@ from tpu_estimator_compat.spec.summary_writers_hook import SummaryWritersHook
 
 
 class HostCallHook(SummaryWritersHook):
-    """Fetches the host call's results at every step; their summaries are written at the end.
-
-    Args:
-      fetches: tensors and ops, in any structure `Session.run` takes.
-    """
+    """Fetches the host call's results at every step; their summaries are written at the end."""
 
     def __init__(self, fetches: Any) -> None:
         super().__init__()

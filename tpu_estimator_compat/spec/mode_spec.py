@@ -45,7 +45,6 @@ class ModeSpec:
 
 def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
     """The `ModeSpec` of what model_fn returned."""
-    for_tpu = isinstance(spec, TPUEstimatorSpec)
     hooks = {
         ModeKeys.TRAIN: spec.training_hooks,
         ModeKeys.EVAL: spec.evaluation_hooks,
@@ -62,16 +61,14 @@ def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
         called_on_host=tuple(x for x in tf.nest.flatten(calls) if x is not None),
         hooks=tuple(hooks or ()),
         chief_hooks=tuple(getattr(spec, "training_chief_hooks", None) or ()),
-        make_scaffold=lambda: _scaffold_for_tpu(spec) if for_tpu else _scaffold(spec),
-        for_tpu=for_tpu,
+        make_scaffold=lambda: _scaffold(spec),
+        for_tpu=isinstance(spec, TPUEstimatorSpec),
     )
 
 
 def _scaffold(spec: Any) -> tf.compat.v1.train.Scaffold:
-    return spec.scaffold or tf.compat.v1.train.Scaffold()
-
-
-def _scaffold_for_tpu(spec: Any) -> tf.compat.v1.train.Scaffold:
+    if not isinstance(spec, TPUEstimatorSpec):
+        return spec.scaffold or tf.compat.v1.train.Scaffold()
     if spec.scaffold_fn is None:
         return tf.compat.v1.train.Scaffold()
     scaffold = spec.scaffold_fn()

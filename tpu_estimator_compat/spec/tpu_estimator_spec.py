@@ -33,21 +33,15 @@ class _TPUEstimatorSpecFields(NamedTuple):
 class TPUEstimatorSpec(_TPUEstimatorSpecFields):
     """Ops and objects returned from a `model_fn` and passed to `TPUEstimator`.
 
+    The other fields are those of `EstimatorSpec`; each mode needs the same ones.
+
     Args:
-      mode: a `ModeKeys`; needs the same fields as in `EstimatorSpec`.
-      predictions: a tensor or a dict of tensors; examples along axis 0.
-      loss: a tensor, scalar or of shape `[1]`.
-      train_op: an op or a tensor; running it makes one step.
       eval_metrics: `(metric_fn, tensors)`. The tensors, examples along axis 0, are concatenated
         over the replicas and given to `metric_fn` on the host: a list by position, a dict by
         name. It returns a dict of `(value, update_op)` pairs or Keras metrics.
-      export_outputs: signature name to `ExportOutput`; None exports `predictions`.
       scaffold_fn: makes a `tf.compat.v1.train.Scaffold`, on the host.
       host_call: `(function, tensors)`, handed over as `eval_metrics` are; the tensors or ops it
         returns run on the host at every step.
-      training_hooks: hooks in training.
-      evaluation_hooks: hooks in evaluation.
-      prediction_hooks: hooks in prediction.
 
     Raises:
       TypeError: a field is of the wrong type.

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.config.arguments import as_list
+from tpu_estimator_compat.config.arguments import all_of, as_list
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
 from tpu_estimator_compat.spec.mode_keys import ModeKeys
 
@@ -90,21 +90,15 @@ def checked_predictions(predictions: Any, mode: str) -> tf.Tensor | dict[str, tf
 def checked_export_outputs(
     export_outputs: Any, predictions: tf.Tensor | dict[str, tf.Tensor], mode: str
 ) -> dict[str, Any] | None:
-    """`export_outputs`; in PREDICT mode with a default serving signature.
-
-    PREDICT mode refuses several entries of which none is the default one.
-    """
+    """`export_outputs`; in PREDICT mode with a default serving signature."""
     if mode == ModeKeys.PREDICT:
         return get_export_outputs(export_outputs, predictions)
     return export_outputs
 
 
 def checked_hooks(hooks: Iterable[Any] | None) -> tuple[tf.compat.v1.train.SessionRunHook, ...]:
-    checked = tuple(as_list(hooks, "hooks", "SessionRunHook"))
-    for hook in checked:
-        if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
-            raise TypeError(f"All hooks must be SessionRunHook instances, given: {hook}")
-    return checked
+    kind, hooks = tf.compat.v1.train.SessionRunHook, as_list(hooks, "hooks", "SessionRunHook")
+    return tuple(all_of(kind, hooks, "All hooks must be SessionRunHook instances"))
 
 
 def checked_scaffold(scaffold: Any) -> tf.compat.v1.train.Scaffold:

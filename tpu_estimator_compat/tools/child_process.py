@@ -47,13 +47,7 @@ def start(
     environment: Mapping[str, str] | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a command in a session of its own, to be waited for with `wait`.
-
-    Args:
-      log: file of its standard output and standard error.
-      environment: its variables; None for those of this process.
-      folder: its working directory; None for that of this process.
-    """
+    """Starts a command in a session of its own, its output in the file `log`, to `wait` for."""
     with open(log, "wb") as output:
         return subprocess.Popen(
             command,

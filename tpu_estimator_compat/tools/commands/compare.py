@@ -129,14 +129,12 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    """A number of steps; argparse shows the error's words."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"expected a positive number of steps, got {text!r}")
     return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the report; returns 0, 1 or 2 as the module says."""
     try:
         check_writable(arguments.html)
         report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
@@ -163,7 +161,7 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
         raise ValueError(f"--rtol must be 0 or more, got {arguments.rtol!r}.")
     for path in (arguments.script, arguments.args[0]):
         _check_run(path)
-    # Here, as it takes seconds: mistakes in the arguments should not.
+    # It takes seconds: mistakes in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
@@ -221,7 +219,7 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
     progress = Progress()
     python = None if setting else _original(arguments, progress)
-    # Here, as it takes seconds: mistakes in the arguments should not.
+    # It takes seconds: mistakes in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     script = runs.Script(

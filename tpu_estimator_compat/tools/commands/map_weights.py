@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Drafts a mapping, or copies and compares; returns 1 where outputs differ."""
     _check(arguments)
-    # Here, as they take seconds: help and mistakes in the arguments should not.
+    # They take seconds: help and mistakes in the arguments come before.
     from tpu_estimator_compat.tools import weight_map
 
     model = _model(arguments.model)

@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the diff, or writes the files; returns 0, 1 or 2 as the module says."""
     try:
         import libcst  # noqa: F401
     except ImportError:
@@ -56,8 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Run:
-    """One call of the command; without `write` it prints the changes."""
-
     def __init__(self, write: bool, color: bool):
         self._write = write
         self._color = color

@@ -93,7 +93,6 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    """A number of devices; argparse shows the error's words."""
     try:
         count = int(text)
     except ValueError:
@@ -153,10 +152,7 @@ def check_writable(path: str | None) -> None:
 
 
 def run_script(arguments: argparse.Namespace, command: str) -> int:
-    """Runs the script of `add_script_arguments`.
-
-    Returns 0, 1 after printing the script's traceback, 2 where there is no script.
-    """
+    """Runs the script; returns 0, 1 after printing its traceback, 2 where there is no script."""
     with _imports():
         from tpu_estimator_compat.old_names.legacy import script
     try:
@@ -176,7 +172,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
         raise
     except BaseException as error:
         _strip(error)
-        if sys.excepthook is sys.__excepthook__:  # which does not know the lines of cells
+        if sys.excepthook is sys.__excepthook__:  # which cannot show lines of notebook cells
             traceback.print_exception(error)
         else:
             sys.excepthook(type(error), error, error.__traceback__)
@@ -198,11 +194,10 @@ _OF_BEHAVIOR_2 = (
     "not compatible with eager execution",
     "not supported when eager execution is enabled",
 )
-"""In what TensorFlow says of code that ran as long as graphs and TF1's tensors were on."""
+"""Fragments of TensorFlow's error messages that mean: this script needs v1 behavior."""
 
 
 def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
-    """Prints advice on known errors."""
     text = str(error)
     package = _young_package(error)
     missing = _missing(error) if isinstance(error, ImportError) else None

@@ -71,7 +71,6 @@ def width() -> int | None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the findings; returns 0, 1 or 2 as the module says."""
     from tpu_estimator_compat.tools.scan import report
 
     files = files_of(arguments, NAME)

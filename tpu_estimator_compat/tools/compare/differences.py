@@ -50,11 +50,7 @@ class Bounds:
 
 
 def curve(
-    name: str,
-    old: Curve | None,
-    new: Curve | None,
-    yardstick: Sequence[Curve],
-    bounds: Bounds,
+    name: str, old: Curve | None, new: Curve | None, yardstick: Sequence[Curve], bounds: Bounds
 ) -> CurveComparison:
     """Compares a scalar step by step; at most one of `old` and `new` is None."""
     if old is None or new is None:

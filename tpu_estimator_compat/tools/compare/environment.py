@@ -18,7 +18,7 @@ from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools import child_process
 
 Progress = Callable[[float], None]
-"""Takes the number of seconds that something has been going on for."""
+"""Called with the seconds that the current work has taken so far."""
 
 
 class Unavailable(Exception):
@@ -27,13 +27,7 @@ class Unavailable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A TensorFlow with the original.
-
-    Attributes:
-      tensorflow: its version.
-      requirements: the requirements for pip.
-      pythons: versions of Python that it has wheels for, the preferred one first.
-    """
+    """A TensorFlow with the original, and its versions of Python, the preferred one first."""
 
     tensorflow: str
     requirements: tuple[str, ...]
@@ -42,13 +36,11 @@ class Release:
 
 RELEASES = {
     "2.15": Release(
-        "2.15.1",
-        ("tensorflow-cpu==2.15.1", "tensorflow-estimator==2.15.0"),
-        ((3, 11), (3, 10)),
+        "2.15.1", ("tensorflow-cpu==2.15.1", "tensorflow-estimator==2.15.0"), ((3, 11), (3, 10))
     ),
     "1.15": Release(
         "1.15.5",
-        # The others: the last ones that go with it, which it does not ask for by itself.
+        # Its own metadata does not exclude later releases of the others, which break it.
         ("tensorflow==1.15.5", "tensorflow-estimator==1.15.1", "protobuf<3.21", "numpy<1.19"),
         ((3, 7),),
     ),
@@ -67,9 +59,6 @@ def find_or_make(
       packages: more requirements for pip, such as "tensorflow-datasets".
       cache: directory to keep environments in; the user's cache directory if None.
       progress: called about once a second while it is made, with the seconds of the current part.
-
-    Raises:
-      Unavailable: there is no fitting Python, or the packages cannot be installed.
     """
     base, version = find_python(release)
     wanted = "\n".join((*release.requirements, *sorted(packages))) + "\n"
@@ -86,20 +75,14 @@ def find_or_make(
 
 
 def check_interpreter(path: str, what: str) -> str:
-    """The path of an interpreter that a user names by the option or variable `what`.
-
-    Raises Unavailable unless it is an executable.
-    """
+    """The path that a user gave by the option `what`; Unavailable unless it is an executable."""
     if not os.path.isfile(path) or not os.access(path, os.X_OK):
         raise Unavailable(f"{what}={path} is not an executable. Give the path of a Python.")
     return path
 
 
 def find_python(release: Release) -> tuple[str, tuple[int, int]]:
-    """A Python that a release runs on, with its version: this one if it is, else one on PATH.
-
-    Raises Unavailable where there is none.
-    """
+    """A Python for a release, with its version: this one or one on PATH; else Unavailable."""
     if sys.version_info[:2] == release.pythons[0]:
         return sys.executable, release.pythons[0]
     for version in release.pythons:

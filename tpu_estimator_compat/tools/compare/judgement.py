@@ -33,16 +33,7 @@ def judge(
     command: tuple[str, ...] = (),
     notes: Sequence[str] = (),
 ) -> Report:
-    """The report on two completed runs.
-
-    Args:
-      old: the truth.
-      new: the run that is judged.
-      yardstick: runs of the old side that differ from `old` by rounding alone.
-      tolerance: the differences that count as rounding, and their source.
-      command: the script and its arguments.
-      notes: remarks to show.
-    """
+    """The report on a run against `old`, the truth; the `yardstick` has other runs of its side."""
     bounds = Bounds(tolerance.factor, rtol=tolerance.floor)
     loss = _loss(old, new, yardstick, bounds)
 

@@ -27,7 +27,7 @@ from tpu_estimator_compat.tools.reports.markup import Html, document, element, t
 
 _HERE = pathlib.Path(__file__).parent
 _SHOWN = 40
-"""Rows of a table that are seen at once; the others are behind a line to click on."""
+"""Rows of a table that are open; the others are folded."""
 _FLOOR = 1e-9
 """Relative differences below it have no bar."""
 
@@ -48,7 +48,7 @@ def page(report: Report) -> str:
         element("h1", title),
         _verdict(report),
         _pre(" ".join(report.command)) if report.command else Html(),
-        _sides(report),
+        element("div", _side(report.old, "old"), _side(report.new, "new"), class_="sides"),
         _first_difference(report.first_difference),
         _loss(report),
         _speeds(report.old, report.new),
@@ -82,10 +82,6 @@ def _verdict(report: Report) -> Html:
         element("p", steps, class_="faint") if steps else Html(),
         class_=f"verdict {_STYLES[verdict]}",
     )
-
-
-def _sides(report: Report) -> Html:
-    return element("div", _side(report.old, "old"), _side(report.new, "new"), class_="sides")
 
 
 def _side(side: Side, which: str) -> Html:
@@ -244,12 +240,11 @@ def _ops(compared: Sequence[OpComparison] | None) -> Html:
     if not compared:
         return Html()
     heads = ("Operation", "old", "new", "relative difference", "#", "")
-    rows = [_array(f"{c.op} ({c.type}){_source(c)}", c.values) for c in compared]
+    rows = [
+        _array(f"{c.op} ({c.type})" + (f" {c.source}" if c.source else ""), c.values)
+        for c in compared
+    ]
     return _section("Activations and gradients of the first step", *_long_table(heads, rows))
-
-
-def _source(compared: OpComparison) -> str:
-    return f" {compared.source}" if compared.source else ""
 
 
 def _badness(compared: ArrayComparison) -> tuple[bool, float]:
@@ -316,7 +311,6 @@ def _names(compared: Sequence[NamesComparison]) -> Html:
 
 
 def _reading(report: Report) -> Html:
-    """The section on how the runs were judged."""
     tolerance = report.tolerance
     if tolerance is None and not report.notes:
         return Html()

@@ -13,7 +13,7 @@ from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import json_form, numbers
 
 VERSION = 1
-"""Of the JSON: another number where a key went or changed its meaning; new keys may come."""
+"""Of the JSON; it rises when a key goes or changes its meaning, not with new keys."""
 
 
 class Verdict(enum.Enum):
@@ -35,8 +35,6 @@ class Verdict(enum.Enum):
 
 
 class Agreement(enum.Enum):
-    """The agreement of two values of the same thing."""
-
     EQUAL = "equal"
     """Bit for bit."""
     ROUNDING = "rounding"
@@ -57,7 +55,7 @@ class Stage(enum.Enum):
     """The stage of a difference along the way of the data, in its order."""
 
     INPUT = "input"
-    """What input_fn gives in the first step."""
+    """The input of the first step."""
     FORWARD = "forward"
     """The loss of the first step, on equal input and equal variables."""
     GRADIENT = "gradient"
@@ -71,7 +69,7 @@ class Stage(enum.Enum):
     PREDICTION = "prediction"
     """Training is the same; results of `predict` are not."""
     FILES = "files"
-    """Numbers are the same; what is written about them is not."""
+    """Numbers are the same; names in files are not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +78,6 @@ class Failure:
 
     Attributes:
       kind: "script" if the script raised or exited with a status; "time", "disk" or "killed".
-      message: one sentence.
       traceback: the script's own, or the end of its output; may be empty.
     """
 
@@ -121,15 +118,12 @@ class Speed:
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """One of the two runs.
+    """One of the two runs. Runs that were made elsewhere have no versions, speed and script.
 
     Attributes:
       name: the name of the side, such as "TensorFlow 2.15.1".
       folder: the directory with its event files and checkpoints; empty once it is deleted.
-      versions: package to version; empty for runs that were made elsewhere.
-      speed: None for runs that were made elsewhere.
-      failure: None if it completed.
-      script: the script that the side ran, with arguments; empty for runs that were made elsewhere.
+      script: the script that the side ran, with arguments.
     """
 
     name: str
@@ -172,8 +166,6 @@ class CurveComparison:
     Attributes:
       name: "loss", or the tag of a summary.
       agreement: the worst of all steps.
-      old: the curve of the old run; None where it has none.
-      new: the curve of the new run, likewise.
       steps: global steps that both have.
       difference: at each of `steps`, |new - old| / |old|; |new - old| where old is 0.
       tolerance: at each of `steps`, the limit of `difference`.
@@ -211,14 +203,11 @@ class ArrayComparison:
     """An array of the same name in both runs: a variable, a metric, a prediction, an activation.
 
     Attributes:
-      name: its name in a checkpoint, in the results of `evaluate`, ...
-      old: the old run's array; None where it has none.
-      new: the new run's array, likewise.
       largest: the largest |new - old| of an element over the largest |old| of an element (|new -
         old| where old is 0 throughout); None where shapes or dtypes differ, or are not numeric.
       typical: the root of the mean square of new - old over that of old, likewise.
-      tolerance: the limit of `largest`; None where `largest` is None.
-      typical_tolerance: the limit of `typical`, likewise.
+      tolerance: the limit of `largest`.
+      typical_tolerance: the limit of `typical`.
       note: the known reason of the difference, such as "its update does not run"; may be empty.
     """
 
@@ -235,13 +224,7 @@ class ArrayComparison:
 
 @dataclasses.dataclass(frozen=True)
 class NamesComparison:
-    """Names that both runs wrote, or one of them.
-
-    Attributes:
-      what: the kind of the names: "events' tags", "checkpoints", "signatures of exports".
-      only_old: names that the new run lacks.
-      only_new: names that the old run lacks.
-    """
+    """Names of a kind, such as "signatures of exports", that both runs wrote, or one of them."""
 
     what: str
     both: tuple[str, ...]
@@ -255,14 +238,7 @@ class NamesComparison:
 
 @dataclasses.dataclass(frozen=True)
 class OpComparison:
-    """The output of an operation in the first training step.
-
-    Attributes:
-      op: its name in the old run's graph, such as "dense/MatMul".
-      type: its type, such as "MatMul".
-      gradient: whether it is a gradient.
-      source: the user's line that made it; None where it is not known.
-    """
+    """The output of an operation, or a gradient, such as "dense/MatMul", in the first step."""
 
     op: str
     type: str
@@ -279,7 +255,6 @@ class FirstDifference:
       what: the difference, in one sentence.
       step: the global step after which it shows; None where it belongs to no step.
       names: the variables, features, ... in question, the worst first.
-      source: the user's line; None where it is not known.
     """
 
     stage: Stage
@@ -300,15 +275,12 @@ class Report:
       command: the script and its arguments; empty for runs that were made elsewhere.
       steps: training steps that were compared.
       tolerance: None where nothing could be compared.
-      first_difference: None where nothing differs.
-      loss: the loss of each training step; None where there is none.
-      scalars: other scalars of training, by tag.
+      scalars: scalars of training other than the loss, by tag.
       input: features and labels of the first step.
       first_update: variables after the first step.
       variables: variables of the last checkpoint.
       evaluations: results of `evaluate`, named "1/accuracy" for the first call's.
       predictions: results of `predict`, all examples together, named likewise.
-      names: names that were written.
       first_step: activations and gradients of the first step in the graph's order; None if they
         were not asked for.
       notes: other remarks, such as settings that make a script deterministic.

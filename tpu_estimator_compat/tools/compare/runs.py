@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.tools.compare.evidence import Evidence
 
 Progress = Callable[[str, int], None]
-"""Takes the name of a run and the number of training steps that it has made."""
+"""Called with the name of a run and its number of training steps so far."""
 
 _SIDES = pathlib.Path(__file__).with_name("sides")
 _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     # The plain kernels, which hardly changed between the versions of TensorFlow.
     "TF_ENABLE_ONEDNN_OPTS": "0",
-    "PYTHONHASHSEED": "0",  # the order of sets decides in which order some code makes variables
+    "PYTHONHASHSEED": "0",  # some code makes variables in the order of a set
 }
 _TAIL = 4000
-"""Characters of what a script said that are kept where it left no traceback."""
+"""Characters of a script's output that are kept where it left no traceback."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +74,11 @@ class Script:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """The settings of a script's run with this package.
+    """The settings of a script's run with this package; None and 0 leave them to the script.
 
     Attributes:
-      runtime: the runtime of the steps; None leaves it to the script.
-      jit: whether steps are compiled by XLA; None leaves it to the script.
-      replicas: logical devices that the CPU is split into; 0 leaves it.
+      jit: whether steps are compiled by XLA.
+      replicas: logical devices that the CPU is split into.
     """
 
     runtime: str | None = None
@@ -202,7 +201,6 @@ class Runner:
 
 
 def folder_name(run: str) -> str:
-    """The name of the folder of a run with this name."""
     return "".join(c if c.isalnum() else "-" for c in run)
 
 

@@ -17,13 +17,7 @@ class Status(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class CheckResult:
-    """The result of a check: one line of the report.
-
-    Attributes:
-      check: name of the check, such as "versions".
-      text: the result, in words.
-      advice: the remedy; empty where nothing is to be done.
-    """
+    """The result of a check, such as "versions": one line of the report, and a remedy."""
 
     check: str
     status: Status

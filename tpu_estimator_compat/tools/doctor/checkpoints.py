@@ -79,10 +79,7 @@ def check(
 
 @contextlib.contextmanager
 def _own_folder(model_dir: str | None) -> Iterator[str]:
-    """Path of a new folder in `model_dir`; deletes it, with the parents that did not exist.
-
-    The probe deletes a bucket's folder.
-    """
+    """Path of a new folder in `model_dir`, deleted after use with parents that did not exist."""
     name = f"doctor_{uuid.uuid4().hex[:12]}"
     if model_dir is None:
         with tempfile.TemporaryDirectory(prefix="doctor_") as made:

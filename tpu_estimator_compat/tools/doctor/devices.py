@@ -74,9 +74,9 @@ def _of_tensorflow() -> list[dict[str, Any]]:
     for device in tf.config.list_physical_devices():
         kind, name = device.device_type, device.name.removeprefix("/physical_device:")
         if kind not in ("CPU", "GPU", "TPU"):
-            continue  # such as TPU_SYSTEM and XLA_CPU, which are no more devices
+            continue  # TPU_SYSTEM and XLA_CPU are no further devices
         used = None
-        if kind != "TPU":  # a TPU has to be connected to, which the training does
+        if kind != "TPU":  # the training connects to a TPU
             with tf.device(name):
                 _check_sum(name, float(tf.constant(1.0) + 1.0))
         if kind == "GPU":

@@ -25,13 +25,7 @@ _WAITING = 0.7  # share of a probe's time limit that it waits for other processe
 
 
 class Examination:
-    """All checks of this machine.
-
-    Args:
-      model_dir: the directory of a trial checkpoint; None for a temporary folder.
-      time_limit: seconds that one probe may take.
-      progress: called with the name of the next check.
-    """
+    """All checks of this machine; the trial checkpoint is in a temporary folder for None."""
 
     def __init__(self, model_dir: str | None, time_limit: float, progress: Progress):
         self._model_dir = model_dir
@@ -58,7 +52,7 @@ class Examination:
             elif runtime not in answers:
                 text = f"No step on {name}: its devices failed, see above"
                 yield CheckResult(training.CHECK, Status.NOT_MADE, text)
-        if "tensorflow" in answers:  # which the others need, too
+        if "tensorflow" in answers:  # which the other checks need, too
             yield from self._with_tensorflow()
         yield from caches.check()
 

@@ -17,10 +17,10 @@ from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
 from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 
-layers: Any = tf_layers  # its names are found when they are asked for
+layers: Any = tf_layers  # mypy sees no names in it: they are made on access
 
 STEPS = 3
-"""How many steps are compared."""
+"""The number of compared steps."""
 
 BATCH = 64
 DROPOUT_RATE = 0.25

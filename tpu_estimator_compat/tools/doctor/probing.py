@@ -52,14 +52,7 @@ _KNOWN = (
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The outcome of a probe: its answer, or how it failed.
-
-    Attributes:
-      answer: the function's result; None where it failed.
-      error: the failure, with the last lines of output.
-      advice: the remedy.
-      log: its standard output and standard error.
-    """
+    """The answer of a probe, with its output as `log`; or its error, and advice."""
 
     answer: Any = None
     error: str = ""
@@ -73,16 +66,11 @@ def run(
     time_limit: float,
     variables: Mapping[str, str | None] | None = None,
 ) -> Outcome:
-    """Calls a function of a module in a child process.
-
-    Arguments and result must be JSON values.
+    """Calls a function of a module in a child process; arguments and result must be JSON values.
 
     Args:
       time_limit: seconds after which the process and its children are killed.
       variables: of the environment; None as a value removes one.
-
-    Raises:
-      OSError: no process can be started, or there is no place for temporary files.
     """
     with tempfile.TemporaryDirectory(prefix="doctor_", ignore_cleanup_errors=True) as made:
         folder = pathlib.Path(made)
@@ -92,7 +80,7 @@ def run(
             "arguments": dict(arguments),
             "answer": str(folder / "answer"),
         }
-        # What is compiled is compiled anew, and nothing is left in the user's cache.
+        # Everything is compiled anew, and the user's cache is not changed.
         own = {
             "XDG_CACHE_HOME": str(folder / "cache"),
             "JAX_COMPILATION_CACHE_DIR": None,
@@ -141,7 +129,6 @@ def is_held(outcome: Outcome) -> bool:
 
 
 def tail(log: str) -> str:
-    """The last lines of a probe's output."""
     lines = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
     if not lines:
         return "It wrote nothing."

@@ -23,12 +23,7 @@ _EXTRAS = {_OWN: ("", "jax"), "jax": ("", "tpu", "cuda12", "cuda13")}
 
 @dataclasses.dataclass(frozen=True)
 class Installed:
-    """A distribution that is installed.
-
-    Attributes:
-      requires: its requirements, as in its metadata.
-      python: the versions of Python that it requires.
-    """
+    """A distribution that is installed, with its required packages and versions of Python."""
 
     version: str
     requires: tuple[str, ...] = ()
@@ -36,10 +31,7 @@ class Installed:
 
 
 def check(chips: int | None) -> list[CheckResult]:
-    """Judges the installed packages, without importing TensorFlow or JAX.
-
-    `chips` is the number of TPU chips of this machine; None where that is unknown.
-    """
+    """Judges the installed packages, without importing them; `chips` is None where unknown."""
     return judge(platform.python_version(), _installed(), chips)
 
 

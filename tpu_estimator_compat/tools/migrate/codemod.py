@@ -25,8 +25,6 @@ class Migration:
     """The result of migrating a module.
 
     Attributes:
-      before: its text.
-      after: its new text; the same if nothing was to change.
       found: the findings of `scan` before.
       left: the findings that need a person, with lines of `after`.
       mended: the number of findings that were mended.
@@ -39,10 +37,7 @@ class Migration:
     mended: int
 
     def report(self, written: bool) -> list[ScanFinding]:
-        """The findings that need a person, and those that work with a difference.
-
-        Lines are those of the new text if it is `written`, else of the old.
-        """
+        """The findings that need a person or differ, with lines of the new text if `written`."""
         differs = [f for f in self.found if f.status is Status.DIFFERS]
         if written:
             moved = _moved(differs, self.before, self.after)
@@ -70,7 +65,7 @@ def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]
     if not findings or old == new:
         return findings
     lines = {0: 0}
-    # Without what the rules change, most lines are the same in both.
+    # Without the parts that rules change, most lines are the same in both.
     before, after = ([_PREFIX.sub("", line) for line in text.split("\n")] for text in (old, new))
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for _, start, end, new_start, new_end in matcher.get_opcodes():

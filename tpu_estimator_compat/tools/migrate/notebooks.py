@@ -11,13 +11,7 @@ from tpu_estimator_compat.tools.scan import ScanFinding, placed
 
 @dataclasses.dataclass(frozen=True)
 class NotebookMigration:
-    """The result of migrating a notebook.
-
-    Attributes:
-      before: the text of its file.
-      after: the new text; outside of the code of cells that were to change, the same bytes.
-      modules: the results for its modules.
-    """
+    """The result of migrating a notebook's modules; all else in its file keeps the same bytes."""
 
     before: str
     after: str

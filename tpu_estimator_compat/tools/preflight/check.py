@@ -46,10 +46,7 @@ class Options:
 
 
 def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
-    """One report on a mode per topology.
-
-    Raises RuntimeError where this TensorFlow has no XLA for the CPU, ValueError for unknown names.
-    """
+    """One report on a mode per topology; ValueError for unknown names."""
     environment.require_xla_for_cpu("preflight")
     found = [targets.parse(name, options.memory_share) for name in names]
     programs = Programs(subject, options.depth, options.progress)

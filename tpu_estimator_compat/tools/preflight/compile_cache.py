@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
     from tpu_estimator_compat.tools.preflight.targets.target import Target
 
-# Part of the key: to be raised when a result of the same program has more or other content.
+# Part of the key: raise it when results of a program have more or other content.
 _FORMAT = 4
 
-# What the compiler said; crashes and time-outs may not happen again.
+# The compiler's verdicts; crashes and time-outs may not happen again.
 _KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
 
-# TensorFlow puts the number of functions made before into a step's name, and that into the module.
+# TensorFlow numbers a step's name by the functions made before; the module contains the name.
 _FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
 
 
@@ -33,7 +33,7 @@ def default_directory() -> pathlib.Path:
     return cache_files.directory("preflight")
 
 
-# What makes of a step the function that is compiled.
+# The code that makes the compiled function of a step.
 _PACKAGE = pathlib.Path(__file__).parents[2]
 _SOURCES = (
     "engine/jax/module.py",
@@ -57,7 +57,7 @@ def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, s
     `versions` of the packages that compile; not on the names that TensorFlow gave its functions.
     """
     request = [_FORMAT, target.name, target.described(), replicas, versions, dispatch.to_json()]
-    # The order of variables, which is that of the arguments, counts.
+    # The order of variables is that of the arguments.
     request = [*request, list(dispatch.step.variables)]
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
     digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))

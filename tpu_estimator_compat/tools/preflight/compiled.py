@@ -17,13 +17,13 @@ class Error(enum.StrEnum):
     REFUSED = "refused"
     """The compiler says that it cannot compile the program."""
     NOT_EXPRESSED = "not expressed"
-    """The program is no StableHLO: it never came to the compiler; nothing is known of it."""
+    """The program is no StableHLO, which the compiler reads; nothing is known of it."""
     CRASHED = "crashed"
     """The compiler's process ended without an answer; nothing is known of the program."""
     TIMED_OUT = "timed out"
     """The compiler took too long; nothing is known of the program."""
     MISSING = "missing"
-    """The compiler is not installed, or not in the version that is needed."""
+    """The compiler is not installed in the required version."""
 
 
 class Place(enum.StrEnum):

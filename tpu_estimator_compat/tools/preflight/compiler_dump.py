@@ -30,7 +30,7 @@ _COLLECTIVE = re.compile(
     r"|collective-permute|collective-broadcast)(?:-start)?\(",
     re.MULTILINE,
 )
-# Calls of a library whose workspaces are not known where the library is not there.
+# Calls of a library whose workspaces are unknown without the library.
 _CONVOLUTION = re.compile(r'custom_call_target="__cudnn\$conv')
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?(?:page \d+, )?(.*)")
 _VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
@@ -39,12 +39,12 @@ _LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
 _ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
 
 STEP = "tensorflow_step"
-"""The last part of what the JAX runtime puts before the names of a step's operations."""
+"""The last part of the JAX runtime's prefix of the names of a step's operations."""
 
 _AROUND_STEP = re.compile(rf"^.*?\b{STEP}/")
 _ARGUMENT = re.compile(r"^(variables|feeds)\[(\d+)\]$")
 
-# Bytes of the elements whose names do not say it in bits.
+# Bytes of the elements whose names have no number of bits.
 _BYTES = {"pred": 1, "token": 0, "opaque": 0}
 
 
@@ -56,10 +56,7 @@ class CompilerDump:
         self._dump = dump
 
     def collectives(self) -> dict[str, int]:
-        """Number of exchanges between replicas, by kind such as "all-reduce".
-
-        ValueError where the compiler has not written the program.
-        """
+        """Number of exchanges between replicas, by kind such as "all-reduce"."""
         if not (program := self._text(_PROGRAM)):
             raise ValueError(f"No compiled program was written into {self._directory}.")
         return dict(collections.Counter(_COLLECTIVE.findall(program)))
@@ -88,10 +85,7 @@ class CompilerDump:
 
 
 def _shown(name: str, variables: Sequence[str]) -> str:
-    """The user's name for a name of the runtime's function.
-
-    It is an operation of the step, a variable, or an input, which stays "feeds[3]".
-    """
+    """The operation, variable, or input ("feeds[3]") behind a name of the runtime's function."""
     if argument := _ARGUMENT.match(name):
         return variables[int(argument[2])] if argument[1] == "variables" else name
     inside = _AROUND_STEP.sub("", name)
@@ -108,12 +102,12 @@ def _buffers(
     values: list[re.Match[str]] = []
     for line in [*assignment.splitlines(), "allocation 0: size 0, end"]:
         if value := _VALUE.match(line):
-            if not value[3].startswith("("):  # a tuple's own buffer only lists those of its parts
+            if not value[3].startswith("("):  # a tuple's own buffer only lists its parts' buffers
                 values.append(value)
         elif match := _ALLOCATION.match(line):
             if _is_fixed(kind) and values:
                 fixed.append(_fixed(allocation, kind, values, names))
-            elif _is_temporary(kind):
+            elif "temp" in kind and not _is_fixed(kind):
                 temporaries |= {v[1]: _buffer(v, int(v[2]), names) for v in values}
             elsewhere = has_other_memories and match[2]
             allocation, kind = int(match[1]), "" if elsewhere else match[3]
@@ -123,10 +117,6 @@ def _buffers(
 
 def _is_fixed(kind: str) -> bool:
     return kind.startswith("parameter ") or "maybe-live-out" in kind
-
-
-def _is_temporary(kind: str) -> bool:
-    return "temp" in kind and not _is_fixed(kind)
 
 
 def _fixed(size: int, kind: str, values: list[re.Match[str]], names: OpNames) -> RawBuffer:

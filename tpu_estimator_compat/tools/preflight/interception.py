@@ -10,7 +10,7 @@ from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.spec import ModeKeys
 
 Instead = Callable[[Estimator, str, Callable[..., Any]], Any]
-"""Takes an estimator, a `ModeKeys` value and the input_fn; its result is the caller's."""
+"""Takes an estimator, a `ModeKeys` value and the input_fn; the caller gets its result."""
 
 _METHODS = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 

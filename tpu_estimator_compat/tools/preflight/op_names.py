@@ -48,10 +48,7 @@ class _Instruction:
 
 
 class OpNames:
-    """Names of operations by instruction of a program's text.
-
-    `shown` converts a name in the program; its result is empty for names that are not the user's.
-    """
+    """The user's operations by instruction of a program's text; `shown` converts their names."""
 
     def __init__(self, program: str, shown: Callable[[str], str] = str):
         self._instructions: dict[str, _Instruction] = {}
@@ -73,12 +70,7 @@ class OpNames:
         return name in self._instructions and self._instructions[name].kind == "parameter"
 
     def of(self, name: str, element: int | None = None) -> str:
-        """The operation that makes a value; empty where the compiler names none.
-
-        Args:
-          name: of the instruction that defines the value.
-          element: the index in the instruction's tuple; None for the whole.
-        """
+        """The operation that makes an instruction's value; empty where the compiler names none."""
         made_by = self._maker(name, element)
         if self.is_parameter(name):
             return made_by

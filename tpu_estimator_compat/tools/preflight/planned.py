@@ -19,11 +19,7 @@ from tpu_estimator_compat.tools.preflight.targets.target import Target
 
 @dataclasses.dataclass(frozen=True)
 class PlannedTopology(Topology):
-    """Replicas that are not there.
-
-    Attributes:
-      needs_jax: whether only the JAX runtime compiles steps for their devices.
-    """
+    """Replicas that are not there; `needs_jax` where only the JAX runtime compiles for them."""
 
     replicas: int = 1
     needs_jax: bool = False

@@ -58,10 +58,7 @@ class Programs:
         self._made: dict[tuple[int, int, bool, int | None], Program] = {}
 
     def get(self, topology: PlannedTopology, share: int | None = None) -> Program:
-        """The program of one replica; NoStepError where it cannot be captured.
-
-        `share` is the number of examples of one replica's step; None for the estimator's own.
-        """
+        """The program of one replica; NoStepError where it cannot be captured."""
         key = (topology.num_replicas, topology.num_hosts, topology.needs_jax, share)
         if key not in self._made:
             self._made[key] = self._make(topology, share)

@@ -14,7 +14,7 @@ class Depth(enum.IntEnum):
     """The depth of a preflight; each includes the ones before."""
 
     SCAN = 1
-    """Look at the captured graph: TensorFlow only, under a second."""
+    """Scan the captured graph: TensorFlow only, under a second."""
     LOWER = 2
     """Lower the step to StableHLO with XLA on the CPU: TensorFlow only."""
     COMPILE = 3
@@ -38,10 +38,7 @@ class Verdict(enum.Enum):
 
     @classmethod
     def worst(cls, verdicts: Iterable[Verdict]) -> Verdict:
-        """FAILS if there is one; else UNKNOWN, CLOSE or FITS, in this order.
-
-        ValueError without verdicts: then nothing fits.
-        """
+        """FAILS if there is one; else UNKNOWN, CLOSE or FITS. ValueError without verdicts."""
         given = set(verdicts)
         if not given:
             raise ValueError("No reports: expected at least one, of one mode on one topology.")
@@ -76,8 +73,6 @@ class Layer:
     """Memory of one layer, a name scope of the model's variables; bytes of one replica.
 
     Attributes:
-      name: the scope, such as "bert/encoder/layer_0".
-      variables: its trainable variables.
       slots: its other variables: optimizer slots, moving averages.
       temporaries: the largest temporaries of its ops; 0 where the compiler named none.
     """
@@ -90,15 +85,7 @@ class Layer:
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """One large buffer of the compiled step.
-
-    Attributes:
-      size: bytes on the device, padding included.
-      unpadded: bytes without padding.
-      shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
-      op: name of the operation in the user's graph; empty where the compiler named none.
-      source: the user's line; None where it is not known.
-    """
+    """A large buffer, as `RawBuffer`, with the operation in the user's graph and its line."""
 
     size: int
     unpadded: int
@@ -146,32 +133,22 @@ class Report:
 
     Attributes:
       topology: its name, such as "v5e:2x2" or "h100:8".
-      mode: a `ModeKeys` value.
       batch_size: examples of one replica's step; None if unknown.
       hbm: bytes of one device that a program can use: of a GPU, what JAX takes of its memory.
       asked: the depth that was asked for.
       reached: the depth that was reached; None where not even the graph could be captured.
       findings: certain and possible faults, certain ones first.
-      ops: number of operations in the step.
       parameters: number of trainable parameters.
-      variable_bytes: bytes of all variables of the step.
       input_bytes: bytes of one replica's input.
       layers: memory by layer, in the order of the graph.
       memory: memory by kind; None if not compiled. For a step that is too large, code is 0.
       buffers: the largest buffers; empty where the step fits or was not compiled.
       dispatch_steps: the most steps of one dispatch of the JAX runtime; None if not compiled.
-      flops: floating-point operations of one replica in one step; None if not compiled. The
-        compiler counts the body of a loop once, and what precedes the loop in full.
-      bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
+      flops, bytes_accessed: as in `Compiled`.
       largest_batch: None where there was no search.
-      compiler: its name and version; empty if not compiled.
-      cached: whether the compiler's answer came from the cache.
       seconds: wall time by part: "capture", "scan", "lower", "compile".
       unknown: why the verdict is UNKNOWN; empty otherwise.
-      kind: the kind of a device: "TPU" or "GPU".
-      memory_share: the share of a device's memory that `hbm` is; None for TPUs.
-      fits_below: bytes up to which a step fits with room; None where the compiler decides.
-      peak_flops: a device's peak FLOP/s, as its maker publishes them; None where not known.
+      kind, memory_share, fits_below, peak_flops: as in `Target`.
     """
 
     topology: str

@@ -86,10 +86,7 @@ class Step:
         return flat[:: max(1, -(-flat.size // self.about["samples"]))]
 
     def compared(self, found: Any, reference: Any) -> dict[str, Any]:
-        """The largest differences of losses, of variables, and of the steps' changes of variables.
-
-        Each is relative to the largest value.
-        """
+        """The largest relative differences of losses, of variables, and of their changes."""
         first = [self.sampled(value) for value in self.variables()]
         values, updates = {}, {}
         for name, before, ours, theirs in zip(

@@ -14,8 +14,8 @@ _MOST = 2**20
 def search(fits: Callable[[int], bool | None], start: int) -> LargestBatch:
     """Doubles or halves the batch until the limit lies between two sizes, then bisects.
 
-    Batches between the result's `fits` and `fails` are not tried. The search starts at `start` and
-    ends where `fits` returns None for unknown.
+    Batches between the result's `fits` and `fails` are not tried. None, for unknown, ends the
+    search.
     """
     tried: list[int] = []
 

@@ -79,10 +79,7 @@ def collectives(step: PlannedStep) -> Collectives:
 
 
 def layers(sizes: Iterable[VariableSize]) -> list[Layer]:
-    """Memory of variables by name scope, all scopes at one depth, as deep as can be shown.
-
-    Slots, whose names start with those of their variables, belong to their layers.
-    """
+    """Memory of variables with their slots by name scope, as deep as can be shown."""
     sizes = list(sizes)
     trained = {v.name for v in sizes if v.trainable}
     scopes = {v.name: _scopes(v.name, trained) for v in sizes}

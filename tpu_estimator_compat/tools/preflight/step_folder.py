@@ -24,22 +24,19 @@ from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, S
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
 
 SAMPLES = 1000
-"""Elements of a variable, at most, that are compared."""
+"""The most elements of a variable that are compared."""
 
 _SCRIPT = pathlib.Path(__file__).with_name("run_step.py")
-_SMALL = 2**16  # bytes of a variable that is always saved as it is
+_SMALL = 2**16  # bytes of a variable up to which it is always saved
 
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """First value of a variable: saved, or shape, dtype and numbers to fill it with.
+    """First value of a variable: saved, or the numbers to fill it with.
 
     Attributes:
       saved: the value; None where it is filled.
-      dtype: NumPy's name.
-      mean: of the values that fill it.
-      deviation: their standard deviation; 0 for a constant.
-      seed: of the numbers that are drawn.
+      deviation: the standard deviation of random numbers; 0 for a constant `mean`.
     """
 
     saved: np.ndarray | None
@@ -122,7 +119,8 @@ def write(
     """Writes the folder, and returns the path of the script in it."""
     path = pathlib.Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    loop = DEFAULTS.steps_of_dispatch(_bytes_of_step(saved), None)
+    bytes_of_step = sum(feed.nbytes // len(feed) for feed in saved.feeds)
+    loop = DEFAULTS.steps_of_dispatch(bytes_of_step, None)
     functions = {
         "one.highest": (exporting.precise(saved.module), 1),
         "one.default": (saved.module, 1),
@@ -163,10 +161,6 @@ def _arrays(saved: Saved) -> dict[str, Any]:
         if name in saved.after
     }
     return arrays
-
-
-def _bytes_of_step(saved: Saved) -> int:
-    return sum(feed.nbytes // len(feed) for feed in saved.feeds)
 
 
 def _plain(value: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from tpu_estimator_compat.tools.preflight import step_folder
 from tpu_estimator_compat.tools.preflight.step_folder import Saved
 
 STEPS = 2
-"""Steps whose losses, and after which variables, are compared."""
+"""The number of steps before losses and variables are compared."""
 
 
 class _Collected(Exception):
@@ -87,7 +87,7 @@ def _train(estimator: TPUEstimator, runtime: str, input_fn: InputFn, hook: Any) 
             eval_distribute=None,
         )
         own._model_dir, own._use_tpu = model_dir, True
-        # Without the lines of the log about how a training ended.
+        # Unwrapped: the log must not say that a training ended.
         inspect.unwrap(type(own).train)(own, input_fn, hooks=[hook], max_steps=STEPS)
 
 

@@ -70,7 +70,7 @@ def main(request_path: str) -> None:
     except Exception:
         traceback.print_exc()
         code = 1
-    # Without the destructors of compilers and jaxlib, which have nothing to save and may crash.
+    # Skips the destructors of compilers and jaxlib, which have nothing to save and may crash.
     os._exit(code)
 
 
@@ -87,7 +87,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except (ir.MLIRError, NotImplementedError) as error:
         return {"compiler": compiler, "not_expressed": str(error)}
     except ValueError as error:
-        if not isinstance(error.__cause__, ir.MLIRError):  # JAX's, where a module is not valid
+        if not isinstance(error.__cause__, ir.MLIRError):  # raised by JAX for an invalid module
             raise
         return {"compiler": compiler, "not_expressed": str(error.__cause__)}
     written = {"xla_dump_to": str(directory / "dump"), "xla_dump_hlo_as_text": True}

@@ -24,7 +24,7 @@ def printable(text: str) -> str:
 def _short(file: str) -> str:
     for folder, prefix in ((os.getcwd(), ""), (os.path.expanduser("~"), "~" + os.sep)):
         below = folder.rstrip(os.sep) + os.sep
-        # Of the root everything is below: an absolute path says more there.
+        # Everything is below the root: an absolute path says more there.
         if len(below) > 1 and file.startswith(below):
             return prefix + file.removeprefix(below)
     return file

@@ -67,10 +67,7 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
 
 
 def read(path: str) -> FileText:
-    """A file's text.
-
-    CannotRead where it cannot be opened, or is not text in the encoding that it declares.
-    """
+    """A file's text; CannotRead unless it is text in the encoding that it declares."""
     try:
         data = pathlib.Path(path).read_bytes()
     except OSError as error:

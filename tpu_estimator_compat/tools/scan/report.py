@@ -21,7 +21,7 @@ _HINTS = {
 
 _STYLES = {Status.WORKS: "green", Status.DIFFERS: "yellow", Status.PYTHON_2: "yellow"}
 _LEAST = 60
-"""Characters that advice needs beside the other columns; else it stands below them."""
+"""The fewest characters for advice beside the other columns; else it is put below."""
 
 
 def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: bool = False) -> str:

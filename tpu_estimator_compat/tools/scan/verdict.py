@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.scan.findings import Status
 
 V1 = "tpu_estimator_compat.v1"
 INTERNAL = {"python", "core", "compiler", "lite", "tools"}
-"""Packages in TensorFlow's folder: what is there is not of one API."""
+"""Packages in TensorFlow's folder, which belong to no one API."""
 
 _GONE = ("contrib", "estimator", "keras.estimator")
 
@@ -144,7 +144,7 @@ def _of_row(name: str, asked: str) -> Verdict | None:
     row = rows.covering(name)
     is_namespace = bool(rows.below(name))
     refused = row is not None and row.status is table.Status.REFUSED
-    # In a namespace that is refused, some names may work all the same: each use will tell.
+    # In a refused namespace, some names may work: each use gets a verdict.
     says = row is not None and (row.name == name or _provides(row, name))
     if row is not None and says and not (refused and is_namespace):
         return Verdict(asked, Status(row.status.value), row.advice, row)

@@ -13,7 +13,7 @@ _HERE = str(pathlib.Path(__file__).absolute().parents[3])
 _LIBRARIES = ("tensorflow", "tensorflow_estimator", "keras", "tf_keras", "tf_slim")
 _NEITHER = {"Const", "Placeholder", "IteratorGetNext", "ReadVariableOp", "VariableV2"}
 _GRADIENTS = "gradients"
-"""The first part of the names of what `tf.gradients` makes."""
+"""The first part of the names of `tf.gradients`' operations."""
 
 
 def of_step(loss: Any, train_op: Any) -> list[tuple[str, Any, dict[str, Any]]]:

@@ -19,9 +19,9 @@ def install(everywhere: bool) -> None:
     if tf.__version__.startswith("1."):
         return
     v1 = tf.compat.v1
-    slim = _slim()  # it is to see the TensorFlow that it was written for
-    tpu = _module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
-    contrib = _module(
+    slim = _slim()  # before the change: it is written for TensorFlow 2
+    tpu = module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
+    contrib = module(
         "tensorflow.contrib",
         {
             "cluster_resolver": tf.distribute.cluster_resolver,
@@ -44,15 +44,11 @@ def _slim() -> dict[str, Any]:
         slim = importlib.import_module("tf_slim")
     except ImportError:
         return {}
-    return {
-        "layers": slim.layers,
-        "metrics": slim.metrics,
-        "slim": slim,
-        "training": slim.training,
-    }
+    return {"layers": slim.layers, "metrics": slim.metrics, "slim": slim, "training": slim.training}
 
 
-def _module(name: str, *namespaces: Any) -> types.ModuleType:
+def module(name: str, *namespaces: Any) -> types.ModuleType:
+    """A module with the public names of the namespaces; later ones replace earlier ones."""
     made = types.ModuleType(name)
     for namespace in namespaces:
         vars(made).update({k: v for k, v in namespace.items() if not k.startswith("_")})

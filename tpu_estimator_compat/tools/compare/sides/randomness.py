@@ -95,7 +95,7 @@ def draw_by_step(targets: list[Any]) -> list[str]:
     if global_step is None:
         return []
     needed = ancestors([getattr(target, "op", target) for target in targets])
-    # In the graph's order: sets have none, and both sides' graphs are to be the same.
+    # Sorted, since sets have no order, and both sides' graphs must be the same.
     drawing = sorted((op for op in needed if _is_random(op)), key=lambda op: int(op._id))
     if drawing:
         step = tf.cast(tf.convert_to_tensor(global_step), tf.int32)
@@ -109,7 +109,7 @@ def draw_by_step(targets: list[Any]) -> list[str]:
 def _is_random(op: Any) -> bool:
     if "seed2" not in op.node_def.attr:
         return False
-    # Functions of a dataset are not ours to change: their order is that of their elements.
+    # Functions of a dataset keep their order, that of their elements.
     return bool(op.outputs) and op.outputs[0].dtype not in (tf.variant, tf.resource)
 
 
@@ -144,10 +144,6 @@ def _read_before_raised(global_step: Any, needed: set[Any]) -> None:
         op._add_control_inputs([read for read in before if read not in op.control_inputs])
 
 
-def _inputs(op: Any) -> set[Any]:
-    return {tensor.op for tensor in op.inputs}
-
-
 def ancestors(roots: list[Any]) -> set[Any]:
     """Operations that `roots` need, themselves included."""
     found, left = set(), [op for op in roots if op is not None]
@@ -155,7 +151,7 @@ def ancestors(roots: list[Any]) -> set[Any]:
         op = left.pop()
         if op not in found:
             found.add(op)
-            left += [*_inputs(op), *op.control_inputs]
+            left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
     return found
 
 

@@ -34,7 +34,7 @@ from . import activations, randomness, records
 from .recording_hook import RecordingHook
 
 SEED = 1
-"""Of Python's and NumPy's chance, and of a config that has no `tf_random_seed`."""
+"""Seed for `random`, `numpy.random` and configs without `tf_random_seed`."""
 
 
 class Recorder:
@@ -66,10 +66,7 @@ class Recorder:
         self._losses = open(os.path.join(self.folder, "losses.jsonl"), "a")  # noqa: SIM115
 
     def record(self, estimators: Any, run: Callable[[], None]) -> int:
-        """Runs the script, and writes `record.json` when it has ended, in whichever way.
-
-        The exit status is 1 if the script raised, or exited with a status of its own.
-        """
+        """Runs the script, writes `record.json` at its end, and returns 1 if it failed, else 0."""
         random.seed(SEED)  # scripts that shuffle without a seed
         np.random.seed(SEED)
         error: BaseException | None = None
@@ -151,7 +148,7 @@ class Recorder:
         if config.save_checkpoints_steps is None and config.save_checkpoints_secs is None:
             changes["save_checkpoints_steps"] = max(self.job["steps"], 1)
         if getattr(config, "tpu_config", None) is not None:
-            # With TPU rules, hooks have their turn after each loop.
+            # With TPU rules, hooks run once per loop.
             changes["tpu_config"] = config.tpu_config._replace(iterations_per_loop=1)
         changes.update(self.job["config"])
         _give(given, "config", config.replace(**changes))
@@ -163,7 +160,7 @@ class Recorder:
     def _own_model_dir(self, wanted: str) -> str:
         if wanted not in self._model_dirs:
             own = os.path.abspath(wanted)
-            if os.path.dirname(own) != os.path.abspath(self.folder):  # it is not given by us
+            if os.path.dirname(own) != os.path.abspath(self.folder):  # the recorder has not made it
                 number = 0
                 while os.path.exists(os.path.join(self.folder, f"model_dir-{number}")):
                     number += 1
@@ -259,7 +256,7 @@ class Recorder:
         given.arguments["export_dir_base"] = folder
         return self._call(method, given)
 
-    # What the hook tells.
+    # For the hook.
 
     def graph_inputs(self) -> dict[str, Any]:
         """Features and labels of the current graph by name, those that can be fetched."""
@@ -322,7 +319,6 @@ class Recorder:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that compute."""
     import platform
 
     found = {"python": platform.python_version(), "tensorflow": tf.__version__}

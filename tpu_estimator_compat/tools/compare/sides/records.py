@@ -50,7 +50,7 @@ def global_step_of(model_dir: str) -> int:
 def save_arrays(path: str, arrays: dict[str, Any]) -> None:
     """Writes arrays to `path`.npz, and their names to `path`.json."""
     names = sorted(arrays)
-    # An archive's entries cannot be called by the names: "/" would make folders.
+    # Names cannot be entries of an archive: "/" would make folders.
     entries = {f"a{i}": plain(arrays[name]) for i, name in enumerate(names)}
     np.savez(path + ".npz", **entries)
     with open(path + ".json", "w") as file:
@@ -72,7 +72,6 @@ def scalar(value: Any) -> Any:
 
 
 def stacked(predictions: list[Any]) -> dict[str, Any]:
-    """Predictions of all examples by key."""
     if not predictions:
         return {}
     if not isinstance(predictions[0], dict):

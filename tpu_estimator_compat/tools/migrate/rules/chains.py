@@ -58,7 +58,7 @@ class Chains:
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
         assert isinstance(node, cst.Attribute | cst.Name)
         old, new = self._new.get(span, ("", ""))
-        # Before Python 3.12, places within f-strings are not to be trusted.
+        # Before Python 3.12, positions within f-strings are wrong.
         if not new or _written(node) != old:
             return node
         if new.partition(".")[0] == self._facts.v1_name:

@@ -18,13 +18,7 @@ from tpu_estimator_compat.tools.migrate.facts import Facts, Position, Span, unmo
 
 @dataclasses.dataclass(frozen=True)
 class _Name:
-    """A name that a statement imports.
-
-    Attributes:
-      old: as it is imported now.
-      module: the module to import from; None to leave it.
-      new: its name there.
-    """
+    """A name that a statement imports, and where to import it from; None leaves it."""
 
     old: str
     module: str | None = None
@@ -60,7 +54,7 @@ class FromImports:
             aliases = [_renamed(a, n) for a, n in zip(node.names, names, strict=True)]
             return node.with_changes(module=dotted(str(modules[0])), names=aliases)
         if "#" in cst.Module([]).code_for_node(node):
-            return node  # to whom its comments belong cannot be told
+            return node  # its comments may belong to any of the parts
         return cst.FlattenSentinel([_part(node, names, module) for module in modules])
 
     def _a_line_each(
@@ -72,7 +66,7 @@ class FromImports:
             return line
         names = sum(len(p.names) for p in parts if not isinstance(p.names, cst.ImportStar))
         if names != len(self._new[span[0]]):
-            return line  # other statements stood on it before
+            return line  # the line had other statements before
         last = len(line.body) - 1
         return cst.FlattenSentinel(
             [

@@ -33,7 +33,7 @@ class PlainImports:
                 unaliased.append((place, path))
             elif path is not None:
                 self._new[place] = (path if asname else V1, asname or root)
-        # `import tensorflow.a.b` binds `tensorflow`, whatever a.b is: all of them go together.
+        # `import tensorflow.a.b` binds `tensorflow`, whatever a.b is: all of them move together.
         if any(path for _, path in unaliased):
             new = (V1, "tensorflow") if is_v1 else ("tensorflow", "")
             self._new |= {place: new for place, path in unaliased if path or is_v1}

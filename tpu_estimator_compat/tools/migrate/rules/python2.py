@@ -38,7 +38,7 @@ class Python2:
         old, new = self._new.get(span, ("", ""))
         if isinstance(node, cst.Attribute) and node.attr.value == old:
             return node.with_changes(attr=cst.Name(new))
-        # Before Python 3.12, places within f-strings are not to be trusted.
+        # Before Python 3.12, positions within f-strings are wrong.
         if isinstance(node, cst.Name) and node.value == old:
             self._facts.uses_functools |= self._adds_functools and new.startswith("functools.")
             return dotted(new).with_changes(lpar=node.lpar, rpar=node.rpar)

@@ -10,27 +10,20 @@ from tpu_estimator_compat.tools.reports import numbers
 from tpu_estimator_compat.tools.reports.markup import Html, element
 
 _MARGIN = 1.02
-"""Of a bar's width to what it shows, so that nothing ends at its edge."""
+"""A bar's width, in units of its content, which must not end at the edge."""
 _NUMBERED = 3.0
-"""Percent of the width from which on a layer's number fits into its segment."""
+"""Percent of the width at which a layer's number fits into its segment."""
 
 KINDS_OF_LAYERS = ("variables", "slots", "temporaries")
 """Fields of `Layer`, in the order of a bar; their names are fills too."""
 
 FILLS = ("arguments", "outputs", "temporaries", "code", "variables", "slots", "input", "rest")
-"""Names of what a segment is filled with; some have a pattern, see `patterns`."""
+"""Names of the fills of segments; some have a pattern, see `patterns`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """A part of a bar.
-
-    Attributes:
-      size: bytes.
-      fill: one of `FILLS`.
-      number: a layer's, shown in the segment if there is room; 0 for none.
-      meaning: the name in more words.
-    """
+    """A part of a bar; a layer's `number` is shown in it if there is room, 0 is none."""
 
     name: str
     size: int
@@ -80,10 +73,7 @@ def by_layer(report: Report) -> list[Segment]:
 
 
 def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segment]) -> Html:
-    """Segments in a row, in proportion to their bytes, and the line of the memory.
-
-    `said` are the segments that the text alternative names, which may be fewer.
-    """
+    """Segments in proportion to their bytes, and the memory's line; the text names `said`."""
     total = sum(segment.size for segment in segments)
     percent = 100 / (_MARGIN * max(total, hbm))
     shapes, start = [], 0
@@ -164,14 +154,9 @@ def patterns() -> Html:
         )
         for name, mark in marks.items()
     ]
-    # Not `display: none`: browsers then leave out what the patterns fill.
+    # Not `display: none`, with which browsers do not draw the patterns.
     return element(
-        "svg",
-        element("defs", *made),
-        class_="patterns",
-        aria_hidden="true",
-        width="0",
-        height="0",
+        "svg", element("defs", *made), class_="patterns", aria_hidden="true", width="0", height="0"
     )
 
 

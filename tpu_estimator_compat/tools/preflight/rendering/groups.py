@@ -28,13 +28,7 @@ class Shared(Generic[_Said]):
 
 @dataclasses.dataclass(frozen=True)
 class FindingGroup:
-    """One finding of one or more reports and operations.
-
-    Attributes:
-      finding: the first of them.
-      nodes: the operations' names; findings that differ only by them are one.
-      where: the labels of the reports that have it; empty if all have it.
-    """
+    """Findings that differ only by the node; `where` is empty if all reports have them."""
 
     finding: Finding
     nodes: tuple[str, ...]
@@ -48,13 +42,7 @@ class FindingGroup:
 
 @dataclasses.dataclass(frozen=True)
 class BufferGroup:
-    """Buffers of one report that differ only by their operation: those of layers that repeat.
-
-    Attributes:
-      buffer: the first of them.
-      number: the number of buffers.
-      ops: names of their operations, as far as they are known.
-    """
+    """Buffers of one report that differ only by their operation: those of layers that repeat."""
 
     buffer: Buffer
     number: int

@@ -10,7 +10,7 @@ from tpu_estimator_compat.tools.preflight.report import Report, Verdict
 from tpu_estimator_compat.tools.reports import json_form
 
 VERSION = 2
-"""Of the format: another number where a key went or changed its meaning; new keys may come."""
+"""Of the format; it rises when a key goes or changes its meaning, not with new keys."""
 
 
 def to_json(reports: Sequence[Report]) -> str:

@@ -67,7 +67,7 @@ ORDER = (
     _DYNAMIC,
     _NO_RUN,
 )
-"""All sentences there are, in the order in which they are to be read."""
+"""All sentences, in the order of the reports."""
 
 
 def cannot_know(report: Report) -> list[str]:

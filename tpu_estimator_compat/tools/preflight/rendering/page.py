@@ -96,10 +96,7 @@ def _findings(reports: Sequence[Report], severity: Severity) -> Html:
 
 def _finding(group: groups.FindingGroup) -> Html:
     finding = group.finding
-    parts = [
-        element("div", finding.kind.value, class_="kind"),
-        element("h3", finding.message),
-    ]
+    parts = [element("div", finding.kind.value, class_="kind"), element("h3", finding.message)]
     if finding.source is not None:
         parts.append(_source(finding.source))
     if group.operations:
@@ -161,15 +158,12 @@ def _figures(reports: Sequence[Report]) -> Html:
 
 
 def _row(row: comparison.Row) -> Html:
+    style = "part" if row.name.startswith(" ") else "whole"
     return element(
         "tr",
-        element("th", row.name.strip(), scope="row", class_=_indented(row)),
+        element("th", row.name.strip(), scope="row", class_=style),
         *(element("td", cell or "\u2013") for cell in row.cells),
     )
-
-
-def _indented(row: comparison.Row) -> str:
-    return "part" if row.name.startswith(" ") else "whole"
 
 
 def _headers(*names: str) -> list[Html]:

@@ -23,45 +23,23 @@ if TYPE_CHECKING:
 MEMORY_SHARE = 0.75
 """The share of a GPU's memory that JAX takes, unless XLA_PYTHON_CLIENT_MEM_FRACTION is set."""
 WITH_ROOM = 0.85
-"""The share of that up to which a step fits with room: what is not counted takes the rest."""
+"""The share of that up to which a step fits with room; uncounted memory needs the rest."""
 
 _OF_A_HOST = 8
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuTarget(Target):
-    """NVIDIA GPUs of one kind, named such as "h100:8".
+    """NVIDIA GPUs of one kind, named such as "h100:8"; `card` is a row of `gpus.csv`."""
 
-    Attributes:
-      share: the share of the memory that JAX takes.
-      card: the row of `gpus.csv`.
-    """
-
-    share: float
     card: dict[str, str]
 
     kind: ClassVar[str] = "GPU"
     needs_jax: ClassVar[bool] = True
 
-    @property
-    def fits_below(self) -> int:
-        return math.floor(self.hbm * WITH_ROOM)
-
-    @property
-    def memory_share(self) -> float:
-        return self.share
-
-    @property
-    def peak_flops(self) -> float:
-        """FLOP/s of products of 16-bit floats, as NVIDIA publishes them."""
-        return float(self.card["peak in TFLOP/s"]) * 1e12
-
     def described(self) -> dict[str, Any]:
-        return {"card": self.card, "hosts": self.hosts, "devices_of_host": self._of_host}
-
-    @property
-    def _of_host(self) -> int:
-        return self.devices // self.hosts
+        of_host = self.devices // self.hosts
+        return {"card": self.card, "hosts": self.hosts, "devices_of_host": of_host}
 
     def judged(self, compiled: Compiled) -> Compiled:
         """Too large above what JAX takes: XLA's compiler for GPUs refuses no size."""
@@ -98,11 +76,14 @@ def parse(name: str, share: float = MEMORY_SHARE) -> GpuTarget:
     if not 0 < share <= 1:
         raise ValueError(f"The share of memory must be above 0 and at most 1, got {share!r}.")
     row, devices = cards()[card], int(count)
+    hbm = math.floor(int(row["memory in bytes"]) * share)
     return GpuTarget(
         name=f"{card}:{devices}",
         devices=devices,
         hosts=math.ceil(devices / _OF_A_HOST),
-        hbm=math.floor(int(row["memory in bytes"]) * share),
-        share=share,
+        hbm=hbm,
+        fits_below=math.floor(hbm * WITH_ROOM),
+        memory_share=share,
+        peak_flops=float(row["peak in TFLOP/s"]) * 1e12,  # of products of 16-bit floats
         card=row,
     )

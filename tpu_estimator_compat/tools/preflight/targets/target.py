@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.tools.preflight.compiled import Compiled
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
     """Devices that are not there.
 
@@ -23,32 +23,24 @@ class Target:
       name: a name such as "v5e:2x2" or "h100:8".
       devices: number of devices that a program sees.
       hbm: bytes of one device that a program can use.
+      fits_below: bytes up to which a step certainly fits; None where the compiler decides itself.
+      memory_share: the share of a device's memory that `hbm` is; None where the compiler says the
+        size.
+      peak_flops: a device's peak FLOP/s, as its maker publishes them; None where not known.
     """
 
     name: str
     devices: int
     hosts: int
     hbm: int
+    fits_below: int | None = None
+    memory_share: float | None = None
+    peak_flops: float | None = None
 
     kind: ClassVar[str]
     """Key of its `Backend` in `BACKENDS`, and the word for one device."""
     needs_jax: ClassVar[bool] = False
     """Whether only `runtime="jax"` compiles steps for such devices."""
-
-    @property
-    def fits_below(self) -> int | None:
-        """Bytes up to which a step certainly fits; None where the compiler decides itself."""
-        return None
-
-    @property
-    def memory_share(self) -> float | None:
-        """The share of a device's memory that `hbm` is; None where the compiler says the size."""
-        return None
-
-    @property
-    def peak_flops(self) -> float | None:
-        """A device's peak FLOP/s, as its maker publishes them; None where not known."""
-        return None
 
     def described(self) -> dict[str, Any]:
         """The arguments of `Backend.devices`, as JSON values."""
@@ -78,7 +70,6 @@ class Backend(abc.ABC):
     Attributes:
       packages: its packages, with the required release; empty for any.
       extra: the extra of this package that installs them.
-      dump: the files that it writes.
       variables: of the environment of its process.
     """
 
@@ -97,12 +88,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def devices(self, described: dict[str, Any], directory: pathlib.Path) -> tuple[Any, ...]:
-        """JAX devices for which programs can be compiled, though they do not exist.
-
-        Args:
-          described: the result of `Target.described`.
-          directory: for files of the compiler's own.
-        """
+        """JAX devices to compile for, though they do not exist; `described` is the target's."""
 
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
@@ -110,10 +96,4 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
-        """The counts "flops" and "bytes_accessed" of one device; None where not known.
-
-        Args:
-          lowered: the program before compiling, a `jax.stages.Lowered`.
-          executable: the compiled program.
-          cores: number of devices that share a replica.
-        """
+        """The counts "flops" and "bytes_accessed" of one device; None where not known."""

@@ -22,7 +22,6 @@ class _Generation:
 
     Attributes:
       dimensions: of the arrangement of its chips.
-      devices_per_chip: devices that a program sees.
       hbm: bytes of one device that a program can use: the memory less what the compiler reserves.
       accelerator_type: prefix of Google Cloud's names of its slices.
       counted_per_chip: the units per chip that the number in those names counts.
@@ -37,7 +36,7 @@ class _Generation:
     chip_config: str = ""
 
 
-# As the compiler of libtpu 0.0.51 says. `hbm` is the size, in whole MiB, up to which it compiles a
+# From the compiler of libtpu 0.0.51. `hbm` is the size, in whole MiB, up to which it compiles a
 # program that only updates its argument in place.
 _GENERATIONS = {
     "v2": _Generation(2, 2, 7662 * _MIB, "v2", 2),
@@ -56,7 +55,7 @@ _HOST = (2, 2, 1)
 
 _EXAMPLES = "v2:2x2, v3:2x2, v4:2x2x1, v5e:2x2, v5p:2x2x1, v6e:2x4 or tpu7x:2x2x1"
 
-# Names that people use for a generation and libtpu does not have, or has for another thing.
+# Common names of a generation that libtpu does not have, or has for another thing.
 _OTHER_NAMES = {"v5litepod": "v5e", "v5lite": "v5e", "v7x": "tpu7x", "v7": "tpu7x", "tpu7": "tpu7x"}
 
 # The arrangements of the slices that Google Cloud names by a number alone, by chips. Larger ones in
@@ -67,15 +66,9 @@ _ARRANGEMENTS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TpuTopology(Target):
-    """An arrangement of TPU chips, named in libtpu's spelling, such as "v5e:2x2".
-
-    Attributes:
-      generation: a name such as "v5e".
-      shape: chips in each dimension.
-      chip_config: libtpu's name of a chip's configuration; empty for the default.
-    """
+    """An arrangement of TPU chips, named in libtpu's spelling, such as "v5e:2x2"."""
 
     generation: str
     shape: tuple[int, ...]
