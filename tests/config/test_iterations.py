@@ -7,7 +7,6 @@ from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
     TPUConfig,
     check_positive_integer,
-    parse_iterations_per_loop,
 )
 
 
@@ -23,7 +22,9 @@ from tpu_estimator_compat.config import (
     ],
 )
 def test_iterations_are_steps_or_seconds(given, expected):
-    assert parse_iterations_per_loop(given) == IterationsPerLoopCounter(*expected)
+    config = TPUConfig(iterations_per_loop=given)
+    assert config.loop_length == IterationsPerLoopCounter(*expected)
+    assert config.iterations_per_loop is given
 
 
 @pytest.mark.parametrize("given", [0, -1, "0s", "05", "1d", "s", "", "5|", "5\n", 1.5, True, None])

@@ -1,7 +1,7 @@
 """Checks of arguments that many public calls take, with one wording.
 
-Errors that Python would raise somewhere within ("'Hook' object is not iterable") are raised here
-instead, with the name of the argument, its value and what to write.
+Python's own errors ("'Hook' object is not iterable") would come later and name no argument: these
+name it, its value and what to write.
 """
 
 from __future__ import annotations
@@ -17,24 +17,16 @@ import numpy as np
 
 
 def check_empty_folder(path: str) -> None:
-    """Refuses a place for a new folder where there are files.
-
-    Raises:
-      FileExistsError: there are some.
-    """
+    """Raises FileExistsError where a new folder is to be made and files lie already."""
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise FileExistsError(f"{path} exists, and is no empty folder. Name a new folder.")
 
 
 def check_steps(value: Any, name: str) -> None:
-    """Refuses a number of steps that is neither None nor a positive number.
+    """Raises TypeError or ValueError unless `value` is None or a positive number.
 
-    Scripts written for Python 2 divide numbers of steps. A number with a fraction is a limit as
-    good as another: the first step beyond the limit is the last one. Infinity is no limit.
-
-    Raises:
-      TypeError: the value is no number.
-      ValueError: the value is zero, negative, or NaN.
+    Fractions and infinity are accepted: scripts written for Python 2 divide numbers of steps. The
+    first step beyond a limit is the last one.
     """
     if value is None:
         return
@@ -50,19 +42,14 @@ def _is_count(value: Any) -> bool:
     if isinstance(value, float | np.floating):
         return True
     try:
-        operator.index(value)  # NumPy's integers and scalar tensors have one, too
+        operator.index(value)  # NumPy's integers and scalar tensors have an index, too
     except TypeError:
         return False
     return True
 
 
 def check_number(value: Any, name: str, least: float | None = None) -> None:
-    """Refuses what is no real number, or is below `least`.
-
-    Raises:
-      TypeError: it is no number.
-      ValueError: it is too small.
-    """
+    """Raises TypeError unless `value` is a real number, ValueError where it is below `least`."""
     if not isinstance(value, numbers.Real | np.number):
         raise TypeError(f"{name} must be a number, got {type(value)}: {value!r}")
     if least is not None and value < least:
@@ -70,40 +57,24 @@ def check_number(value: Any, name: str, least: float | None = None) -> None:
 
 
 def check_type(value: Any, name: str, types: type | tuple[type, ...], wanted: str) -> None:
-    """Refuses what is no instance of `types`, which the message calls `wanted`.
-
-    Raises:
-      TypeError: with the name, the type and the value.
-    """
+    """Raises TypeError unless `value` is an instance of `types`, in the message `wanted`."""
     if not isinstance(value, types):
         raise TypeError(f"{name} must be {wanted}, got {type(value)}: {value!r}")
 
 
 def check_path(value: Any, name: str) -> None:
-    """Refuses what is no path.
-
-    Raises:
-      TypeError: neither str, bytes nor os.PathLike.
-    """
+    """Raises TypeError unless `value` is str, bytes or os.PathLike."""
     check_type(value, name, (str, bytes, os.PathLike), "a path (str or os.PathLike)")
 
 
 def check_callable(value: Any, name: str, advice: str) -> None:
-    """Refuses what cannot be called; `advice` says what to give.
-
-    Raises:
-      TypeError: it is not callable.
-    """
+    """Raises TypeError, with `advice`, unless `value` can be called."""
     if not callable(value):
         raise TypeError(f"`{name}` must be callable, given: {value!r}. {advice}")
 
 
 def check_input_fn(input_fn: Any) -> None:
-    """Refuses what is no input_fn.
-
-    Raises:
-      TypeError: it is not callable.
-    """
+    """Raises TypeError, in words about data, unless `input_fn` can be called."""
     if not callable(input_fn):
         raise TypeError(
             f"`input_fn` must be callable, given: {input_fn}. Give a function that makes and "
@@ -112,15 +83,9 @@ def check_input_fn(input_fn: Any) -> None:
 
 
 def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
-    """A list of what an argument such as `hooks` holds; empty for None.
+    """A list of the values of an argument such as `hooks`, empty for None.
 
-    Args:
-      values: any iterable.
-      name: its name in error messages.
-      element: the type of the elements.
-
-    Raises:
-      TypeError: a single object.
+    A single object raises TypeError; `element` is the name of the elements' type in the message.
     """
     if values is None:
         return []
@@ -132,15 +97,20 @@ def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
     return list(values)
 
 
+def all_of(kind: Any, given: Iterable[Any] | None, rule: str) -> list[Any]:
+    """The given values as a list; raises TypeError, with the rule, for a value of another kind."""
+    found = list(given or [])
+    for each in found:
+        if not isinstance(each, kind):
+            raise TypeError(f"{rule}, given: {each}")
+    return found
+
+
 def check_params(params: Any, *, settable: bool) -> None:
-    """Refuses hyperparameters that have no names.
+    """Raises TypeError for hyperparameters without names: a number, text, list, set or the like.
 
-    Args:
-      params: a dict, or an object such as HParams; None for none.
-      settable: whether `batch_size` and the like will be added to it.
-
-    Raises:
-      TypeError: it is a number, text, list, set or the like; or nothing can be added to it.
+    A dict will do, an object such as HParams, or None. With `settable`, the object must accept new
+    items, since `batch_size` and the like are added to it.
     """
     if params is None or isinstance(params, collections.abc.MutableMapping):
         return

@@ -1,4 +1,4 @@
-"""Configuration of the inner loop: how long the device runs before the host gets control again."""
+"""The length of the inner loop: how long the device runs before the host gets control again."""
 
 import re
 from typing import Any, NamedTuple
@@ -17,16 +17,7 @@ class IterationsPerLoopCounter(NamedTuple):
 
 
 def check_positive_integer(value: Any, name: str) -> None:
-    """Refuses a `value` that is not a positive int.
-
-    Args:
-      value: a Python or numpy integer.
-      name: its name in error messages.
-
-    Raises:
-      TypeError: `value` is not an integer.
-      ValueError: `value` is zero or negative.
-    """
+    """Raises TypeError unless `value` is an int or a NumPy integer, ValueError unless positive."""
     if not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be int, got {type(value)}: {value!r}")
     if value <= 0:
@@ -34,18 +25,7 @@ def check_positive_integer(value: Any, name: str) -> None:
 
 
 def parse_iterations_per_loop(iterations_per_loop: int | str) -> IterationsPerLoopCounter:
-    """Reads `TPUConfig.iterations_per_loop`, a number of steps or a time.
-
-    Args:
-      iterations_per_loop: steps as an int or a decimal string (`1000`, `"1000"`), or a time as
-        `"<N>s"`, `"<N>m"` or `"<N>h"`, which is converted to seconds.
-
-    Returns:
-      `IterationsPerLoopCounter(value, unit)` with unit `count` or `seconds`.
-
-    Raises:
-      ValueError: neither form matches.
-    """
+    """The length of a loop in steps (`1000`, `"1000"`) or as a time (`"30s"`); else ValueError."""
     match = _STEPS_OR_TIME.fullmatch(str(iterations_per_loop))
     if match is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Configuration of a run: the plain `tf.estimator.RunConfig`, base of the TPU one."""
+"""`tf.estimator.RunConfig`: the configuration of a run, and the base of the TPU one."""
 
 import copy
 import os
@@ -34,7 +34,7 @@ _REPLACEABLE = [
     "session_creation_timeout_secs",
     "checkpoint_save_graph_def",
 ]
-_OURS = ["jit_compile", "runtime", "save_input_state"]  # that the original did not have
+_OURS = ["jit_compile", "runtime", "save_input_state"]  # not in the original
 
 
 class RunConfig(RunConfigProperties):
@@ -155,9 +155,9 @@ class RunConfig(RunConfigProperties):
             setattr(self, "_" + field, value)
 
     def _maybe_overwrite_session_config_for_distributed_training(self) -> None:
-        """Between-graph training: a task in a cluster sees itself and the parameter servers.
+        """Sets device filters: in between-graph training a task sees itself and parameter servers.
 
-        Under a strategy all workers must see each other, so no device filters there.
+        Under a strategy all workers must see each other, so it sets none there.
         """
         if not self._session_config and self._cluster_spec and not self._train_distribute:
             self._session_config = distributed_session_config(self._task_type, self._task_id)
@@ -180,7 +180,7 @@ class RunConfig(RunConfigProperties):
     def _replace(
         config: Any, allowed_properties_list: list[str] | None = None, **kwargs: Any
     ) -> Any:
-        """Sets `_<key>` on `config` itself and checks the outcome; see `replace`."""
+        """Sets `_<key>` on `config` itself and checks the outcome."""
         allowed = allowed_properties_list or []
         for key, value in kwargs.items():
             if key not in allowed and key not in _OURS:

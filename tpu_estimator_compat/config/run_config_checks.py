@@ -1,4 +1,4 @@
-"""Configuration of a run: the range checks of a `RunConfig`'s properties."""
+"""Range checks of a `RunConfig`'s properties."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,31 +48,21 @@ _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
         "session_creation_timeout_secs should be > 0",
     ),
     ("device_fn", _is_device_fn, 'device_fn must be callable with exactly one argument "op".'),
-    (
-        "protocol",
-        lambda p: p in ("grpc", "grpc+verbs"),
-        "protocol should be grpc or grpc+verbs",
-    ),
+    ("protocol", lambda p: p in ("grpc", "grpc+verbs"), "protocol should be grpc or grpc+verbs"),
     ("_jit_compile", lambda j: isinstance(j, bool), "jit_compile should be True, False or None"),
     (
         "runtime",
         lambda r: r in RUNTIMES,
         f"runtime, or {RUNTIME_VARIABLE}, should be one of {', '.join(RUNTIMES)}",
     ),
-    (
-        "save_input_state",
-        lambda s: isinstance(s, bool),
-        "save_input_state should be True or False",
-    ),
+    ("save_input_state", lambda s: isinstance(s, bool), "save_input_state should be True or False"),
 ]
 
 
 def check_properties(config: Any) -> None:
-    """Refuses property values out of their range; None is always fine.
+    """Raises ValueError, in the original's words, for values out of range; None is always allowed.
 
-    Raises:
-      ValueError: with the original's words, and the value.
-      TypeError: a value that should be a number is none.
+    A value that cannot be compared with a number raises TypeError.
     """
     for name, is_fine, message in _CHECKS:
         value = getattr(config, name)
@@ -80,19 +70,14 @@ def check_properties(config: Any) -> None:
             continue
         try:
             fine = is_fine(value)
-        except TypeError as error:  # a number compared with what is none
+        except TypeError as error:  # a comparison with a value that is no number
             raise TypeError(f"{message} (got {value!r}: {error})") from None
         if not fine:
             raise ValueError(f"{message} (got {value!r})")
 
 
 def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
-    """Refuses strategies that cannot run a `model_fn`.
-
-    Raises:
-      ValueError: one is a TF2 `ParameterServerStrategy`.
-      TypeError: one is no strategy.
-    """
+    """Raises ValueError for TF2's `ParameterServerStrategy`, TypeError for what is no strategy."""
     for strategy in strategies:
         if type(strategy) is tf.distribute.experimental.ParameterServerStrategy:
             raise ValueError(
@@ -101,13 +86,11 @@ def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
                 " ClusterCoordinator to hand out its steps; a model_fn has none."
                 " MirroredStrategy and MultiWorkerMirroredStrategy work without one."
             )
-        if strategy is not None and (isinstance(strategy, type) or not _is_strategy(strategy)):
+        # Strategies of TF1 and their replacements have `extended`, too.
+        is_object = not isinstance(strategy, type) and hasattr(strategy, "extended")
+        if strategy is not None and not is_object:
             raise TypeError(
                 "train_distribute and eval_distribute must be a tf.distribute.Strategy, got"
                 f" {type(strategy)}: {strategy!r}. Give an object such as"
                 " tf.distribute.MirroredStrategy()."
             )
-
-
-def _is_strategy(value: Any) -> bool:
-    return hasattr(value, "extended")  # strategies of TF1 and their replacements have it too

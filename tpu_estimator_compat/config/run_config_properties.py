@@ -1,8 +1,9 @@
-"""Configuration of a run: the properties of a `RunConfig`, each read from `_<its name>`.
+"""The properties of a `RunConfig`, each read from `_<its name>`.
 
-The underscored attributes are part of the contract: scripts and subclasses in the field set them.
+Scripts and subclasses in the field set the underscored attributes: they are part of the contract.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,169 +13,65 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.config.session_config import asks_for_jit
 
 
+def _stored(name: str, doc: str = "") -> Any:
+    """A read-only property of `_<name>`; `RunConfig` describes those that are its arguments."""
+    return property(operator.attrgetter(f"_{name}"), doc=doc)
+
+
 class RunConfigProperties:
     """The readable properties of a `RunConfig`."""
 
-    _model_dir: str | None
-    _tf_random_seed: int | None
-    _save_summary_steps: int | None
     _save_checkpoints_steps: int | None
     _save_checkpoints_secs: float | None
     _session_config: tf.compat.v1.ConfigProto | None
-    _keep_checkpoint_max: int | None
-    _keep_checkpoint_every_n_hours: float | None
-    _log_step_count_steps: int | None
     _train_distribute: tf.distribute.Strategy | None
-    _device_fn: Callable[..., Any] | None
-    _protocol: str | None
     _eval_distribute: tf.distribute.Strategy | None
     _experimental_distribute: Any
-    _experimental_max_worker_delay_secs: int | None
-    _session_creation_timeout_secs: float | None
-    _checkpoint_save_graph_def: bool
     _jit_compile: bool | None
     _runtime: str | None
-    _save_input_state: bool
-    _service: dict[str, Any] | None
     _cluster_spec: Any
     _task_type: str
     _task_id: int
     _master: str
     _evaluation_master: str
     _is_chief: bool
-    _num_ps_replicas: int
-    _num_worker_replicas: int
-    _global_id_in_cluster: int | None
 
-    @property
-    def cluster_spec(self) -> tf.train.ClusterSpec:
-        """The training cluster; empty when there is none, or for an evaluator."""
-        return self._cluster_spec
-
-    @property
-    def device_fn(self) -> Callable[..., Any] | None:
-        """Function from an op to its device, or None."""
-        return self._device_fn
-
-    @property
-    def evaluation_master(self) -> str:
-        """Address of the evaluation master; '' for this process."""
-        return self._evaluation_master
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process writes checkpoints and summaries."""
-        return self._is_chief
-
-    @property
-    def master(self) -> str:
-        """Address of the training master; '' for this process."""
-        return self._master
-
-    @property
-    def num_ps_replicas(self) -> int:
-        """Number of parameter servers."""
-        return self._num_ps_replicas
-
-    @property
-    def num_worker_replicas(self) -> int:
-        """Number of workers, the chief counted."""
-        return self._num_worker_replicas
-
-    @property
-    def task_id(self) -> int:
-        """Index of this process among those of the same `task_type`."""
-        return self._task_id
-
-    @property
-    def global_id_in_cluster(self) -> int | None:
-        """Index among all tasks: chief 0, then workers, parameter servers last; None: evaluator."""
-        return self._global_id_in_cluster
-
-    @property
-    def experimental_max_worker_delay_secs(self) -> int | None:
-        """Longest wait of a worker before its start, in seconds."""
-        return self._experimental_max_worker_delay_secs
-
-    @property
-    def task_type(self) -> str:
-        """This process's job, a `TaskType`."""
-        return self._task_type
-
-    @property
-    def tf_random_seed(self) -> int | None:
-        """Seed of the initializers."""
-        return self._tf_random_seed
-
-    @property
-    def save_summary_steps(self) -> int | None:
-        """Steps between two summaries."""
-        return self._save_summary_steps
-
-    @property
-    def save_checkpoints_secs(self) -> float | None:
-        """Seconds between two checkpoints, or None."""
-        return self._save_checkpoints_secs
-
-    @property
-    def session_config(self) -> tf.compat.v1.ConfigProto | None:
-        """The `ConfigProto`, or None."""
-        return self._session_config
-
-    @property
-    def save_checkpoints_steps(self) -> int | None:
-        """Steps between two checkpoints, or None."""
-        return self._save_checkpoints_steps
-
-    @property
-    def checkpoint_save_graph_def(self) -> bool:
-        """Whether graph and meta graph are written beside the checkpoints."""
-        return self._checkpoint_save_graph_def
-
-    @property
-    def keep_checkpoint_max(self) -> int | None:
-        """Number of recent checkpoints kept; None or 0 keeps all."""
-        return self._keep_checkpoint_max
-
-    @property
-    def session_creation_timeout_secs(self) -> float | None:
-        """Longest wait for a session, in seconds."""
-        return self._session_creation_timeout_secs
-
-    @property
-    def keep_checkpoint_every_n_hours(self) -> float | None:
-        """Hours between two checkpoints that are kept for good."""
-        return self._keep_checkpoint_every_n_hours
-
-    @property
-    def log_step_count_steps(self) -> int | None:
-        """Steps between two reports of loss and speed."""
-        return self._log_step_count_steps
-
-    @property
-    def model_dir(self) -> str | None:
-        """Directory of checkpoints and summaries, or None."""
-        return self._model_dir
-
-    @property
-    def service(self) -> dict[str, Any] | None:
-        """TF_CONFIG's `service` dict, or None."""
-        return self._service
-
-    @property
-    def train_distribute(self) -> tf.distribute.Strategy | None:
-        """Strategy for training, or None."""
-        return self._train_distribute
-
-    @property
-    def eval_distribute(self) -> tf.distribute.Strategy | None:
-        """Strategy for evaluation, or None."""
-        return self._eval_distribute
-
-    @property
-    def protocol(self) -> str | None:
-        """None, `grpc` or `grpc+verbs`."""
-        return self._protocol
+    cluster_spec: tf.train.ClusterSpec = _stored(
+        "cluster_spec", "The training cluster; empty when there is none, or for an evaluator."
+    )
+    device_fn: Callable[..., Any] | None = _stored("device_fn")
+    evaluation_master: str = _stored(
+        "evaluation_master", "Address of the evaluation master; '' for this process."
+    )
+    is_chief: bool = _stored("is_chief", "Whether this process writes checkpoints and summaries.")
+    master: str = _stored("master", "Address of the training master; '' for this process.")
+    num_ps_replicas: int = _stored("num_ps_replicas", "Number of parameter servers.")
+    num_worker_replicas: int = _stored(
+        "num_worker_replicas", "Number of workers, the chief counted."
+    )
+    task_id: int = _stored("task_id", "Index of this process among those of the same `task_type`.")
+    global_id_in_cluster: int | None = _stored(
+        "global_id_in_cluster",
+        "Index among all tasks: chief 0, then workers, parameter servers last; None: evaluator.",
+    )
+    experimental_max_worker_delay_secs: int | None = _stored("experimental_max_worker_delay_secs")
+    task_type: str = _stored("task_type", "This process's job, a `TaskType`.")
+    tf_random_seed: int | None = _stored("tf_random_seed")
+    save_summary_steps: int | None = _stored("save_summary_steps")
+    save_checkpoints_secs: float | None = _stored("save_checkpoints_secs")
+    session_config: tf.compat.v1.ConfigProto | None = _stored("session_config")
+    save_checkpoints_steps: int | None = _stored("save_checkpoints_steps")
+    checkpoint_save_graph_def: bool = _stored("checkpoint_save_graph_def")
+    keep_checkpoint_max: int | None = _stored("keep_checkpoint_max")
+    session_creation_timeout_secs: float | None = _stored("session_creation_timeout_secs")
+    keep_checkpoint_every_n_hours: float | None = _stored("keep_checkpoint_every_n_hours")
+    log_step_count_steps: int | None = _stored("log_step_count_steps")
+    model_dir: str | None = _stored("model_dir")
+    service: dict[str, Any] | None = _stored("service", "TF_CONFIG's `service` dict, or None.")
+    train_distribute: tf.distribute.Strategy | None = _stored("train_distribute")
+    eval_distribute: tf.distribute.Strategy | None = _stored("eval_distribute")
+    protocol: str | None = _stored("protocol")
+    save_input_state: bool = _stored("save_input_state")
 
     @property
     def jit_compile(self) -> bool:
@@ -187,8 +84,3 @@ class RunConfigProperties:
     def runtime(self) -> str:
         """The runtime of the steps with `use_tpu=True`: "tensorflow", "jax" or "auto"."""
         return self._runtime or environment.runtime()
-
-    @property
-    def save_input_state(self) -> bool:
-        """Whether the input's position is saved beside every checkpoint."""
-        return self._save_input_state

@@ -1,4 +1,4 @@
-"""Configuration of the runtime: the `ConfigProto`s the original made by default, and what we read.
+"""The `ConfigProto`s that the original made by default, and the fields that still have an effect.
 
 Sessions are gone, yet scripts still build, pass and read a `ConfigProto`.
 """
@@ -17,11 +17,7 @@ def default_session_config() -> tf.compat.v1.ConfigProto:
 
 
 def distributed_session_config(task_type: str, task_id: int) -> tf.compat.v1.ConfigProto | None:
-    """The original's session config in a TF_CONFIG cluster: tasks talk to parameter servers only.
-
-    Returns:
-      The default config with device filters, or None for an evaluator or an unknown job.
-    """
+    """The session config of a task beside parameter servers; None for an evaluator."""
     filters = {
         TaskType.MASTER: ["/job:ps", "/job:master"],
         TaskType.CHIEF: ["/job:ps", "/job:chief"],

@@ -1,4 +1,4 @@
-"""Configuration of the cluster: this process's task in it, as TF_CONFIG describes it."""
+"""This process's task in the cluster that TF_CONFIG describes."""
 
 import dataclasses
 import json
@@ -32,20 +32,19 @@ class Task:
     cluster_spec: tf.train.ClusterSpec
     task_type: str
     task_id: int
-    master: str
-    evaluation_master: str
-    is_chief: bool
-    num_ps_replicas: int
-    num_worker_replicas: int
-    global_id_in_cluster: int | None
+    master: str = LOCAL_MASTER
+    evaluation_master: str = LOCAL_MASTER
+    is_chief: bool = False
+    num_ps_replicas: int = 0
+    num_worker_replicas: int = 0
+    global_id_in_cluster: int | None = None
 
 
 def read_tf_config() -> dict[str, Any]:
     """The TF_CONFIG environment variable as a dict, empty when unset.
 
-    Raises:
-      json.JSONDecodeError (a ValueError): TF_CONFIG is set and is not JSON.
-      TypeError: it is JSON, but no object, or its `task` is none.
+    Raises json.JSONDecodeError (a ValueError) where it is not JSON, TypeError where it or its
+    `task` is no JSON object.
     """
     text = os.environ.get("TF_CONFIG", "{}")
     try:
@@ -72,17 +71,10 @@ _TF_CONFIG = (
 
 
 def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = False) -> Task:
-    """Reads the cluster and this process's task from a parsed TF_CONFIG.
+    """The task that a parsed TF_CONFIG gives this process; a lone worker without a cluster.
 
-    Args:
-      tf_config: `cluster` maps jobs to addresses, `task` has `type` and `index`; `service`,
-        `session_master` and `eval_session_master` are optional.
-      chief_optional: whether a cluster of workers alone is fine, as it is for a
-        `tf.distribute.Strategy` over several workers; worker 0 then acts as the chief.
-
-    Raises:
-      TypeError: `service` is not a dict.
-      ValueError: the task is missing, or is not in the cluster, or the cluster has no chief.
+    `chief_optional` allows a cluster without a chief, in which worker 0 acts as the chief, as under
+    a `tf.distribute.Strategy` over several workers.
     """
     service = _checked_service(tf_config.get("service"))
     cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
@@ -90,7 +82,6 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
         return _local_task(tf_config, service)
     chief = _chief_job(cluster_spec, chief_optional)
     task_type, task_id = _checked_task(cluster_spec, tf_config.get("task", {}))
-    evaluation_master = LOCAL_MASTER
     if task_type == TaskType.EVALUATOR:
         if chief == TaskType.MASTER:
             raise ValueError(
@@ -98,7 +89,9 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
                 "Rename the `master` job in TF_CONFIG to `chief`."
             )
         evaluation_master = tf_config.get("eval_session_master", LOCAL_MASTER)
-        return _evaluator_task(service, task_id, evaluation_master)
+        # It gets no cluster, for which it would wait.
+        outside = tf.train.ClusterSpec({})
+        return Task(service, outside, task_type, task_id, evaluation_master=evaluation_master)
     count = {job: cluster_spec.num_tasks(job) for job in cluster_spec.jobs}
     return Task(
         service=service,
@@ -106,7 +99,6 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
         task_type=task_type,
         task_id=task_id,
         master=_session_master(cluster_spec, task_type, task_id, tf_config),
-        evaluation_master=evaluation_master,
         is_chief=task_type == chief and task_id == 0,
         num_ps_replicas=count.get(TaskType.PS, 0),
         num_worker_replicas=sum(count.get(job, 0) for job in {TaskType.WORKER, chief}),
@@ -144,25 +136,8 @@ def _local_task(tf_config: dict[str, Any], service: dict[str, Any] | None) -> Ta
         master=tf_config.get("session_master", LOCAL_MASTER),
         evaluation_master=tf_config.get("eval_session_master", LOCAL_MASTER),
         is_chief=True,
-        num_ps_replicas=0,
         num_worker_replicas=1,
         global_id_in_cluster=0,
-    )
-
-
-def _evaluator_task(service: dict[str, Any] | None, task_id: int, evaluation_master: str) -> Task:
-    """An evaluator knows nothing of the training cluster, so that it never waits for it."""
-    return Task(
-        service=service,
-        cluster_spec=tf.train.ClusterSpec({}),
-        task_type=TaskType.EVALUATOR,
-        task_id=task_id,
-        master=LOCAL_MASTER,
-        evaluation_master=evaluation_master,
-        is_chief=False,
-        num_ps_replicas=0,
-        num_worker_replicas=0,
-        global_id_in_cluster=None,
     )
 
 

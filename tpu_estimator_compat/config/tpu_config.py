@@ -1,10 +1,11 @@
-"""Configuration of TPU training: the loop, the input pipeline and the model's partition."""
+"""`TPUConfig`: the loop, the input pipeline and the model's partition."""
 
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tpu_estimator_compat.config.iterations import (
+    IterationsPerLoopCounter,
     check_positive_integer,
     parse_iterations_per_loop,
 )
@@ -113,6 +114,11 @@ class TPUConfig(_TPUConfigFields):
             experimental_allow_per_host_v2_parallel_get_next,
             experimental_feed_hook,
         )
+
+    @property
+    def loop_length(self) -> IterationsPerLoopCounter:
+        """`iterations_per_loop` as a number of steps or of seconds."""
+        return parse_iterations_per_loop(self.iterations_per_loop)
 
 
 def _check_partition(dims: Any, input_mode: bool | int, cores_per_replica: int | None) -> None:

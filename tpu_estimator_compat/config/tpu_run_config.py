@@ -1,4 +1,4 @@
-"""Configuration of a TPU run: the plain `RunConfig`, a `TPUConfig`, and where the TPU is."""
+"""`tf.estimator.tpu.RunConfig`: the plain `RunConfig`, a `TPUConfig`, and the TPU's address."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ class RunConfig(run_config.RunConfig):
                 check_type(address, name, (str, bytes), "the address of a worker (str)")
         self._set_masters(master, evaluation_master)
         if cluster not in (None, ""):
-            # A resolver that found no TPU is false, and may refuse to tell its cluster.
+            # A resolver that found no TPU is false, and may raise for its cluster.
             self._join_cluster(cluster.cluster_spec() if cluster else None)
 
     def _set_masters(self, master: str | None, evaluation_master: str | None) -> None:
@@ -105,7 +105,7 @@ class RunConfig(run_config.RunConfig):
 
 
 def _checked(tpu_config: Any) -> Any:
-    """`tpu_config`; a vendored copy of the original's class will do."""
+    """Raises TypeError unless it has TPUConfig's fields, as a vendored copy of the class has."""
     if isinstance(tpu_config, type) or not hasattr(tpu_config, "iterations_per_loop"):
         raise TypeError(
             f"tpu_config must be a TPUConfig, got {type(tpu_config)}: {tpu_config!r}. Give"

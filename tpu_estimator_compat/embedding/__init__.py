@@ -1,8 +1,8 @@
 """Embedding tables: one copy, with optimizers of their own; steps take and give rows of them.
 
-What `embedding_config_spec` and `tf.tpu.experimental.embedding_column` ask for is built here.
-Tables are a host stage of the step (`engine/step/host_stage.py`), which is all that the engine
-knows of them. `TPUEstimator` comes in by `plug.py`. Begin with `config.py`, then `capturing.py`.
+`embedding_config_spec` and `tf.tpu.experimental.embedding_column` are implemented here. Tables are
+a host stage of the step (`engine/step/host_stage.py`), which is all that the engine knows of them.
+`TPUEstimator` uses `plug.py`. Begin with `config.py`, then `capturing.py`.
 """
 
 from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec

@@ -1,10 +1,10 @@
 """The host stage of tables: activations for model_fn, lookups before a step, updates after it.
 
-model_fn is called between `enter` and `leave`. `enter` takes ids out of the features and puts
-placeholders of activations in their places; `leave` makes the lookups that they stand for. A table
-is a variable as soon as its name is known, that of a feature column once model_fn uses the column:
-`tf.train.init_from_checkpoint` in model_fn finds it. `updates` builds the host's share of a
-training step.
+model_fn is called between `enter` and `leave`. `enter` replaces the ids in the features by
+placeholders of activations; `leave` builds the lookups that feed them. A table is a variable as
+soon as its name is known, a feature column's when model_fn uses the column:
+`tf.train.init_from_checkpoint` in model_fn finds it. `updates` builds the host's part of a training
+step.
 """
 
 from __future__ import annotations
@@ -38,22 +38,14 @@ class CapturedTables:
     """The tables of one captured graph.
 
     Args:
-      embedding: the tables and their features.
-      mode: a `ModeKeys` value.
+      mode: a `ModeKeys` value; TRAIN requires an optimizer for every table.
       batch_size: rows of the features of one replica, where shapes must be static; else None.
-      group: the machines that train together, each of which is to have a shard of every table;
-        None where this one is to have the tables whole.
-
-    Raises:
-      ValueError: a table that is to be trained has no optimizer.
+      group: the machines that train together, each with a shard of every table; None where this
+        machine holds whole tables.
     """
 
     def __init__(
-        self,
-        embedding: Embedding,
-        mode: str,
-        batch_size: int | None,
-        group: Workers | None = None,
+        self, embedding: Embedding, mode: str, batch_size: int | None, group: Workers | None = None
     ):
         self._embedding = embedding
         self._trains = mode == ModeKeys.TRAIN and bool(embedding.tables)
@@ -72,7 +64,7 @@ class CapturedTables:
 
     @property
     def stage(self) -> HostStage | None:
-        """The lookups before a step; where tables are sharded, after `updates`. None for none."""
+        """The lookups before a step; None for none. Those of sharded tables need `updates`."""
         if not self._tensors:
             return None
         results = [t for found in self._found.values() for t in _results(found)]
@@ -87,15 +79,10 @@ class CapturedTables:
         return [*self._tables.values(), *(v for slots in self._slots.values() for v in slots)]
 
     def enter(self, features: Any) -> Any:
-        """The features as model_fn is to have them.
+        """A copy of the features, in which activations replace the ids of tables.
 
-        Args:
-          features: a dict with the ids of all features of tables.
-
-        Returns:
-          A copy in which an activation, float32 of shape [batch, dimension] or
-          [batch, max_sequence_length, dimension], stands for the ids of each feature. Weights are
-          left out; for a feature of sequences their lengths are added.
+        An activation is float32 of shape [batch, dimension] or [batch, max_sequence_length,
+        dimension]. Weights are left out; for a feature of sequences their lengths are added.
 
         Raises:
           TypeError: the features are no dict.
@@ -128,7 +115,7 @@ class CapturedTables:
         return features
 
     def _take(self, features: dict[str, Any], name: str) -> None:
-        """Takes the ids and weights of a feature out of `features`."""
+        """Replaces a feature's ids and weights by its activation's placeholder."""
         config = self._embedding.features[name]
         ids = ids_of(features, name)
         lookup.check_rank(config.table_id, name, config, ids)
@@ -144,7 +131,7 @@ class CapturedTables:
         self._inputs[name] = FeatureInput(ids, weights, activation)
 
     def _pad(self, features: dict[str, Any], column: Any) -> None:
-        """Ids of a column whose table is model_fn's own: of static shape, with a mask."""
+        """Pads the ids of a column whose table is model_fn's own, and adds a mask."""
         name = column.categorical_column.key
         ids = ids_of(features, name)
         width = column._tensor_core_shape[1]
@@ -159,17 +146,13 @@ class CapturedTables:
         features[mask_name] = self._fed(mask, shape)
 
     def _fed(self, tensor: tf.Tensor, shape: list[int | None]) -> tf.Tensor:
-        """A placeholder of the replicas' share for what the host computes."""
+        """A placeholder in the replicas' part that is fed with a tensor of the host."""
         placeholder = tf.compat.v1.placeholder(tensor.dtype, shape, name="looked_up")
         self._tensors[key(placeholder)] = (placeholder, tensor)
         return placeholder
 
     def leave(self) -> None:
-        """Makes slots and lookups; model_fn has been called.
-
-        Raises:
-          RuntimeError: model_fn has not used the feature columns of a table.
-        """
+        """Makes slots and lookups; RuntimeError where model_fn has not used a table's columns."""
         if self._interception is not None:
             self._interception.hide()
         graph, names = tf.compat.v1.get_default_graph(), tf.compat.v1.GraphKeys
@@ -181,7 +164,7 @@ class CapturedTables:
                     "variable a name. Make sure that the feature columns passed to TPUEstimator's "
                     "embedding_config_spec are used in model_fn, or leave this one out."
                 )
-            # Those of an ordinary column are trainable, too: warm starts go by that.
+            # Trainable, as those of an ordinary column: warm starts depend on it.
             graph.add_to_collections(
                 [names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES], self._tables[name]
             )
@@ -191,16 +174,13 @@ class CapturedTables:
                 self._look_up(name, given)
 
     def _name_columns_table(self, column_key: str, scope: str, name: str) -> None:
-        """Called when model_fn first uses a column, which then knows its variable's name."""
+        """Makes a column's table when model_fn first uses the column, which names its variable."""
         for table in self._embedding.tables.values():
             if table.column_key == column_key:
                 self._make_table(table, f"{scope}/{name}" if scope else name)
 
     def _make_table(self, table: Table, variable_name: str) -> None:
-        """Makes a table's variable, which is in no collection while model_fn runs.
-
-        Its optimizer, averages and regularisers are for the variables that they find there.
-        """
+        """Makes a table's variable outside of collections, in which an optimizer would find it."""
         shape = [table.config.vocabulary_size, table.config.dimension]
         initializer, shard = table.config.initializer, self._shard(table, variable_name)
         if shard is not None:
@@ -212,11 +192,11 @@ class CapturedTables:
         if shard is not None:
             shards.make_slice(variable, shard)
         self._tables[table.name] = variable
-        # Where get_variable puts whatever is trainable.
+        # get_variable adds each trainable variable there.
         del tf.compat.v1.get_collection_ref(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)[-1]
 
     def _shard(self, table: Table, variable_name: str) -> Shard | None:
-        """The rows of a table that are this machine's; None for all, where there are but few."""
+        """This machine's rows of a table; None for all, where there are too few to share."""
         rows, group = table.config.vocabulary_size, self._group
         if group is None or rows < group.count:
             return None
@@ -244,7 +224,7 @@ class CapturedTables:
         # TensorFlow's error says "{{node ...}} indices[i] = id is not in [0, rows)". That costs a
         # step nothing; an assertion for each feature is seven operations in every step.
         error = f"Feature_{name}_has_ids_that_table_{table.name}_does_not_have"
-        if table.name in self._shards:  # whose rows are looked up when all machines' ids are known
+        if table.name in self._shards:  # rows are looked up once all machines' ids are known
             message = f"Feature {name} has ids that table {table.name} does not have."
             self._found[name] = found.checked(table.config.vocabulary_size, error, message)
             return
@@ -253,15 +233,10 @@ class CapturedTables:
         self._found[name] = found.after(rows)
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
-        """Builds what updates the tables when the replicas have made a step.
+        """Builds the updates of the tables, one operation of the host's part each.
 
-        Of tables that are sharded it builds the lookups, too: they are those of all replicas.
-
-        Args:
-          host: makes the placeholders of the host's share.
-
-        Returns:
-          Operations of the host's share, one for each table; none where nothing is trained.
+        There are none outside of TRAIN. For sharded tables it builds the lookups, too, which are
+        those of all replicas.
         """
         if self._interception is None:
             return []
@@ -281,10 +256,7 @@ class CapturedTables:
             ]
 
     def _look_up_own(self, name: str, held: Occurrences, table: tf.Variable, replicas: int) -> None:
-        """A feature's activations in all replicas, as far as they are made of this machine's rows.
-
-        Their sum over machines is what the replicas are fed.
-        """
+        """Builds this machine's summand of the activations of all replicas."""
         activation = self._inputs[name].activation
         batch, *others = activation.shape.as_list()
         held = dataclasses.replace(held, shape=[replicas * batch, *others])
@@ -293,7 +265,7 @@ class CapturedTables:
         self._partial.add(key(activation))
 
     def _gradients(self, step: tf.Variable) -> dict[str, tf.Tensor]:
-        """By feature the gradient of a replica's loss, multiplied as the spec wants it."""
+        """By feature the gradient of a replica's loss, times the spec's multiplier."""
         assert self._interception is not None
         found = dict(self._interception.gradients)
         missing = [name for name in self._inputs if name not in found]
@@ -339,7 +311,7 @@ class CapturedTables:
 
 
 class _Rates:
-    """Learning rates of tables; one of a function is computed once, with the replicas' share."""
+    """Learning rates of tables; a rate function is called once, in the replicas' part."""
 
     def __init__(self, step: tf.Variable, host: HostPlaceholders):
         self._step = step
@@ -351,14 +323,14 @@ class _Rates:
         if not callable(rate):
             return tf.constant(rate, tf.float32)
         if rate not in self._of_functions:
-            # As an optimizer's own learning rate: of the step before it counts itself.
+            # As for an optimizer's own learning rate, the step is not yet counted.
             value = tf.reshape(tf.cast(rate(self._step), tf.float32), [1])
             self._of_functions[rate] = self._host.over_replicas(value)[0]
         return self._of_functions[rate]
 
 
 def _filled_with(value: float) -> Callable[..., tf.Tensor]:
-    """An initializer. TF's own for constants keep one of the variable's size in the program."""
+    """An initializer. TF's own keep a constant of the variable's size in the program."""
 
     def initializer(shape: Any, dtype: Any = tf.float32, partition_info: Any = None) -> tf.Tensor:
         del partition_info
@@ -374,13 +346,13 @@ def _variable(name: str, shape: Any, initializer: Any, **options: Any) -> tf.Var
 
 
 def _results(found: Occurrences) -> Iterable[tf.Tensor]:
-    """The lookups' results that the host's share needs of a replica's ids."""
+    """The lookups' results that the host's part needs."""
     tensors = (found.ids, found.outputs, found.weights, found.size, found.count)
     return [t for t in tensors if t is not None]
 
 
 def _of_all_replicas(found: Occurrences, host: HostPlaceholders) -> Occurrences:
-    """Ids of all replicas, whose outputs count through the activations of all replicas."""
+    """The ids of all replicas, their `outputs` numbered through the activations of all replicas."""
     ids = host.over_replicas(found.ids)
     if found.outputs is None:
         return dataclasses.replace(found, ids=ids)

@@ -1,4 +1,4 @@
-"""`EmbeddingConfigSpec`: what a TPUEstimator is told about its embedding tables."""
+"""`EmbeddingConfigSpec`: the embedding tables of a TPUEstimator as users describe them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ DEPRECATED_TPU_COLUMNS = (
     tpu_columns_v1._TPUEmbeddingColumn,
     tpu_columns_v1._TPUSharedEmbeddingColumn,
 )
-TPU_COLUMNS = (
-    tpu_columns_v2._TPUEmbeddingColumnV2,
-    tpu_columns_v2._TPUSharedEmbeddingColumnV2,
-)
+TPU_COLUMNS = (tpu_columns_v2._TPUEmbeddingColumnV2, tpu_columns_v2._TPUSharedEmbeddingColumnV2)
 _PLACED_COLUMNS = (
     tpu_columns_v2._TPUDeviceSpecificEmbeddingColumnV2,
     tpu_columns_v2._TPUSharedDeviceSpecificEmbeddingColumnV2,
@@ -51,9 +48,9 @@ class _SpecFields(NamedTuple):
 class EmbeddingConfigSpec(_SpecFields):
     """The embedding tables of a TPUEstimator, their features and their optimizers.
 
-    With `use_tpu=True` the ids of these features do not reach model_fn; what the tables hold for
-    them does. The gradients of model_fn's optimizer with respect to that are given to the tables'
-    own optimizers.
+    With `use_tpu=True` model_fn gets the tables' rows for the ids of these features, in place of
+    the ids. The gradients of model_fn's optimizer with respect to them go to the tables' own
+    optimizers.
 
     Args:
       feature_columns: TPU embedding columns, such as those of
@@ -63,14 +60,14 @@ class EmbeddingConfigSpec(_SpecFields):
         `AdagradParameters(0.1)`.
       clipping_limit: summed gradients of a table's row are clipped to this absolute value; None for
         no limit.
-      pipeline_execution_with_tensor_core: accepted; a step always sees the updates of the one
+      pipeline_execution_with_tensor_core: ignored: a step always sees the updates of the one
         before.
       experimental_gradient_multiplier_fn: takes the global step and returns a factor for all
         gradients of tables; None for 1.
       feature_to_config_dict: a `FeatureConfig` for every key of features that holds ids.
       table_to_config_dict: a `TableConfig` for every name of a table.
-      partition_strategy: "div" or "mod": accepted; a table is held in the order of its ids.
-      profile_data_directory: accepted; nothing is profiled.
+      partition_strategy: "div" or "mod"; ignored: a table is held in the order of its ids.
+      profile_data_directory: ignored: nothing is profiled.
 
     Attributes:
       tensor_core_feature_columns: the `feature_columns` whose tables are model_fn's own variables
@@ -79,7 +76,7 @@ class EmbeddingConfigSpec(_SpecFields):
     Raises:
       ValueError: both forms, or none; an unknown partition strategy or optimizer; a feature of an
         unknown table; a limit that is not positive.
-      TypeError: something else than a column, a `FeatureConfig` or a `TableConfig`.
+      TypeError: anything but a column, a `FeatureConfig` or a `TableConfig`.
     """
 
     __slots__ = ()

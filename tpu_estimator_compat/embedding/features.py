@@ -13,13 +13,7 @@ from tpu_estimator_compat.embedding.lookup import Ids
 
 @dataclasses.dataclass(frozen=True)
 class FeatureInput:
-    """One feature's input from input_fn.
-
-    Attributes:
-      ids: the feature.
-      weights: of its ids; None for 1.
-      activation: the placeholder of what the table holds for them.
-    """
+    """One feature's ids, their weights (None for 1), and the placeholder of its activation."""
 
     ids: Ids
     weights: tf.SparseTensor | None
@@ -27,11 +21,7 @@ class FeatureInput:
 
 
 class UsedColumns(dict[str, tuple[str, str]]):
-    """The TPU columns that a graph uses: by key the scope and the name.
-
-    Args:
-      noted: called with key, scope and name.
-    """
+    """The TPU columns that a graph uses: by key the scope and the name. Calls `noted` for each."""
 
     def __init__(self, noted: Callable[[str, str, str], None]):
         super().__init__()
@@ -43,12 +33,7 @@ class UsedColumns(dict[str, tuple[str, str]]):
 
 
 def ids_of(features: dict[str, Any], name: str) -> Ids:
-    """Takes the ids of a feature out of `features`.
-
-    Raises:
-      TypeError: the ids are no tensor.
-      ValueError: the feature is missing, or its ids are no integers.
-    """
+    """Takes the integer ids of a feature, a tensor, out of `features`."""
     if name not in features:
         raise ValueError(
             f"The features have no {name!r}, whose ids embedding_config_spec looks up. input_fn "
@@ -71,11 +56,7 @@ def ids_of(features: dict[str, Any], name: str) -> Ids:
 def weights_of(
     features: dict[str, Any], weight_key: str | None, ids: Ids, name: str
 ) -> tf.SparseTensor | None:
-    """Takes the weights of a feature's ids out of `features`; None for a feature without any.
-
-    Raises:
-      ValueError: the weights are missing, or dense, or the ids are.
-    """
+    """Takes the sparse weights of a feature's ids out of `features`; None for none."""
     if weight_key is None:
         return None
     if weight_key not in features:

@@ -1,8 +1,8 @@
 """Finds the gradients that model_fn's optimizer computes, with respect to activations of tables.
 
-Activations are made to depend on a trainable variable that nothing else uses. Code that computes
-the gradients of the trainable variables computes theirs on the way, by any method; they are noted
-as they pass. `tensorflow.python.tpu.tpu_embedding_gradient` did so.
+As in `tensorflow.python.tpu.tpu_embedding_gradient`, activations depend on a trainable variable
+that nothing else uses. Code that computes the gradients of the trainable variables, by any method,
+computes the activations' gradients on the way, and these are recorded.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ _COLLECTION = "tpu_embedding_dummy_table_variables"
 
 
 class Interception:
-    """Notes the gradients of one captured graph.
-
-    Make it in the graph, before model_fn is called.
+    """Records the gradients of one captured graph; to be made in it before model_fn is called.
 
     Attributes:
       gradients: by feature, float32 of the activation's shape; those that were computed.
@@ -39,7 +37,7 @@ class Interception:
         self._value = self._dummy.read_value()
 
     def hooked(self, activations: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The activations as model_fn is to have them."""
+        """The activations to give to model_fn."""
         return {key: self._hooked(key, tensor) for key, tensor in activations.items()}
 
     def _hooked(self, key: str, activation: tf.Tensor) -> tf.Tensor:
@@ -61,9 +59,9 @@ class Interception:
         return passed(self._value, activation)
 
     def hide(self) -> None:
-        """Keeps the variable, and what optimizers made for it, out of checkpoints and warm starts.
+        """Keeps the variable, and an optimizer's slots for it, out of checkpoints and warm starts.
 
-        Neither a run without TPU nor one with other tables has it. Call it after model_fn.
+        A run without TPU, or with other tables, does not have them. To be called after model_fn.
         """
         names = tf.compat.v1.GraphKeys
         for collection in (names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES):

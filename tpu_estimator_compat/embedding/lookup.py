@@ -1,6 +1,6 @@
-"""Looks ids up in a table, and takes gradients of what was found back to the table's rows.
+"""Looks ids up in a table, and takes the activation's gradients back to the table's rows.
 
-Built in the captured graph, out of ops that only a host needs to run: ids are of any number.
+It builds ops that only a host can run: the number of ids varies.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Size = Any  # an int, or a scalar int32 tensor where it is not known
 
 @dataclasses.dataclass(frozen=True)
 class Occurrences:
-    """The ids of one feature of one batch, one by one.
+    """The ids of one feature of one batch, in a flat list.
 
     Attributes:
       ids: int64 of shape [n].
-      outputs: int64 of shape [n]: for each id the row of the activation that it is a part of, where
-        activations of sequences have `batch * max_sequence_length` rows. None if every row has one
-        id and ids are in their order.
-      weights: float32 of shape [n]: what the row of the table is multiplied by; None for 1.
+      outputs: int64 of shape [n]: for each id the row of the activation to which it belongs, where
+        activations of sequences have `batch * max_sequence_length` rows. None if each row has
+        exactly one id, in order.
+      weights: float32 of shape [n]: factors of the table's rows; None for 1.
       shape: of the activation; numbers where they are known.
-      size: int64 of shape [1]: how many rows the activation has; None without `outputs`.
-      count: int32 of shape [1]: how many ids there are; None without `outputs`.
+      size: int64 of shape [1]: the number of rows of the activation; None without `outputs`.
+      count: int32 of shape [1]: the number of ids; None without `outputs`.
     """
 
     ids: tf.Tensor
@@ -45,12 +45,7 @@ class Occurrences:
     count: tf.Tensor | None = None
 
     def rows(self, table: tf.Variable, name: str) -> tf.Tensor:
-        """The table's rows of the ids: float32 of shape [n, dimension].
-
-        Args:
-          table: the table.
-          name: of the operation, which fails for an id that the table does not have.
-        """
+        """The table's rows, float32 of shape [n, dimension]; `name` fails for an unknown id."""
         return tf.raw_ops.ResourceGather(
             resource=table.handle,
             indices=self.ids,
@@ -60,13 +55,7 @@ class Occurrences:
         )
 
     def checked(self, rows: int, name: str, message: str) -> Occurrences:
-        """The same where every id is that of one of `rows` rows.
-
-        Args:
-          rows: of the table.
-          name: of the operation, which fails where not, as in `rows`.
-          message: the text of its error.
-        """
+        """The same ids after an operation `name`, which fails with `message` for ids >= `rows`."""
         known = tf.logical_and(self.ids >= 0, self.ids < rows)
         check = tf.raw_ops.Assert(
             condition=tf.reduce_all(known),
@@ -89,7 +78,7 @@ class Occurrences:
         )
 
     def after(self, rows: tf.Tensor) -> Occurrences:
-        """The same once `rows` are there: nothing else fails for an id of no table first."""
+        """The same ids after `rows` are computed, whose error for an unknown id must come first."""
         with tf.control_dependencies([rows]):
             return dataclasses.replace(self, ids=tf.identity(self.ids))
 
@@ -114,14 +103,12 @@ def occurrences(
 
     Args:
       name: of the table, for messages.
-      table: the table.
-      key: of the feature.
-      feature: its configuration.
+      key: of the feature, for messages.
       ids: integers: a tensor of shape [batch] or [batch, n], or a SparseTensor of such a shape.
-      weights: a SparseTensor of their shape with their weights; None for 1.
+      weights: a SparseTensor of the ids' shape; None for 1.
 
     Raises:
-      ValueError: dense ids are not as many as a table without a combiner wants.
+      ValueError: dense ids do not have the shape that a table without a combiner requires.
     """
     length = feature.max_sequence_length
     if not isinstance(ids, tf.SparseTensor):
@@ -152,7 +139,7 @@ def occurrences(
 
 
 def check_rank(name: str, key: str, feature: FeatureConfig, ids: Ids) -> None:
-    """Raises ValueError where ids are not of a shape that the feature can have."""
+    """Raises ValueError for ids of a shape that the feature cannot have."""
     rank, sequence = ids.shape.rank, feature.max_sequence_length > 0
     if rank == 2 or (rank == 1 and not sequence):
         return
@@ -164,14 +151,10 @@ def check_rank(name: str, key: str, feature: FeatureConfig, ids: Ids) -> None:
 
 
 def row_gradients(gradient: tf.Tensor, found: Occurrences) -> tf.Tensor:
-    """Gradients with respect to the row of every occurrence, out of one of the activation.
+    """Gradients with respect to the row of every occurrence: float32 of shape [n, dimension].
 
-    Args:
-      gradient: float32 of shape [outputs, dimension].
-      found: ids of all replicas; their `outputs` count through `gradient`.
-
-    Returns:
-      float32 of shape [n, dimension].
+    `gradient` is the activations', float32 of shape [outputs, dimension]; `found.outputs` must be
+    numbered through it.
     """
     if found.outputs is None:
         return gradient
@@ -184,8 +167,7 @@ def sequence_length(ids: Ids, longest: int) -> tf.Tensor:
     if not isinstance(ids, tf.SparseTensor):
         ids = tf.sparse.from_dense(ids)
     ends = tf.math.unsorted_segment_max(ids.indices[:, 1] + 1, ids.indices[:, 0], _rows(ids))
-    lengths = tf.clip_by_value(ends, 0, longest)  # that of no ids is the least of all integers
-    return lengths
+    return tf.clip_by_value(ends, 0, longest)  # without ids it is the least of all integers
 
 
 def _rows(ids: Ids) -> Size:
@@ -202,7 +184,7 @@ def _product(sizes: Sequence[Size]) -> Size:
 
 
 def _one_each(name: str, table: TableConfig, key: str, ids: tf.Tensor, length: int) -> Occurrences:
-    """Ids of which each is an output of its own."""
+    """Lookup without a combiner: one output row per id."""
     if length and ids.shape[1] is not None and ids.shape[1] != length:
         wanted = [ids.shape[0], length]
         ids = ids[:, :length]
@@ -219,12 +201,7 @@ def _one_each(name: str, table: TableConfig, key: str, ids: tf.Tensor, length: i
             "combiner for several ids of an example. Give TableConfig a combiner, or one id each."
         )
     flat = tf.reshape(tf.cast(ids, tf.int64), [-1])
-    return Occurrences(
-        flat,
-        None,
-        None,
-        [*shape, table.dimension],
-    )
+    return Occurrences(flat, None, None, [*shape, table.dimension])
 
 
 def _values_of(weights: tf.SparseTensor, ids: tf.SparseTensor, where: str) -> tf.Tensor:

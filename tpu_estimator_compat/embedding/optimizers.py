@@ -1,14 +1,14 @@
 """The optimizers of tables: how a step's gradients change the rows that it looked up.
 
-An optimizer is a row of `OPTIMIZERS`: its slots, and a formula. The formulas are those that
-`tensorflow/core/protobuf/tpu/optimization_parameters.proto` refers to.
+`OPTIMIZERS` has each one's slots and formula, after the references in
+`tensorflow/core/protobuf/tpu/optimization_parameters.proto`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -17,12 +17,12 @@ from tpu_estimator_compat.embedding import parameters as p
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Rows of a table and what is to be done to them.
+    """Rows of a table and the values that update them.
 
     Attributes:
       table: the resource variable, float32 of shape [rows, dimension].
       slots: the optimizer's own variables, of that shape.
-      ids: int64 of shape [n], which rows; each at most once.
+      ids: int64 of shape [n]: the rows, each at most once.
       gradients: float32 of shape [n, dimension].
       learning_rate: float32 scalar.
     """
@@ -40,7 +40,7 @@ class Rows:
         )
 
     def put(self, variable: tf.Variable, values: tf.Tensor) -> tf.Operation:
-        """Puts values of the rows into the table or a slot."""
+        """Assigns values to the rows of the table or a slot."""
         return tf.raw_ops.ResourceScatterUpdate(
             resource=variable.handle, indices=self.ids, updates=values
         )
@@ -48,52 +48,40 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """A variable of an optimizer.
-
-    Attributes:
-      suffix: of its name, behind the table's: what `tf.compat.v1.train` calls it.
-      initial: takes the parameters, returns its first value.
-    """
+    """A variable of an optimizer; its suffix behind the table's name is `tf.compat.v1.train`'s."""
 
     suffix: str
     initial: Callable[[Any], float] = lambda parameters: 0.0
 
 
+class Read(NamedTuple):
+    """The values for an update of rows, all but the rate of shape [n, dimension]."""
+
+    weights: tf.Tensor
+    slots: list[tf.Tensor]
+    gradients: tf.Tensor
+    rate: tf.Tensor
+
+
 Updated = tuple[tf.Tensor, list[tf.Tensor]]  # weights and slots
-Formula = Callable[[Any, tf.Tensor, list[tf.Tensor], tf.Tensor, tf.Tensor], Updated]
-"""Takes the parameters, then weights, slots and gradients, each of shape [n, dimension], and the
-learning rate; returns new weights and slots."""
+Formula = Callable[[Any, Read], Updated]
 
 
 @dataclasses.dataclass(frozen=True)
 class TableOptimizer:
-    """One optimizer.
-
-    Attributes:
-      slots: its variables.
-      formula: the update of rows.
-    """
-
     slots: Sequence[Slot]
     formula: Formula
 
 
 def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
-    """Builds the update of rows: weight decay, the optimizer, limits of weights, in this order.
+    """Builds the update of table and slots: weight decay, the optimizer, limits of weights.
 
-    The rows are read, computed with, and put back. TensorFlow's kernels that update rows in place,
+    The rows are read, computed with, and assigned. TensorFlow's kernels that update rows in place,
     such as ResourceSparseApplyAdagrad, took twice as long: they compute row by row. Every variable
-    is written once, by what was read of it, which is all the order that is needed.
+    is assigned once, with a value that depends on its read, so no further order is needed.
 
-    Weights decay as in TensorFlow 1's `DecoupledWeightDecayExtension`: before the update, by a part
-    of what they are (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101).
-
-    Args:
-      parameters: the optimizer's kind and hyperparameters.
-      rows: the rows, with summed gradients.
-
-    Returns:
-      The operation that updates table and slots.
+    Weights decay as in TensorFlow 1's `DecoupledWeightDecayExtension`: before the update, in
+    proportion to their values (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101).
     """
     if isinstance(parameters, p.AdamParameters) and not parameters.lazy_adam:
         rows = _all_rows(rows)
@@ -101,7 +89,7 @@ def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
     gradients = _limited(rows.gradients, parameters.clip_gradient_min, parameters.clip_gradient_max)
     weights = _decayed(parameters, rows.of(rows.table), rate)
     formula = OPTIMIZERS[type(parameters)].formula
-    weights, slots = formula(parameters, weights, slots, gradients, rate)
+    weights, slots = formula(parameters, Read(weights, slots, gradients, rate))
     weights = _limited(weights, parameters.clip_weight_min, parameters.clip_weight_max)
     updates = [rows.put(slot, new) for slot, new in zip(rows.slots, slots, strict=True)]
     return tf.group(rows.put(rows.table, weights), *updates)
@@ -135,95 +123,64 @@ def _decayed(
     return weights - part * weights
 
 
-def _descend(
-    parameters: p.StochasticGradientDescentParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _descend(parameters: p.StochasticGradientDescentParameters, read: Read) -> Updated:
     """w -= lr g"""
-    del parameters, slots
+    del parameters
+    w, _, g, rate = read
     return w - rate * g, []
 
 
-def _adagrad(
-    parameters: p.AdagradParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _adagrad(parameters: p.AdagradParameters, read: Read) -> Updated:
     """a += g^2; w -= lr g / sqrt(a). Duchi et al., 2011, https://jmlr.org/papers/v12/duchi11a.html"""
     del parameters
-    a = slots[0] + tf.square(g)
+    w, [a], g, rate = read
+    a += tf.square(g)
     return w - rate * g * tf.math.rsqrt(a), [a]
 
 
-def _proximal_adagrad(
-    parameters: p.ProximalAdagradParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _proximal_adagrad(parameters: p.ProximalAdagradParameters, read: Read) -> Updated:
     """a += g^2; r = lr / sqrt(a); x = w - r g; w = sign(x) max(|x| - r l1, 0) / (1 + r l2).
 
     Duchi & Singer, 2009, https://jmlr.org/papers/v10/duchi09a.html
     """
     l1, l2 = parameters.l1_regularization_strength, parameters.l2_regularization_strength
-    a = slots[0] + tf.square(g)
+    w, [a], g, rate = read
+    a += tf.square(g)
     rate *= tf.math.rsqrt(a)
     x = w - rate * g
     return tf.sign(x) * tf.maximum(tf.abs(x) - rate * l1, 0.0) / (1.0 + rate * l2), [a]
 
 
-def _momentum(
-    parameters: p.MomentumParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _momentum(parameters: p.MomentumParameters, read: Read) -> Updated:
     """a = momentum a + g; w -= lr a, or lr (g + momentum a) with Nesterov's.
 
     Sutskever et al., 2013, https://proceedings.mlr.press/v28/sutskever13.html
     """
-    a = parameters.momentum * slots[0] + g
+    w, [a], g, rate = read
+    a = parameters.momentum * a + g
     step = g + parameters.momentum * a if parameters.use_nesterov else a
     return w - rate * step, [a]
 
 
-def _rms_prop(
-    parameters: p.RMSPropParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _rms_prop(parameters: p.RMSPropParameters, read: Read) -> Updated:
     """s = rho s + (1 - rho) g^2; d = momentum d + lr g / sqrt(s + epsilon); w -= d.
 
     Tieleman & Hinton, 2012, as in `tf.compat.v1.train.RMSPropOptimizer`.
     """
-    s = parameters.rho * slots[0] + (1 - parameters.rho) * tf.square(g)
-    d = parameters.momentum * slots[1] + rate * g * tf.math.rsqrt(s + parameters.epsilon)
+    w, [s, d], g, rate = read
+    s = parameters.rho * s + (1 - parameters.rho) * tf.square(g)
+    d = parameters.momentum * d + rate * g * tf.math.rsqrt(s + parameters.epsilon)
     return w - d, [s, d]
 
 
-def _ftrl(
-    parameters: p.FtrlParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _ftrl(parameters: p.FtrlParameters, read: Read) -> Updated:
     """McMahan et al., 2013, https://research.google.com/pubs/archive/41159.pdf, algorithm 1.
 
     With q the power of the learning rate: b = a + g^2; z += g - (b^-q - a^-q) w / lr; a = b;
     w = -(z - clip(z, -l1, l1)) / ((beta + a^-q) / lr + 2 l2). `multiply_linear_by_learning_rate`
     holds z lr in place of z.
     """
-    before, z = slots
+    w, [before, z], g, rate = read
     after = before + tf.square(g)
     power = -parameters.learning_rate_power
     root, change = after**power, after**power - before**power
@@ -237,21 +194,16 @@ def _ftrl(
     return (tf.clip_by_value(z, -limit, limit) - z) / divisor, [after, z]
 
 
-def _adam(
-    parameters: p.AdamParameters,
-    w: tf.Tensor,
-    slots: list[tf.Tensor],
-    g: tf.Tensor,
-    rate: tf.Tensor,
-) -> Updated:
+def _adam(parameters: p.AdamParameters, read: Read) -> Updated:
     """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr m / sqrt(v + epsilon^2).
 
     Kingma & Ba, 2015, https://arxiv.org/abs/1412.6980, without the correction of bias, as on TPU.
     The divisor is `sqrt(v) + epsilon` without `sum_inside_sqrt`.
     """
     b1, b2, epsilon = parameters.beta1, parameters.beta2, parameters.epsilon
-    m = b1 * slots[0] + (1 - b1) * g
-    v = b2 * slots[1] + (1 - b2) * tf.square(g)
+    w, [m, v], g, rate = read
+    m = b1 * m + (1 - b1) * g
+    v = b2 * v + (1 - b2) * tf.square(g)
     inside = parameters.sum_inside_sqrt
     divisor = tf.sqrt(v + epsilon**2) if inside else tf.sqrt(v) + epsilon
     return w - rate * m / divisor, [m, v]

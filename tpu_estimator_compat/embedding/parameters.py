@@ -1,7 +1,7 @@
-"""Optimizers of embedding tables, as configurations: which one, and its hyperparameters.
+"""Optimizers of embedding tables, as configurations: the class and its hyperparameters.
 
 The formulas are in `optimizers.py`. Each class has the fields of the original's class of that name,
-in its order, since they are passed by position too.
+in its order, since scripts pass them by position.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class OptimizationParameters:
-    """The common options of tables' optimizers; each declares them behind fields of its own."""
+    """The common options of tables' optimizers, which each class declares after its own fields."""
 
     learning_rate: float
     use_gradient_accumulation: bool
@@ -33,7 +33,7 @@ class OptimizationParameters:
         self._check()
 
     def _check(self) -> None:
-        """Raises ValueError where hyperparameters of this optimizer make no sense."""
+        """Raises ValueError for hyperparameters out of range."""
 
     def _check_at_least(self, least: float, *names: str) -> None:
         for name in names:
@@ -68,7 +68,7 @@ _COMMON = """
 
 
 def _documented(cls: type) -> type:
-    """Adds the arguments that all optimizers have to the docstring of one."""
+    """Appends the arguments that all optimizers have to a class docstring."""
     cls.__doc__ = f"{(cls.__doc__ or '').rstrip()}{_COMMON}\n\n    Raises:\n      ValueError: a "
     cls.__doc__ += "hyperparameter out of its range, or limits of gradients without accumulation.\n"
     return cls

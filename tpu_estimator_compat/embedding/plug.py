@@ -1,7 +1,8 @@
-"""The tables of an estimator as a host stage of its steps: all that other rooms know of them."""
+"""The tables of an estimator as a host stage of its steps: the only module that other rooms use."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,29 +18,15 @@ from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 def host_stage(
     spec: EmbeddingConfigSpec,
 ) -> Callable[[str, int | None, Workers | None], HostStageBuilder]:
-    """A function that makes the host stage's builder for a mode; its arguments are the builder's.
-
-    Args:
-      spec: the tables and their features.
-
-    Raises:
-      What `resolved_spec.resolve` raises.
-    """
-    embedding = resolved_spec.resolve(spec)
-
-    def of_mode(mode: str, batch_size: int | None, group: Workers | None) -> HostStageBuilder:
-        return CapturedTables(embedding, mode, batch_size, group)
-
-    return of_mode
+    """A function that makes the host stage's builder for a mode, with the builder's arguments."""
+    return functools.partial(CapturedTables, resolved_spec.resolve(spec))
 
 
 def check(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
-    """Checks the embeddings of an estimator beside its other arguments.
+    """Raises for embeddings that an estimator's other arguments do not allow.
 
-    Raises:
-      TypeError: `spec` is no `EmbeddingConfigSpec`.
-      ValueError: they do not go with the input, or with evaluation off TPU.
-      NotImplementedError: the input is split over the cores of a replica.
+    TypeError for another type, ValueError for an input mode or an evaluation off TPU that forbids
+    them, NotImplementedError for input that is split over the cores of a replica.
     """
     wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
     check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)

@@ -1,4 +1,4 @@
-"""From an `EmbeddingConfigSpec`, of either form, to one value: tables, features, optimizers."""
+"""Converts both forms of an `EmbeddingConfigSpec` to one value: tables, features, optimizers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Table:
     Attributes:
       name: its name in messages.
       config: its sizes, first values and combiner.
-      column_key: the name that feature columns give its variable; None where it has none, and its
-        variable has its name.
+      column_key: the name that feature columns give its variable; None where its variable has the
+        table's name.
       parameters: its optimizer; None where the spec names none.
       learning_rate: a number, or a function of the global step; None without an optimizer.
       features: keys of the features that look ids up in it, sorted.
@@ -45,11 +45,9 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Embedding:
-    """All tables of an estimator.
+    """All tables of an estimator, by sorted names, and their features by sorted keys.
 
     Attributes:
-      tables: by name, sorted.
-      features: by key, sorted.
       tensor_core_columns: columns whose tables are model_fn's own variables.
       clipping_limit: absolute value of a row's summed gradients; None for no limit.
       gradient_multiplier: takes the global step, returns a factor; None for 1.
@@ -73,12 +71,7 @@ class Embedding:
 
 
 def resolve(spec: EmbeddingConfigSpec) -> Embedding:
-    """The tables and features that a spec describes.
-
-    Raises:
-      TypeError: a feature column is no TPU embedding column.
-      ValueError: a feature is looked up in several tables, or a table has no features.
-    """
+    """The tables and features that a spec describes."""
     if spec.feature_columns is None:
         assert spec.table_to_config_dict is not None
         assert spec.feature_to_config_dict is not None
@@ -119,7 +112,7 @@ def _rate(config: TableConfig, parameters: OptimizationParameters | None) -> Lea
 def _of_columns(
     columns: Sequence[Any],
 ) -> tuple[dict[str, TableConfig], dict[str, FeatureConfig], dict[str, str]]:
-    """Configurations of tables and features, and what the columns call the tables' variables."""
+    """Configurations of tables and features, and the columns' names of the tables' variables."""
     tables: dict[str, TableConfig] = {}
     features: dict[str, FeatureConfig] = {}
     column_keys: dict[str, str] = {}
@@ -161,7 +154,6 @@ def _check_kind(column: Any) -> None:
 
 
 def _check_same(name: str, first: TableConfig, other: TableConfig) -> None:
-    """Refuses two columns that describe one table in two ways."""
     sizes = [(t.vocabulary_size, t.dimension, t.combiner) for t in (first, other)]
     if sizes[0] != sizes[1]:
         raise ValueError(

@@ -19,16 +19,12 @@ Initializer = Callable[..., Any]
 def initializer(given: Any, shard: Shard) -> Initializer:
     """An initializer of a shard, for `tf.compat.v1.get_variable`.
 
-    As for partitioned variables in TensorFlow 1, one that takes `partition_info` is called with
-    the shape of these rows, and is told where they are. Any other makes all rows, of which these
-    are taken: as much memory as the whole table takes, for that moment.
-
-    Args:
-      given: the table's, or a class of initializers.
-      shard: the rows.
+    As for partitioned variables in TensorFlow 1, an initializer (or a class of them) that takes
+    `partition_info` is called with the shape and the position of these rows. Any other makes all
+    rows, of which these are taken; for that moment it needs the memory of the whole table.
     """
     made: Any = given() if inspect.isclass(given) else given
-    # A constant of many values is one of the whole table, whatever else it takes.
+    # A constant of many values has those of the whole table.
     whole = isinstance(made, init_ops.Constant) and np.ndim(made.value) > 0
 
     def of_rows(shape: Any, dtype: Any = tf.float32, partition_info: Any = None) -> tf.Tensor:
@@ -48,7 +44,7 @@ def initializer(given: Any, shard: Shard) -> Initializer:
 
 @contextlib.contextmanager
 def _seed_of(shard: Shard) -> Iterator[None]:
-    """Random numbers of these rows: machines whose graphs have one seed would draw the same."""
+    """Gives these rows a seed of their own: with one seed, all machines would draw the same."""
     graph = tf.compat.v1.get_default_graph()
     before = graph.seed
     if shard.first:

@@ -1,9 +1,8 @@
 """`tf.estimator`, as far as it is provided: the same names in the same places.
 
-Users come in here. An estimator checks arguments, asks its rules (`rules.py`, of two kinds), and
+Users import from here. An estimator checks arguments, asks its rules (`rules.py`, of two kinds) and
 has a `ModelFnModel` made for the call; the engine does the rest. Schedules, exporters and
-estimators made of Keras 2 models stand beside it. Begin with `estimator.py`, then
-`preparation.py`.
+estimators made of Keras 2 models are here too. Begin with `estimator.py`, then `preparation.py`.
 """
 
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Early stopping: hooks that watch a metric of the evaluations, made for an estimator."""
+"""Early stopping: hooks for an estimator's training that watch a metric of its evaluations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_early_stopping_hook(
       A hook for `train` or `TrainSpec`.
 
     Raises:
-      TypeError: `estimator` is none, `should_stop_fn` is not callable, or a number is none.
+      TypeError: an argument of another type.
       ValueError: not exactly one of seconds and steps, or a negative number.
     """
     _check_estimator(estimator)
@@ -79,15 +79,16 @@ def stop_if_higher_hook(
       threshold: a value above it stops.
       eval_dir: directory of the evaluation's events; None for `estimator.eval_dir()`.
       min_steps: evaluations before this global step do not count.
-      run_every_secs: seconds between two looks at the events; or
-      run_every_steps: steps between two looks.
+      run_every_secs: seconds between two reads of the events; or
+      run_every_steps: steps between two reads.
 
     Returns:
-      A hook for `train` or `TrainSpec`.
+      A hook for `train` or `TrainSpec`. In training it raises KeyError for an evaluation without
+      the
+        metric.
 
     Raises:
-      What `make_early_stopping_hook` raises; and in training, KeyError: an evaluation has no such
-        metric.
+      What `make_early_stopping_hook` raises.
     """
     crossed = _crosses(metric_name, threshold, operator.gt, "greater than")
     stop = _watching(crossed, estimator, metric_name, eval_dir, min_steps)
@@ -123,22 +124,11 @@ def stop_if_no_increase_hook(
 ) -> Hook:
     """A hook that ends training when a metric has not risen for a number of steps.
 
+    The other arguments, return value and errors are those of `stop_if_higher_hook`.
+
     Args:
-      estimator: the estimator in training.
-      metric_name: a key of the results of `evaluate`, such as `accuracy`.
-      max_steps_without_increase: so many steps after the best evaluation, without a better one,
-        stop.
-      eval_dir: directory of the evaluation's events; None for `estimator.eval_dir()`.
-      min_steps: evaluations before this global step do not count.
-      run_every_secs: seconds between two looks at the events; or
-      run_every_steps: steps between two looks.
-
-    Returns:
-      A hook for `train` or `TrainSpec`.
-
-    Raises:
-      What `make_early_stopping_hook` raises; and in training, KeyError: an evaluation has no such
-        metric.
+      max_steps_without_increase: training stops where an evaluation this many steps after the best
+        one is no better.
     """
     stalled = _stalls(metric_name, max_steps_without_increase, operator.gt, "increase")
     stop = _watching(stalled, estimator, metric_name, eval_dir, min_steps)
@@ -171,13 +161,13 @@ def make_stop_at_checkpoint_step_hook(
     Args:
       estimator: the estimator in training.
       last_step: the global step to stop at.
-      wait_after_file_check_secs: seconds that a worker waits after each look for the checkpoint.
+      wait_after_file_check_secs: seconds that a worker waits between two checks for the checkpoint.
 
     Returns:
       A hook for `train` or `TrainSpec`.
 
     Raises:
-      TypeError: `estimator` is none, or `last_step` is no whole number.
+      TypeError: an argument of another type.
       ValueError: `last_step` is None, or not positive.
     """
     _check_estimator(estimator)
@@ -202,7 +192,7 @@ def _watching(
     eval_dir: str | None,
     min_steps: int,
 ) -> Callable[[], bool]:
-    """`should_stop` of the metric's values by global step, as the events have them now."""
+    """Calls `should_stop` with the metric's values by global step, as the events have them then."""
     _check_estimator(estimator)
     check_type(metric_name, "metric_name", str, "a name of a metric (str)")
     check_number(min_steps, "min_steps")

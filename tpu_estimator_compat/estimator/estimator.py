@@ -1,4 +1,4 @@
-"""The base Estimator: the facade that the reference documents, and nothing else."""
+"""`Estimator`: the public methods, which check arguments and delegate to the engine."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import (
+    all_of,
     as_list,
     check_params,
     check_path,
@@ -54,15 +55,15 @@ class Estimator(Exporting):
         declares them; returns an EstimatorSpec.
       model_dir: directory of checkpoints and events. None for the config's, or a temporary one.
       config: a `RunConfig`; None for defaults.
-      params: hyperparameters, handed to model_fn and input_fn as deep copies.
+      params: hyperparameters; model_fn and input_fn get deep copies.
       warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`; used where model_dir
         has no checkpoint.
 
     Raises:
-      ValueError: model_fn has arguments that nobody fills, the config is of another type,
-        model_dir contradicts the config's, or a subclass overrides members.
+      ValueError: model_fn has other arguments, the config is of another type, model_dir contradicts
+        the config's, or a subclass overrides members.
       TypeError: model_fn is not callable, `params` is no dict, or `model_dir` is no path.
-      NotImplementedError: a subclass overrides what was internal to the original.
+      NotImplementedError: a subclass overrides a method that only the original called.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Estimator(Exporting):
         params: Any = None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
-        # As the original did: there are scripts that make a static method of it.
+        # Called as in the original: some scripts replace it by a static method.
         type(self)._assert_members_are_not_overridden(self)
         self._config = with_model_dir(config, model_dir)
         self._model_dir: str = self._config.model_dir or ""  # never empty: see with_model_dir
@@ -158,20 +159,20 @@ class Estimator(Exporting):
         max_steps: int | None = None,
         saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener] | None = None,
     ) -> Estimator:
-        """Trains from the newest checkpoint, or anew.
+        """Trains from the newest checkpoint, or from first values.
 
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           steps: the number of steps to add. Not together with `max_steps`.
           max_steps: the global step to reach. None for both: until the data ends.
-          saving_listeners: told before and after every checkpoint.
+          saving_listeners: called before and after every checkpoint.
 
         Returns:
           This estimator.
 
         Raises:
-          ValueError: both or senseless limits, or a bad model_fn or input.
+          ValueError: both limits, one below 1, or a bad model_fn or input.
           TypeError: a hook or listener of another type, steps with a fraction, or an input_fn that
             cannot be called.
         """
@@ -223,7 +224,7 @@ class Estimator(Exporting):
           Metric name to numpy scalar, with `loss` (mean over steps) and `global_step`.
 
         Raises:
-          ValueError: senseless `steps`, or a bad model_fn or input.
+          ValueError: `steps` below 1, or a bad model_fn or input.
         """
         rules = self._mode_rules
         rules.check_eval_steps(steps)
@@ -247,7 +248,7 @@ class Estimator(Exporting):
 
         Args:
           input_fn: returns a Dataset or tensors of features; labels are dropped.
-          predict_keys: names of the predictions to give; None for all.
+          predict_keys: names of the predictions to yield; None for all.
           hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
           checkpoint_path: the checkpoint to use; None for the newest one, or first values if
             there is none.
@@ -280,12 +281,12 @@ class Estimator(Exporting):
         """The `keras.Model` behind this estimator, for `fit`, `evaluate` and `predict`.
 
         It starts from the newest checkpoint of model_dir, or from first values; `fit` ends with a
-        checkpoint, from which `train` goes on.
+        checkpoint, from which `train` continues.
 
         Args:
-          input_fn: tells the signature of the training data, so that the variables exist at once.
-            None to take the signature of the last `train`, or of the first data that the model
-            sees.
+          input_fn: gives the signature of the training data, so that the variables exist at once.
+            None for the signature of the last `train`, or of the first data that the model is
+            given.
 
         Returns:
           A compiled model: optimizer, loss and metrics are model_fn's own.
@@ -301,10 +302,10 @@ class Estimator(Exporting):
         return model
 
     def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
-        """The model of a call, or of a user: its modes are captured when they are used."""
+        """A model whose modes are captured on first use."""
 
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
-            # Keras makes last batches of other sizes: static shapes are a compiler's own demand.
+            # Keras makes last batches of other sizes: only compilers need static shapes.
             input_mode = rules.input_mode(mode, topology)
             return preparation.capture(
                 rules, input_mode, element_spec, store, check_shapes=topology.compiles
@@ -318,11 +319,11 @@ class Estimator(Exporting):
     def _prepared(
         self, rules: Rules, input_fn: InputFn, input_mode: InputMode
     ) -> tuple[ModelFnModel, CapturedMode, DeployedInput]:
-        """The model of a call, with the call's mode captured on its variables, and the input."""
+        """The model of a call, the call's mode captured on its variables, and the input."""
         model = self._new_model(rules, input_mode.topology)
         return model, *preparation.prepare(rules, input_fn, input_mode, model.modes.store)
 
-    # Subclasses, and scripts with graphs of their own, call the original's names of these.
+    # Subclasses, and scripts with graphs of their own, call these by the original's names.
 
     def _assert_members_are_not_overridden(self) -> None:
         overrides.check(Estimator, self)
@@ -332,14 +333,14 @@ class Estimator(Exporting):
 
     _create_and_assert_global_step = _create_global_step
 
-    # What TPUEstimator does otherwise.
+    # Overridden by TPUEstimator.
 
     _use_tpu = False
     _marks_finished = False
 
     @property
     def _mode_rules(self) -> Rules:
-        """Made anew for every call: scripts change what estimators have."""
+        """The rules of a call, made anew each time: scripts change attributes of estimators."""
         return PlainRules(self._model_fn, self._params, self._config)
 
     def _eval_request(
@@ -374,7 +375,7 @@ class Estimator(Exporting):
 
 def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
     hooks = as_list(hooks, "hooks", "SessionRunHook")
-    return internals.all_of(HOOK_TYPES, hooks, "Hooks must be a SessionRunHook")
+    return all_of(HOOK_TYPES, hooks, "Hooks must be a SessionRunHook")
 
 
 def _checked_listeners(listeners):

@@ -1,4 +1,4 @@
-"""`tf.estimator.export`: the same names; and those of its experimental and internal neighbours."""
+"""`tf.estimator.export`: the same names."""
 
 from tpu_estimator_compat.engine.export.outputs import (
     ClassificationOutput,

@@ -1,4 +1,4 @@
-"""Exporters of `train_and_evaluate`: after each evaluation, of the best, or at the end."""
+"""Exporters of `train_and_evaluate`: after each evaluation, of the best one, or at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Results = dict[str, Any]
 
 
 class Exporter:
-    """A kind of export; subclass it for one of your own."""
+    """A kind of export; the base class of users' own."""
 
     @property
     def name(self) -> Any:
@@ -52,15 +52,6 @@ class Exporter:
 
 
 class _SavedModelExporter(Exporter):
-    """Exports for serving, by the estimator's own `export_saved_model`.
-
-    Args:
-      name: directory of the exports, below `export` in the model_dir.
-      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
-      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
-      as_text: whether to write the graph as text.
-    """
-
     def __init__(
         self,
         name: str,
@@ -68,27 +59,45 @@ class _SavedModelExporter(Exporter):
         assets_extra: dict[str, str] | None = None,
         as_text: bool = False,
     ):
-        if serving_input_receiver_fn is not None:  # of None the export itself complains
+        if serving_input_receiver_fn is not None:  # the export itself refuses None
             advice = "Give a function that takes nothing and returns a ServingInputReceiver."
             check_callable(serving_input_receiver_fn, "serving_input_receiver_fn", advice)
         self._name = name
         self._serving_input_receiver_fn = serving_input_receiver_fn
         self._assets_extra = assets_extra
         self._as_text = as_text
+        self._exports_to_keep: int | None = None
+        self._has_exported = False
 
     @property
     def name(self) -> str:
         """Directory of these exports, below `export` in the model_dir."""
         return self._name
 
-    def _saved_model(self, estimator: Any, export_path: str, checkpoint_path: str) -> Any:
-        return estimator.export_saved_model(
+    def export(
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str,
+        eval_result: Results,
+        is_the_final_export: bool,
+    ) -> Any:
+        """Exports the checkpoint if it is due, and returns the path, else None."""
+        if not self._is_due(estimator, eval_result, is_the_final_export):
+            return None
+        path = estimator.export_saved_model(
             export_path,
             self._serving_input_receiver_fn,
             assets_extra=self._assets_extra,
             as_text=self._as_text,
             checkpoint_path=checkpoint_path,
         )
+        delete_old(export_path, self._exports_to_keep)
+        self._has_exported = True
+        return path
+
+    def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
+        return True
 
 
 class FinalExporter(_SavedModelExporter):
@@ -104,29 +113,18 @@ class FinalExporter(_SavedModelExporter):
       TypeError: `serving_input_receiver_fn` is not callable.
     """
 
-    def export(
-        self,
-        estimator: Any,
-        export_path: str,
-        checkpoint_path: str,
-        eval_result: Results,
-        is_the_final_export: bool,
-    ) -> Any:
-        """Exports if this is the final one; returns the path, else None."""
-        if not is_the_final_export:
-            return None
-        logging.info("Performing the final export in the end of training.")
-        return self._saved_model(estimator, export_path, checkpoint_path)
+    def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
+        if is_final:
+            logging.info("Performing the final export in the end of training.")
+        return is_final
 
 
 class LatestExporter(_SavedModelExporter):
     """Exports after every evaluation, and deletes old exports.
 
+    The other arguments are those of `FinalExporter`.
+
     Args:
-      name: directory of the exports, below `export` in the model_dir.
-      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
-      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
-      as_text: whether to write the graph as text.
       exports_to_keep: the number of newest exports to keep; None keeps all.
 
     Raises:
@@ -145,22 +143,8 @@ class LatestExporter(_SavedModelExporter):
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
         self._exports_to_keep = _checked_number(exports_to_keep, "positive number")
 
-    def export(
-        self,
-        estimator: Any,
-        export_path: str,
-        checkpoint_path: str,
-        eval_result: Results,
-        is_the_final_export: bool,
-    ) -> Any:
-        """Exports; returns the path."""
-        path = self._saved_model(estimator, export_path, checkpoint_path)
-        delete_old(export_path, self._exports_to_keep)
-        return path
-
 
 def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bool:
-    """Whether the second result has the smaller loss."""
     if not best_eval_result or "loss" not in best_eval_result:
         raise ValueError("best_eval_result cannot be empty or no loss is found in it.")
     if not current_eval_result or "loss" not in current_eval_result:
@@ -171,18 +155,14 @@ def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bo
 class BestExporter(_SavedModelExporter):
     """Exports when an evaluation is better than all before, and deletes old exports.
 
-    The first evaluation that it sees is always exported.
+    The first evaluation of an exporter is always exported. The other arguments are those of
+    `LatestExporter`.
 
     Args:
-      name: directory of the exports, below `export` in the model_dir.
-      serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
       event_file_pattern: files below the model_dir that hold the results of earlier evaluations,
         so that a restarted job knows the best of them. None forgets them.
       compare_fn: takes `best_eval_result` and `current_eval_result`, by these names; returns
         whether the second is better. By default, whether its loss is smaller.
-      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
-      as_text: whether to write the graph as text.
-      exports_to_keep: the number of newest exports to keep; None keeps all.
 
     Raises:
       ValueError: no `compare_fn`, or one with other arguments; `exports_to_keep` is not positive.
@@ -205,29 +185,17 @@ class BestExporter(_SavedModelExporter):
         self._exports_to_keep = _checked_number(exports_to_keep, "a positive number")
         self._model_dir: str | None = None
         self._best: Results | None = None
-        self._has_exported = False
 
-    def export(
-        self,
-        estimator: Any,
-        export_path: str,
-        checkpoint_path: str,
-        eval_result: Results,
-        is_the_final_export: bool,
-    ) -> Any:
-        """Exports if `eval_result` is the best so far; returns the path, else None."""
+    def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
         if self._event_file_pattern and self._model_dir != estimator.model_dir:
             logging.info("Loading best metric from event files.")
             self._model_dir = estimator.model_dir
             self._best = self._best_in(os.path.join(self._model_dir, self._event_file_pattern))
         if self._has_exported and not self._is_better(eval_result):
-            return None
+            return False
         logging.info("Performing best model export.")
         self._best = eval_result
-        path = self._saved_model(estimator, export_path, checkpoint_path)
-        delete_old(export_path, self._exports_to_keep)
-        self._has_exported = True
-        return path
+        return True
 
     def _is_better(self, result: Results) -> bool:
         if self._best is None:

@@ -21,8 +21,6 @@ PathLike = str | bytes | os.PathLike[str]
 
 
 class Exporting:
-    """The export methods of an estimator; a base of `Estimator`."""
-
     _config: RunConfig
     _model_dir: str
     _warm_start_settings: WarmStartSettings | None
@@ -39,9 +37,9 @@ class Exporting:
     ) -> bytes:
         """Writes a SavedModel for servers, under a timestamp in `export_dir_base`.
 
-        It appears there whole: it is written under another name, which servers ignore. Each entry
-        of the spec's `export_outputs` becomes a signature; without any, `predictions` become the
-        default one, `serving_default`.
+        It is written under a name that servers ignore, then renamed. Each entry of the spec's
+        `export_outputs` becomes a signature; without any, `predictions` become the default one,
+        `serving_default`.
 
         Args:
           export_dir_base: directory of exports; made if it does not exist.
@@ -82,22 +80,15 @@ class Exporting:
         """Writes a SavedModel that holds a graph for each of several modes.
 
         The graphs of TRAIN and EVAL have signatures `train` and `eval`, and the tags `train` and
-        `eval`; all share the variables of the first mode given, of TRAIN, EVAL and PREDICT.
+        `eval`; all share the variables of the first mode given, of TRAIN, EVAL and PREDICT. The
+        other arguments, return value and errors are those of `export_saved_model`.
 
         Args:
-          export_dir_base: as for `export_saved_model`.
           input_receiver_fn_map: `ModeKeys` value to a function that takes nothing and returns a
-            receiver; of TRAIN and EVAL it has labels too.
-          assets_extra: as for `export_saved_model`.
-          as_text: as for `export_saved_model`.
-          checkpoint_path: as for `export_saved_model`.
-
-        Returns:
-          The path of the SavedModel, as bytes.
+            receiver, for TRAIN and EVAL one with labels.
 
         Raises:
-          ValueError: no mode is given; and as for `export_saved_model`.
-          tf.errors.OpError: `export_dir_base` cannot be written.
+          ValueError: no mode is given.
         """
         return self._export(
             export_dir_base, input_receiver_fn_map, assets_extra, as_text, checkpoint_path
@@ -115,19 +106,11 @@ class Exporting:
         checkpoint_path: str | None = None,
         strip_default_attrs: bool = False,
     ) -> bytes:
-        """The old name of `export_saved_model`.
+        """The old name of `export_saved_model`, with its arguments, return value and errors.
 
         Args:
-          export_dir_base: as for `export_saved_model`.
-          serving_input_receiver_fn: as for `export_saved_model`.
-          assets_extra: as for `export_saved_model`.
-          as_text: as for `export_saved_model`.
-          checkpoint_path: as for `export_saved_model`.
           strip_default_attrs: leave out attributes of ops that have their default value, so that
             older servers, which do not know new ones, can load the graph.
-
-        Returns:
-          The path of the SavedModel, as bytes.
         """
         _check_receiver_fn(serving_input_receiver_fn)
         return self._export(
@@ -140,10 +123,9 @@ class Exporting:
         )
 
     def _export_live(self, path: str, spec: Any, save: Callable[[str], str]) -> None:
-        """Writes the SavedModel of a live model at `path`.
+        """Writes the SavedModel of a live model at `path`, in place of one that is there.
 
         Args:
-          path: the folder to write, in place of one that is there.
           spec: the features: a `tf.TypeSpec`, or a dict of those.
           save: writes a checkpoint of the model to a directory; returns its path.
         """
@@ -211,8 +193,6 @@ class Exporting:
         return path
 
     def _graph_plans(self, mode: str, receiver_fn: ReceiverFn) -> list[GraphPlan]:
-        """The graphs that a mode is exported as."""
-
         def call(features: Any, labels: Any) -> EstimatorSpec:
             return self._mode_rules.call_for_export(features, labels, mode)
 

@@ -16,12 +16,13 @@ _METRIC_FN_ARGUMENTS = ("features", "labels", "predictions", "config")
 
 
 def add_metrics(estimator: Estimator, metric_fn: Callable[..., Mapping[str, Any]]) -> Estimator:
-    """An estimator that evaluates more metrics than another, in the same model_dir.
+    """An estimator that evaluates more metrics than `estimator`, in the same model_dir.
 
     Args:
-      estimator: the other; it stays as it is.
+      estimator: stays as it is.
       metric_fn: takes any of `features`, `labels`, `predictions` and `config`; returns a dict of
-        `(value, update_op)` pairs or Keras metrics. One by the name of another takes its place.
+        `(value, update_op)` pairs or Keras metrics, which replace the estimator's of the same
+        names.
 
     Raises:
       ValueError: `metric_fn` takes another argument.
@@ -50,10 +51,10 @@ def forward_features(
     keys: str | Iterable[str] | None = None,
     sparse_default_values: Mapping[str, Any] | None = None,
 ) -> Estimator:
-    """An estimator whose predictions have features in them, such as ids of the examples.
+    """An estimator that adds features, such as ids of the examples, to the predictions.
 
     Args:
-      estimator: the one that predicts; its predictions are a dict. It stays as it is.
+      estimator: predicts a dict; stays as it is.
       keys: of the features; None for all.
       sparse_default_values: the values for the gaps of sparse features, by key.
 
@@ -93,7 +94,7 @@ def _spec_of(
 
 
 def _like(estimator: Estimator, model_fn: Callable[..., EstimatorSpec]) -> Estimator:
-    """An estimator of `model_fn` in the place of another."""
+    """An estimator of `model_fn` with the other's model_dir, config and warm start."""
     return Estimator(
         model_fn,
         estimator.model_dir,
@@ -141,7 +142,7 @@ def _dense(key: str, feature: Any, fill: Mapping[str, Any]) -> tf.Tensor:
 
 
 def _with_features(output: Any, features: Mapping[str, tf.Tensor]) -> Any:
-    """An export output, with features if it answers with predictions."""
+    """The export output, with the features added if it is a PredictOutput."""
     if not isinstance(output, PredictOutput):
         return output
     return PredictOutput({**output.outputs, **features})

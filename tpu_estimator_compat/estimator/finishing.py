@@ -1,4 +1,4 @@
-"""The log lines of TPUEstimator at the end of a mode; tools and people look for them."""
+"""TPUEstimator's log lines at the end of a mode, which tools and people look for."""
 
 from __future__ import annotations
 
@@ -18,28 +18,26 @@ from tpu_estimator_compat.estimator import tracebacks
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a session begins anew after these
+_IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # sessions are recreated then
 
 _OPEN: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-"""Generators of results that may not be at their end, and the process that each belongs to."""
+"""Generators of results that may not be exhausted, and the process of each."""
 
 
 @atexit.register
 def _close_all() -> None:
-    """Closes what a script leaves open, while Python still has its modules."""
+    """Closes the generators that a script leaves open, while Python still has its modules."""
     for results, process in list(_OPEN.items()):
-        if process != os.getpid():  # a fork has none of the threads that work for it
+        if process != os.getpid():  # a fork does not have the generator's threads
             continue
-        with contextlib.suppress(ValueError):  # it is at work in another thread
+        with contextlib.suppress(ValueError):  # it is running in another thread
             results.close()
 
 
 def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
-    """Decorates a method of estimators: those with `_marks_finished` log that it ended.
+    """Decorates a method of estimators to log its end, where they have `_marks_finished`.
 
-    Args:
-      source: the call that is marked as finished.
-      times: the number of such lines after a call without an error.
+    After a call without an error, the line with `source` is logged `times` times.
     """
 
     def decorate(method: Method) -> Method:

@@ -22,7 +22,7 @@ GraphKeys = tf.compat.v1.GraphKeys
 
 
 class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
-    """Evaluates before training, every so many steps, and at the end.
+    """Evaluates before training, every `every_n_iter` steps, and at the end.
 
     The weights go from training to evaluation in memory. Only variables that both have are taken;
     the others of the evaluation keep their first values.
@@ -33,8 +33,8 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
       steps: the number of steps of an evaluation; None for all of the data.
       hooks: called in evaluation.
       name: of the evaluation, for the directory of its events.
-      every_n_iter: steps between two evaluations; with TPU semantics, the loop that they end in is
-        finished first.
+      every_n_iter: steps between two evaluations; with TPU semantics, the current loop is finished
+        first.
 
     Raises:
       TypeError: an argument of another type.
@@ -89,7 +89,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._names = {v.op.name for v in found[1].graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Evaluates what training starts from."""
+        """Evaluates the first values of training."""
         del coord
         if session.graph.get_collection(GraphKeys.SAVEABLE_OBJECTS):
             raise ValueError(
@@ -100,19 +100,16 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._evaluate(session)
 
     def steps_until_control(self, global_step: int) -> int:
-        """Steps until the next evaluation."""
         del global_step
         return self._last_evaluated + self._every - self._steps
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Evaluates, if it is time."""
         del run_values
         self._steps += run_context.session.steps_last_run
         if self._steps >= self._last_evaluated + self._every:
             self._evaluate(run_context.session)
 
     def end(self, session: Any) -> None:
-        """Evaluates the final weights."""
         self._evaluate(session)
 
     def _evaluate(self, session: Any) -> None:

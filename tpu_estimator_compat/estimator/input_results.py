@@ -1,7 +1,7 @@
 """The results of input_fn for code that calls it directly: features, labels and hooks.
 
-These stood in the module `util` beside the original's estimator. They are for graphs and sessions
-of one's own; estimators of this package read their input in another way.
+The names stood in the module `util` beside the original's estimator. They serve scripts with graphs
+and sessions of their own; the estimators of this package do not use them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,11 @@ MAX_DIRECTORY_CREATION_ATTEMPTS = 10
 
 
 def parse_input_fn_result(result: Any) -> tuple[Any, Any, list[Hook]]:
-    """Features, labels, and hooks that a session needs to have them.
+    """Features, labels or None, and the hooks that initialize a Dataset's iterator.
 
     Args:
-      result: a Dataset of features or of (features, labels); or these themselves, as tensors. A
-        Dataset must have been made in the default graph.
-
-    Returns:
-      The features, the labels or None, and the hooks: one that initializes the Dataset's iterator.
+      result: a Dataset, made in the default graph, of features or of (features, labels); or these
+        themselves, as tensors.
 
     Raises:
       ValueError: a list or tuple of another length than 2.
@@ -41,11 +38,7 @@ def parse_input_fn_result(result: Any) -> tuple[Any, Any, list[Hook]]:
 
 
 def parse_iterator_result(result: Any) -> tuple[Any, Any]:
-    """Features and labels of an iterator's element; labels are None where it has none.
-
-    Raises:
-      ValueError: a list or tuple of another length than 2.
-    """
+    """Features and labels, or None, of an iterator's element; ValueError for a list but a pair."""
     if not isinstance(result, (list, tuple)):
         return result, None
     if len(result) != 2:
@@ -57,11 +50,7 @@ def parse_iterator_result(result: Any) -> tuple[Any, Any]:
 
 
 class _DatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
-    """Initializes an iterator in every session.
-
-    Args:
-      iterator: an initializable one, of the graph in which the session runs.
-    """
+    """Initializes an iterator of the session's graph in every session."""
 
     def __init__(self, iterator: Any):
         self._iterator = iterator
@@ -82,11 +71,7 @@ class DistributedIteratorInitializerHook(_DatasetInitializerHook):
 
 
 class MultiHostDatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
-    """Runs the initializers of several iterators in every session, and logs how long that took.
-
-    Args:
-      dataset_initializers: operations.
-    """
+    """Runs the initializers of several iterators in every session, and logs how long that took."""
 
     def __init__(self, dataset_initializers: Sequence[tf.Operation]):
         self._initializers = dataset_initializers

@@ -1,8 +1,8 @@
 """`tf.estimator.inputs`: input functions over arrays and data frames, made of `tf.data`.
 
-Batches are those of the original, also where they run over the end of an epoch. The order of
-shuffled examples is another one, as it was from run to run of the original. There is no queue, and
-no summary of how full it is.
+Batches are those of the original, also where they run over the end of an epoch. Shuffled examples
+come in another order, as they did from run to run of the original. There is no queue, and no
+summary of its size.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def numpy_input_fn(
       A function without arguments that returns features, or (features, labels): in a graph, as in
       an input_fn, tensors that are new in every step; with eager execution a dataset of them. The
       last batch of a finite number of epochs may be smaller. It raises ValueError if arrays
-      are missing, or differ in length, or share a key between `x` and `y`; TypeError if `x` is
+      are missing, differ in length, or share a key between `x` and `y`; TypeError if `x` is
       neither an array nor a dict.
 
     Raises:
@@ -69,18 +69,13 @@ def pandas_input_fn(
 ) -> InputFn:
     """An input function over a `pandas.DataFrame`; features are a dict of its columns.
 
+    The other arguments and the return value are those of `numpy_input_fn`.
+
     Args:
       x: the data frame.
       y: labels: a Series, or a DataFrame for a dict of labels; None for none.
-      batch_size: examples per batch.
-      num_epochs: None to repeat for ever.
-      shuffle: must be given: False for evaluation and prediction.
       queue_capacity: size of the shuffle buffer, in examples; None for all of them.
-      num_threads: ignored; `tf.data` reads in parallel by itself, in order.
       target_column: a name that no column of `x` may have if there is a `y`.
-
-    Returns:
-      As `numpy_input_fn`.
 
     Raises:
       ValueError: `shuffle` is not a bool, the indexes of `x` and `y` differ, or `target_column` is
@@ -104,7 +99,7 @@ def pandas_input_fn(
 
 
 def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> Any:
-    with tf.compat.v1.name_scope("enqueue_input"):  # so that names at the top are the user's
+    with tf.compat.v1.name_scope("enqueue_input"):  # keeps top-level names for the user
         dataset = tf.data.Dataset.from_tensor_slices(data)
         if shuffle_buffer:
             dataset = dataset.shuffle(max(shuffle_buffer, size))

@@ -1,7 +1,7 @@
 """Private names of the original's modules that scripts and subclasses call all the same.
 
-The table has it under its old names, such as `_write_dict_to_summary`. What this package has
-anyway, such as the check of a model_fn's arguments, is named there by its own place.
+The table of names lists each under its old name, such as `_write_dict_to_summary`. It points to
+other modules for those that the package needs itself, such as the check of a model_fn's arguments.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config.arguments import all_of
 from tpu_estimator_compat.engine.hooks import evaluation_events
 from tpu_estimator_compat.tf_internals import device_setter
 
@@ -20,47 +21,22 @@ SERVICE_KEY = "service"
 
 
 def check_hooks_type(hooks: Sequence[Any] | None) -> list[Any]:
-    """The hooks as a list.
-
-    Raises:
-      TypeError: one of them is no SessionRunHook.
-    """
+    """The hooks as a list; TypeError unless all are SessionRunHooks."""
     return all_of(tf.compat.v1.train.SessionRunHook, hooks, "Hooks must be a SessionRunHook")
 
 
 def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
-    """The listeners as a list.
-
-    Raises:
-      TypeError: one of them is no CheckpointSaverListener.
-    """
+    """The listeners as a list; TypeError unless all are CheckpointSaverListeners."""
     wanted = tf.compat.v1.train.CheckpointSaverListener
     return all_of(
         wanted, saving_listeners, "saving_listeners must be a list of CheckpointSaverListener"
     )
 
 
-def all_of(kind: Any, given: Sequence[Any] | None, rule: str) -> list[Any]:
-    """The given values as a list; raises TypeError, with the rule, for a value of another kind."""
-    found = list(given or [])
-    for each in found:
-        if not isinstance(each, kind):
-            raise TypeError(f"{rule}, given: {each}")
-    return found
-
-
 def extract_metric_update_ops(
     eval_dict: dict[str, tuple[Any, Any]], distribution: Any = None
 ) -> tuple[tf.Operation | None, dict[str, Any]]:
-    """The update of all metrics as one operation, and the tensors of their values.
-
-    Args:
-      eval_dict: name to a metric's value tensor and update op.
-      distribution: a strategy that groups updates, or None.
-
-    Returns:
-      The operation, None without metrics; and name to value tensor.
-    """
+    """The update of all metrics as one operation, None without metrics, and named values."""
     updates, values = [], {}
     for name, (value, update) in sorted(eval_dict.items()):
         values[name] = value
@@ -69,14 +45,7 @@ def extract_metric_update_ops(
 
 
 def get_replica_device_setter(config: RunConfig) -> Any:
-    """A function from operation to device that puts variables on parameter servers.
-
-    Args:
-      config: tells how many there are, and which task this is.
-
-    Returns:
-      The function, for `tf.device` in a graph of one's own; None where there are none.
-    """
+    """A function for `tf.device` that puts variables on the config's parameter servers, or None."""
     if not config.num_ps_replicas:
         return None
     task = f"/job:{config.task_type}/task:{config.task_id}" if config.task_type else "/job:worker"
@@ -97,24 +66,11 @@ def dict_to_str(dictionary: dict[str, Any]) -> str:
 def write_dict_to_summary(
     output_dir: str, dictionary: dict[str, Any], current_global_step: int
 ) -> None:
-    """Adds one event with the values to the event file in a directory, and logs them.
-
-    Args:
-      output_dir: the directory.
-      dictionary: tag to number, array, or serialized Summary.
-      current_global_step: the step of the event.
-    """
+    """Logs values, and adds them as one event to the event file in a directory."""
     evaluation_events.write_results(output_dir, dictionary, None, current_global_step)
 
 
 def estimator_export(*names: str, v1: Sequence[str] | None = None) -> Callable[[Any], Any]:
-    """A decorator of classes and functions that leaves them as they are.
-
-    The original's gave them names in the API of TensorFlow, of which only its own build made use.
-
-    Args:
-      *names: names to add.
-      v1: the values in the API of TensorFlow 1, where they differ.
-    """
+    """A decorator that changes nothing: only TensorFlow's own build used the API names it set."""
     del names, v1
     return lambda thing: thing

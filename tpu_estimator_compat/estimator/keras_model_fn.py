@@ -1,4 +1,4 @@
-"""The model_fn of a Keras 2 model: a clone of it in the graph of a mode, and its spec."""
+"""The model_fn of a Keras 2 model: clones it in the graph of a mode, and makes the spec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 import tf_keras
-from absl import logging  # as the original said it
+from absl import logging  # as in the original
 from tf_keras.src.utils import losses_utils
 
 from tpu_estimator_compat.estimator import export
@@ -33,17 +33,12 @@ def make(
     metric_names_map: Mapping[str, str] | None,
     export_outputs: Mapping[str, Any] | None,
 ) -> Callable[..., EstimatorSpec]:
-    """The model_fn of a compiled model.
+    """The model_fn of a compiled model, whose new-style optimizer is replaced by its legacy one.
 
     Args:
-      keras_model: the model. An optimizer of tf_keras's new kind is replaced by its legacy one.
-      custom_objects: name to class.
       object_based: whether checkpoints are object-based.
       metric_names_map: compiled metric's name to that in the spec, or None.
       export_outputs: output's name to class of its signature, or None.
-
-    Raises:
-      ValueError: a new optimizer, and no eager execution to convert it in.
     """
     _convert_optimizer(keras_model)
     optimizer_config = _config_of(keras_model.optimizer)
@@ -84,13 +79,7 @@ def clone(
 ) -> Any:
     """A copy of a model in the default graph, compiled unless it only predicts.
 
-    Args:
-      mode: a `ModeKeys` value.
-      keras_model: the model.
-      custom_objects: name to class.
-      features: tensors for its inputs; None for placeholders.
-      labels: tensors for its targets.
-      optimizer_config: the optimizer's; None to ask it.
+    `features` and `labels` are tensors for its inputs and targets; None for placeholders.
     """
     training = mode == ModeKeys.TRAIN
     tf_keras.backend.set_learning_phase(training)
@@ -102,7 +91,7 @@ def clone(
     made = tf_keras.__internal__.models.clone_and_build_model(
         keras_model,
         _inputs(keras_model, features),
-        _targets(keras_model, labels),
+        _ordered(labels, _names(keras_model, "output", labels), "labels", "outputs"),
         custom_objects,
         compile_clone=mode != ModeKeys.PREDICT,
         in_place_reset=not keras_model._is_graph_network,
@@ -115,7 +104,7 @@ def clone(
 
 
 def track_global_step(model: Any) -> None:
-    """Puts the global step into object-based checkpoints of a model."""
+    """Adds the global step to object-based checkpoints of a model."""
     model._track_trackable(tf.compat.v1.train.get_global_step(), "estimator_global_step")
 
 
@@ -138,7 +127,10 @@ def _convert_optimizer(model: Any) -> None:
 
 
 def _config_of(optimizer: Any) -> Any:
-    """Read here, since its values may be variables, which another graph cannot read; or None."""
+    """The optimizer's config, or None: those of `tf.train` have none.
+
+    It may hold values of variables, which cannot be read in the graph of the clone.
+    """
     try:
         if isinstance(optimizer, (list, tuple)):
             return [one.get_config() for one in optimizer]
@@ -163,12 +155,8 @@ def _inputs(model: Any, features: Any) -> Any:
     return _ordered(features, names, "features", "inputs")
 
 
-def _targets(model: Any, labels: Any) -> list[Any] | None:
-    return _ordered(labels, _names(model, "output", labels), "labels", "outputs")
-
-
 def _names(model: Any, kind: str, given: Any) -> list[str]:
-    """The names of a model's inputs or outputs; a subclassed model counts them."""
+    """The names of a model's inputs or outputs; for a subclassed model, numbered ones."""
     if model._is_graph_network:
         names: list[str] = getattr(model, f"{kind}_names")
         return names
@@ -202,7 +190,6 @@ def _tensor(value: Any) -> Any:
 
 
 def _by_output(weights: Any, names: list[str]) -> list[Any]:
-    """Sample weights, one entry per output."""
     if len(names) == 1:
         if isinstance(weights, (list, tuple)) and len(weights) == 1:
             return list(weights)
@@ -236,7 +223,7 @@ def _whole_loss(model: Any) -> tf.Tensor:
 
 
 def _metrics(model: Any, names_map: Mapping[str, str] | None) -> dict[str, Any] | None:
-    """The metrics that were compiled, by name; those that layers add are left out."""
+    """The compiled metrics by name, without those that layers add."""
     if not getattr(model, "_compile_metrics", None):
         return None
     metrics = model._compile_metric_functions
@@ -257,7 +244,7 @@ def _metrics(model: Any, names_map: Mapping[str, str] | None) -> dict[str, Any] 
 
 
 def _restore_in_place(model: Any) -> None:
-    """Gives a subclassed model back what cloning it took; it may have no other way than that."""
+    """Gives a subclassed model back the attributes that cloning it in place replaced."""
     if not model._is_graph_network and getattr(model, "_original_attributes_cache", None):
         tf_keras.__internal__.models.in_place_subclassed_model_state_restoration(model)
 

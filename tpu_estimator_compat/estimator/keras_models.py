@@ -1,7 +1,7 @@
-"""Estimators made of Keras 2 models: what `tf.keras.estimator.model_to_estimator` gave.
+"""Estimators made of Keras 2 models, as `tf.keras.estimator.model_to_estimator` made them.
 
 In each mode the model is cloned into the captured graph, where tf_keras builds loss, metrics and
-updates as it did in TensorFlow 1; the estimator knows no more of it than of any other model_fn.
+updates as it did in TensorFlow 1. For the estimator it is a model_fn like any other.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def model_to_estimator(
 
     Args:
       keras_model: a compiled `tf_keras.Model`, as `tf.keras` has it in legacy code. It is cloned;
-        Keras 2 itself refuses to use a model afterwards that was made eagerly.
+        Keras 2 itself refuses to use an eagerly made model afterwards.
       keras_model_path: the path of a saved model, instead.
       custom_objects: name to class, for layers and functions of your own.
       model_dir: directory of checkpoints and events.
       config: a `RunConfig`.
       checkpoint_format: "checkpoint", the default, for object-based checkpoints, which a
         `tf.train.Checkpoint(model=...)` of Keras 2 reads; "saver" for those by variables' names.
-      use_v2_estimator: taken as it is given; there is one class of estimators here.
+      use_v2_estimator: ignored: there is one class of estimators here.
       metric_names_map: name of a compiled metric to its name in `evaluate`; all or none.
       export_outputs: name of an output to the class of its signature, an `ExportOutput`; beside the
         default one, which predicts all outputs.
@@ -59,8 +59,8 @@ def model_to_estimator(
       The estimator.
 
     Raises:
-      ValueError: no model or two, none that is compiled, a subclassed one that cannot be cloned or
-        is to write object-based checkpoints, or an unknown format.
+      ValueError: no model or two, one that is not compiled, a subclassed one that cannot be cloned
+        or is to write object-based checkpoints, or an unknown format.
       TypeError: a Keras 3 model.
     """
     del use_v2_estimator
@@ -86,16 +86,7 @@ def model_to_estimator_v1(
     export_outputs: Mapping[str, Any] | None = None,
 ) -> Estimator:
     """`tf.compat.v1.keras.estimator.model_to_estimator`: checkpoints by variables' names."""
-    return model_to_estimator(
-        keras_model,
-        keras_model_path,
-        custom_objects,
-        model_dir,
-        config,
-        checkpoint_format,
-        metric_names_map=metric_names_map,
-        export_outputs=export_outputs,
-    )
+    return model_to_estimator(**locals())
 
 
 def model_to_estimator_v2(
@@ -109,17 +100,7 @@ def model_to_estimator_v2(
     export_outputs: Mapping[str, Any] | None = None,
 ) -> Estimator:
     """`tf.keras.estimator.model_to_estimator` of TensorFlow 2: object-based checkpoints."""
-    return model_to_estimator(
-        keras_model,
-        keras_model_path,
-        custom_objects,
-        model_dir,
-        config,
-        checkpoint_format,
-        use_v2_estimator=True,
-        metric_names_map=metric_names_map,
-        export_outputs=export_outputs,
-    )
+    return model_to_estimator(**locals())
 
 
 def _check_model(model: Any, custom_objects: Mapping[str, Any] | None) -> None:
@@ -170,10 +151,7 @@ def _is_object_based(checkpoint_format: str | None, model: Any) -> bool:
 def _first_checkpoint(
     model: Any, custom_objects: Mapping[str, Any] | None, config: RunConfig, object_based: bool
 ) -> str:
-    """The checkpoint of the model's own weights, written if it is not there yet.
-
-    In a session of TensorFlow's own: nothing is trained here.
-    """
+    """The checkpoint of the model's own weights; a TensorFlow session writes it on first use."""
     folder = os.path.join(config.model_dir or "", "keras")  # never empty: see with_model_dir
     if latest := tf.train.latest_checkpoint(folder):
         return str(latest)
@@ -196,7 +174,7 @@ def _first_checkpoint(
 
 
 def _has_weights(model: Any) -> bool:
-    """Whether its weights are worth keeping: in a graph they have no values until a session."""
+    """Whether the weights have values to keep: in a graph they get them from a session."""
     if tf.compat.v1.executing_eagerly_outside_functions():
         return True
     weights = [weight for layer in model.layers for weight in layer.weights]
@@ -213,7 +191,6 @@ def _check_given(keras_model: Any, keras_model_path: Any, custom_objects: Any) -
 
 
 def _chosen(keras_model: Any, keras_model_path: Any, custom_objects: Any) -> Any:
-    """The model that is given, or the one at that path."""
     if not keras_model:
         return _loaded(keras_model_path, custom_objects)
     logging.info("Using the Keras model provided.")
@@ -231,7 +208,7 @@ def _check_compiled(keras_model: Any) -> None:
 def _start(
     keras_model: Any, custom_objects: Any, config: RunConfig, object_based: bool
 ) -> str | None:
-    """The checkpoint of the model's weights; None where training begins without them."""
+    """The checkpoint of the model's weights; None where training starts from initialisers."""
     if keras_model._is_graph_network and config.is_chief:
         return _first_checkpoint(keras_model, custom_objects, config, object_based)
     if keras_model.built:

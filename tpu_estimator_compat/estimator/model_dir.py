@@ -12,7 +12,7 @@ from tpu_estimator_compat.config.arguments import check_path
 
 
 def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
-    """A config that has a session config and a model_dir."""
+    """The config with a session config and a model_dir; ValueError where two model_dirs differ."""
     if config is None:
         config = RunConfig()
         logging.info("Using default config.")

@@ -1,4 +1,4 @@
-"""Refuses subclasses of an estimator that redefine what is not theirs."""
+"""Refuses subclasses of an estimator that redefine its members."""
 
 from __future__ import annotations
 
@@ -41,21 +41,16 @@ _NEVER_CALLED = frozenset(
         "_export_all_saved_models",
     }
 )
-"""Methods that the original let subclasses redefine, and that nobody calls here."""
+"""Methods that the original let subclasses redefine, and that are not called here."""
 
 _ALLOWED = frozenset({"latest_checkpoint", "model_fn"})
 
 
 def check(base: type, estimator: Any) -> None:
-    """Refuses an estimator whose class redefines members.
+    """Raises where the class of `estimator` redefines members of `base`.
 
-    Args:
-      base: the class whose members they are.
-      estimator: an instance of a subclass, or of `base`.
-
-    Raises:
-      ValueError: the class redefines members, as the original refused it.
-      NotImplementedError: it redefines what the original called, and nobody calls here.
+    ValueError where the original refused it, NotImplementedError for a method that the original
+    called and this package does not.
     """
     cls = type(estimator)
     if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:

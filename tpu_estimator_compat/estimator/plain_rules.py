@@ -1,4 +1,4 @@
-"""The rules of `Estimator`: batch sizes, loops and specs are the user's own."""
+"""The rules of `Estimator`: users decide on batch sizes, loops and specs."""
 
 from __future__ import annotations
 
@@ -18,44 +18,32 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 @dataclasses.dataclass(frozen=True)
 class PlainRules:
-    """The `Rules` of `Estimator`.
-
-    Attributes:
-      model_fn: the user's function.
-      params: the hyperparameters; functions get deep copies.
-      config: the run configuration; likewise.
-    """
+    """The `Rules` of `Estimator`."""
 
     model_fn: ModelFn
     params: Any
     config: RunConfig
 
     def on_tpu(self, mode: str) -> bool:
-        """See `Rules`."""
         return False
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        """Refuses both limits at once, and senseless ones."""
         check_train_limits(steps, max_steps)
 
     def check_eval_steps(self, steps: int | None) -> None:
-        """Refuses senseless steps."""
         check_steps(steps, "steps")
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
-        """See `Rules`."""
         if isinstance(self.config.train_distribute, TPUStrategy):
             return IterationsPerLoopCounter(self.config.train_distribute.steps_per_run, "count")
         return None
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
-        """See `Rules`."""
         return modes.resolve(mode, None, topology)
 
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
     ) -> dict[str, Any]:
-        """See `Rules`."""
         offered = {
             "mode": input_mode.mode,
             **copies(self.params, self.config),
@@ -64,29 +52,24 @@ class PlainRules:
         return input_arguments(input_fn, offered)
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """Refuses what the input mode refuses, and warns of predictions without an end."""
+        """Also warns of predictions without an end."""
         input_mode.check_called(called)
         if input_mode.mode == ModeKeys.PREDICT:
             inputs.warn_if_endless(called)
 
     def partition(self, input_mode: InputMode, element_spec: Any) -> None:
-        """See `Rules`: there is no split."""
+        """None: there is no split."""
 
     def host_stage(self, input_mode: InputMode, check_shapes: bool, sharded: bool) -> None:
-        """See `Rules`: there is none."""
+        """None: there is no host stage."""
 
     def call_model_fn(
         self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
     ) -> EstimatorSpec:
-        """See `Rules`."""
         return self.call_for_export(features, labels, input_mode.mode)
 
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
-        """See `Rules`.
-
-        Raises:
-          ValueError: model_fn returned a TPUEstimatorSpec.
-        """
+        """ValueError where model_fn returns a TPUEstimatorSpec."""
         offered = {"mode": mode, **copies(self.params, self.config)}
         spec = call_model_fn(self.model_fn, features, labels, offered)
         if isinstance(spec, TPUEstimatorSpec):
@@ -98,12 +81,7 @@ class PlainRules:
 
 
 def check_train_limits(steps: int | None, max_steps: int | None) -> None:
-    """Refuses both limits of a training at once, and senseless ones.
-
-    Raises:
-      ValueError: both, or a limit below 1.
-      TypeError: a limit with a fraction.
-    """
+    """Raises ValueError for both limits or one below 1, TypeError for what is no number."""
     if steps is not None and max_steps is not None:
         raise ValueError("Can not provide both steps and max_steps.")
     check_steps(steps, "steps")

@@ -1,4 +1,4 @@
-"""The preflight of TPUEstimators: their step on TPUs and GPUs that are not there."""
+"""`TPUEstimator.preflight`: compiles its step for TPUs and GPUs that are not there."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class Preflighting:
-    """Checks of a step before there is a TPU or GPU; a base of `TPUEstimator`."""
-
     def preflight(
         self,
         input_fn: InputFn,

@@ -1,4 +1,4 @@
-"""The preparation of a call's mode: its replicas, its input, its graph."""
+"""Prepares the mode of a call: its replicas, its input, its graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:
-    """The input of `mode`, on the replicas that the config names; checked.
+    """The checked input of `mode`, on the replicas that the config names.
 
     Raises:
       ValueError: the batch size or the configuration does not go with those replicas.
@@ -50,13 +50,11 @@ def capture(
     """Calls model_fn for a graph that replicas run.
 
     Args:
-      rules: the estimator's.
-      input_mode: says which replicas.
-      element_spec: the input of one of them: structure of `tf.TypeSpec`s.
-      store: live variables to go on with; None for new ones.
+      element_spec: the input of one replica: structure of `tf.TypeSpec`s.
+      store: live variables to continue with; None for new ones.
       check_shapes: whether shapes must be static, where the rules of TPU execution hold.
     """
-    # A store that is there already is that of a keras_model(), which has variables whole.
+    # A given store belongs to a keras_model(), which does not shard variables.
     stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
     store = store or runtimes.of(input_mode.topology).new_store()
     with new_graph(rules.config.tf_random_seed):
@@ -67,16 +65,9 @@ def capture(
 def prepare(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> tuple[CapturedMode, inputs.DeployedInput]:
-    """Calls input_fn and model_fn, in one graph.
-
-    Args:
-      rules: the estimator's.
-      input_fn: the user's function.
-      input_mode: says which replicas, and who calls input_fn.
-      store: gets the live variables.
-    """
+    """Calls input_fn and model_fn, in one graph; `store` gets the live variables."""
     trains = input_mode.mode == ModeKeys.TRAIN
-    # What a script sees of variables is what it would have seen of those that it asked for.
+    # A script sees the values that variables of the kind that it asked for would show.
     refs = not tf.compat.v1.resource_variables_enabled()
     with new_graph(rules.config.tf_random_seed, reads_step=trains):
         deployed_input = _deployed_input(rules, input_fn, input_mode, store)
@@ -96,7 +87,7 @@ def prepare(
 def _deployed_input(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> inputs.DeployedInput:
-    """Calls input_fn in the default graph, as often as it is to be called."""
+    """Calls input_fn in the default graph, as often as the input mode says."""
     found = []
     for call in input_mode.invocations():
         arguments = rules.input_arguments(input_fn, input_mode, call)

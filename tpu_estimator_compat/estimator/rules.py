@@ -1,6 +1,6 @@
-"""The rules of an estimator: what a call of it asks, where kinds of estimators differ.
+"""The rules of an estimator: the questions that kinds of estimators answer differently.
 
-`Estimator` has `PlainRules`, `TPUEstimator` has `TPURules`; `preparation` goes by either.
+`Estimator` has `PlainRules`, `TPUEstimator` has `TPURules`; `preparation` asks either.
 """
 
 from __future__ import annotations
@@ -27,67 +27,48 @@ class Rules(Protocol):
     @property
     def config(self) -> RunConfig:
         """The run configuration; functions get deep copies."""
-        ...
 
     def on_tpu(self, mode: str) -> bool:
         """Whether `mode` is asked to run on TPU."""
-        ...
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        """Refuses limits of a training that make no sense."""
-        ...
+        """Raises for limits that are impossible, or missing where they are required."""
 
-    def check_eval_steps(self, steps: int | None) -> None:
-        """Refuses a number of evaluation steps that makes no sense."""
-        ...
+    def check_eval_steps(self, steps: int | None) -> None: ...
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
         """The length of a loop between turns of the hooks; None where the hooks decide."""
-        ...
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
         """The input of `mode` on any replicas, unchecked."""
-        ...
 
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
     ) -> dict[str, Any]:
         """The arguments of a call of input_fn."""
-        ...
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """Refuses what input_fn returned, if it does not do."""
-        ...
+        """Raises for what input_fn must not return."""
 
     def partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
         """The split of a replica's input over its cores: one entry per feed; None for no split."""
-        ...
 
     def host_stage(
         self, input_mode: InputMode, check_shapes: bool, sharded: bool
     ) -> HostStageBuilder | None:
         """The builder of a graph's host stage, before the graph is captured; None for none."""
-        ...
 
     def call_model_fn(
         self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
     ) -> EstimatorSpec | TPUEstimatorSpec:
         """Calls model_fn for a graph that replicas run."""
-        ...
 
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
         """Calls model_fn for a graph that this machine could run."""
-        ...
 
 
 def copies(params: Any, config: RunConfig, added: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The arguments `params` and `config` of a user's function: deep copies.
-
-    Args:
-      params: the hyperparameters.
-      config: the run configuration.
-      added: values that the copy of `params` has besides, where they are not None.
-    """
+    """Deep copies of the arguments `params`, with the values of `added`, and `config`."""
     copied = {"params": copy.deepcopy(params), "config": copy.deepcopy(config)}
     for key, value in (added or {}).items():
         if value is not None:

@@ -70,22 +70,16 @@ def train_and_evaluate(
 
 
 def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
-    if not isinstance(eval_spec, EvalSpec):
-        raise TypeError(
-            f"`eval_spec` must have type `tf.estimator.EvalSpec`. Got: {type(eval_spec)}"
-        )
-    if not isinstance(estimator, Estimator):
-        raise TypeError(
-            f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}"
-        )
-    if not isinstance(train_spec, TrainSpec):
-        raise TypeError(
-            f"`train_spec` must have type `tf.estimator.TrainSpec`. Got: {type(train_spec)}"
-        )
+    wanted = {"eval_spec": EvalSpec, "estimator": Estimator, "train_spec": TrainSpec}
+    given = {"eval_spec": eval_spec, "estimator": estimator, "train_spec": train_spec}
+    for name, kind in wanted.items():
+        if not isinstance(given[name], kind):
+            text = f"`{name}` must have type `tf.estimator.{kind.__name__}`."
+            raise TypeError(f"{text} Got: {type(given[name])}")
 
 
 def _check_cluster(config: RunConfig) -> None:
-    """Refuses parameter servers, and jobs that nobody knows."""
+    """Raises for parameter servers and unknown jobs."""
     cluster.check_no_parameter_servers(config)
     if config.task_type not in _TRAINERS:
         raise ValueError(
@@ -160,13 +154,7 @@ def _throttle(seconds: float, started: float, done: _Evaluated | None) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Evaluated:
-    """One evaluation.
-
-    Attributes:
-      metrics: the result of `evaluate`.
-      exports: the results of the exporters, in their order.
-      is_final: whether the checkpoint had reached `max_steps`.
-    """
+    """One evaluation; `is_final` where the checkpoint had reached `max_steps`."""
 
     metrics: Results
     exports: list[Any]
@@ -178,7 +166,7 @@ class _Evaluated:
 
 
 class _Evaluator:
-    """Evaluates the newest checkpoint, once, and calls the exporters."""
+    """Evaluates each newest checkpoint once, and calls the exporters."""
 
     def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None):
         self._estimator = estimator
@@ -232,11 +220,7 @@ class _Evaluator:
 
 
 class _EvaluatingListener(tf.compat.v1.train.CheckpointSaverListener):
-    """Evaluates what training saves.
-
-    Attributes:
-      evaluated: the last evaluation; None before the first.
-    """
+    """Evaluates the checkpoints that training saves; `evaluated` is the last evaluation."""
 
     def __init__(self, evaluator: _Evaluator, throttle_secs: float):
         self._evaluator = evaluator

@@ -1,4 +1,4 @@
-"""`TrainSpec` and `EvalSpec`: what `train_and_evaluate` is to do, as checked values."""
+"""`TrainSpec` and `EvalSpec`: the parts of `train_and_evaluate`, as checked values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tpu_estimator_compat.config.arguments import as_list, check_input_fn, check_number, check_steps
+from tpu_estimator_compat.config.arguments import (
+    all_of,
+    as_list,
+    check_input_fn,
+    check_number,
+    check_steps,
+)
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.estimator.exporters import Exporter
 
@@ -77,7 +83,7 @@ class EvalSpec(_EvalSpecFields):
         takes longer.
 
     Raises:
-      ValueError: a senseless number; an exporter without a name, or two of one name.
+      ValueError: a number out of range; an exporter without a name, or two of one name.
       TypeError: an argument of another type.
     """
 
@@ -112,22 +118,14 @@ class EvalSpec(_EvalSpecFields):
 
 
 def _checked_hooks(hooks: Iterable[Any] | None) -> tuple[Any, ...]:
-    checked = tuple(as_list(hooks, "hooks", "SessionRunHook"))
-    for hook in checked:
-        if not isinstance(hook, HOOK_TYPES):
-            raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook}")
-    return checked
+    hooks = as_list(hooks, "hooks", "SessionRunHook")
+    return tuple(all_of(HOOK_TYPES, hooks, "All hooks must be `SessionRunHook` instances"))
 
 
 def _checked_listeners(listeners: Iterable[Any] | None) -> tuple[Any, ...]:
-    checked = tuple(as_list(listeners, "saving_listeners", "CheckpointSaverListener"))
-    for listener in checked:
-        if not isinstance(listener, tf.compat.v1.train.CheckpointSaverListener):
-            raise TypeError(
-                "All saving_listeners must be `CheckpointSaverListener` instances, given: "
-                f"{listener}"
-            )
-    return checked
+    listeners = as_list(listeners, "saving_listeners", "CheckpointSaverListener")
+    rule = "All saving_listeners must be `CheckpointSaverListener` instances"
+    return tuple(all_of(tf.compat.v1.train.CheckpointSaverListener, listeners, rule))
 
 
 def _checked_exporters(exporters: Any) -> tuple[Exporter, ...]:

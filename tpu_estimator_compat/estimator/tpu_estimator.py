@@ -1,4 +1,4 @@
-"""TPUEstimator: the base estimator with TPU rules for batch sizes, input, loops and specs."""
+"""`TPUEstimator`: the base estimator with TPU rules for batch sizes, input, loops and specs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import (
-    TPUConfig,
-    TPURunConfig,
-    check_positive_integer,
-)
+from tpu_estimator_compat.config import TPUConfig, TPURunConfig, check_positive_integer
 from tpu_estimator_compat.config.arguments import check_number, check_params, check_type
 from tpu_estimator_compat.embedding import EmbeddingConfigSpec, plug
 from tpu_estimator_compat.engine.capture.user_functions import (
@@ -47,15 +43,14 @@ class TPUEstimator(Preflighting, Estimator):
     Without a TPU, `use_tpu=True` runs on this machine's replicas (GPUs, logical CPUs or one
     device) under the same rules: per-replica batch sizes, static shapes, CrossShardOptimizer
     honoured, hooks called once per loop. `use_tpu=False` runs on one device, batch sizes unchanged,
-    hooks called when they need it.
+    hooks called when they need it. The other arguments are those of `Estimator`.
 
     Args:
       model_fn: function of `features` and `params`, and of `labels`, `mode`, `config` where it
         declares them; returns a TPUEstimatorSpec or EstimatorSpec.
-      model_dir: directory of checkpoints and events. None for the config's, or a temporary one.
       config: a `tpu.RunConfig`. Cannot be None.
-      params: hyperparameters, handed to model_fn and input_fn as deep copies in which
-        `batch_size`, `use_tpu` and `context` are set. `batch_size` and `context` are reserved.
+      params: hyperparameters; model_fn and input_fn get deep copies in which `batch_size`,
+        `use_tpu` and `context` are set. `batch_size` and `context` are reserved.
       use_tpu: whether TPU rules hold.
       train_batch_size: global batch size; divisible by the number of replicas.
       eval_batch_size: likewise for evaluation.
@@ -64,13 +59,12 @@ class TPUEstimator(Preflighting, Estimator):
       eval_on_tpu: False to evaluate on one device; model_fn then returns an EstimatorSpec in EVAL.
       export_to_tpu: whether an export holds a graph for TPU.
       export_to_cpu: whether an export holds a graph for CPU.
-      warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`.
-      embedding_config_spec: embedding tables with optimizers of their own, which model_fn sees
-        activations of if `use_tpu`; an `EmbeddingConfigSpec`. None for none.
+      embedding_config_spec: embedding tables with optimizers of their own, whose activations
+        model_fn gets if `use_tpu`; an `EmbeddingConfigSpec`. None for none.
       export_saved_model_api_version: 1 or 2, or an `ExportSavedModelApiVersion`.
 
     Raises:
-      ValueError: no config, reserved params, no or senseless batch sizes, a bad model_fn.
+      ValueError: no config, reserved params, batch sizes missing or not positive, a bad model_fn.
       TypeError: a batch size that is no int, `params` that is no dict, text for `use_tpu`.
     """
 
@@ -134,7 +128,7 @@ class TPUEstimator(Preflighting, Estimator):
             self._model_fn,
             self._params,
             self._config,
-            self._config.tpu_config,
+            TPUConfig._make(self._config.tpu_config),  # may be a copy of the original's class
             self._use_tpu,
             self._eval_on_tpu,
             self._batch_sizes,
@@ -182,22 +176,15 @@ def export_estimator_savedmodel(
     as_text: bool = False,
     checkpoint_path: str | None = None,
 ) -> bytes:
-    """Exports what an `Estimator` trained with graphs for CPU and TPU.
+    """Exports an `Estimator`'s checkpoint with graphs for CPU and TPU.
+
+    The other arguments, return value and errors are those of `export_saved_model`.
 
     Args:
       estimator: its model_fn must take `params`.
-      export_dir_base: as for `export_saved_model`.
-      serving_input_receiver_fn: as for `export_saved_model`.
-      assets_extra: as for `export_saved_model`.
-      as_text: as for `export_saved_model`.
-      checkpoint_path: as for `export_saved_model`.
-
-    Returns:
-      The path of the SavedModel, as bytes.
 
     Raises:
       TypeError: `estimator` is none.
-      What `export_saved_model` raises.
     """
     check_type(estimator, "estimator", Estimator, "a tf.estimator.Estimator")
     on_tpu = TPUEstimator(
@@ -269,11 +256,9 @@ def _check_are_numbers(*sizes: int | None) -> None:
 def _check_batch_sizes(train: int | None, evaluate: int | None, predict: int | None) -> None:
     if train is None:
         raise ValueError("`train_batch_size` cannot be `None`")
-    check_positive_integer(train, "train_batch_size")
-    if evaluate is not None:
-        check_positive_integer(evaluate, "eval_batch_size")
-    if predict is not None:
-        check_positive_integer(predict, "predict_batch_size")
+    for mode, size in (("train", train), ("eval", evaluate), ("predict", predict)):
+        if size is not None:
+            check_positive_integer(size, f"{mode}_batch_size")
 
 
 def _api_version(version: int | ExportSavedModelApiVersion) -> ExportSavedModelApiVersion:

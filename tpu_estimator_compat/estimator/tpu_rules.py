@@ -13,7 +13,6 @@ from tpu_estimator_compat.config import (
     RunConfig,
     TPUConfig,
     check_positive_integer,
-    parse_iterations_per_loop,
 )
 from tpu_estimator_compat.config.arguments import check_steps
 from tpu_estimator_compat.engine import inputs
@@ -42,17 +41,11 @@ class TPURules:
     """The `Rules` of `TPUEstimator`, for topologies with `tpu_semantics` and without.
 
     Attributes:
-      model_fn: the user's function.
-      params: the hyperparameters; functions get deep copies.
-      config: the run configuration; likewise.
-      tpu_config: the config's.
-      use_tpu: whether modes are asked to run on TPU.
-      eval_on_tpu: whether evaluation is one of them.
       batch_sizes: the global ones, by `ModeKeys` value.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
       make_host_stage: makes the builder of a mode's host stage. It takes a `ModeKeys` value, the
         rows of a replica's features (None where shapes need not be static), and the machines among
-        which variables are shared out (None for none). None for no host stage.
+        which variables are sharded (None for none). None for no host stage.
     """
 
     model_fn: ModelFn
@@ -66,11 +59,10 @@ class TPURules:
     make_host_stage: Callable[[str, int | None, Workers | None], HostStageBuilder] | None = None
 
     def on_tpu(self, mode: str) -> bool:
-        """See `Rules`."""
         return self.use_tpu and (mode != ModeKeys.EVAL or self.eval_on_tpu)
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        """Refuses both limits at once, senseless ones, and none on TPU."""
+        """Also refuses a training on TPU without a limit."""
         check_train_limits(steps, max_steps)
         if not self.use_tpu:
             return
@@ -85,7 +77,7 @@ class TPURules:
             check_positive_integer(max_steps, "Train max_steps")
 
     def check_eval_steps(self, steps: int | None) -> None:
-        """Refuses senseless steps, and none on TPU."""
+        """Also refuses an evaluation on TPU without a number of steps."""
         if not self.on_tpu(ModeKeys.EVAL):
             check_steps(steps, "steps")
             return
@@ -94,24 +86,19 @@ class TPURules:
         check_positive_integer(steps, "Eval steps")
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
-        """See `Rules`."""
         size, axis = self.batch_sizes[mode], self.batch_axis
         return modes.resolve(mode, self.tpu_config, topology, size, axis)
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
-        """See `Rules`."""
-        if not topology.tpu_semantics:
-            return None
-        return parse_iterations_per_loop(self.tpu_config.iterations_per_loop)
+        return self.tpu_config.loop_length if topology.tpu_semantics else None
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """Refuses what the input mode refuses; predictions without an end were left to the user."""
+        """Does not warn of predictions without an end: the original left them to the user."""
         input_mode.check_called(called)
 
     def host_stage(
         self, input_mode: InputMode, check_shapes: bool, sharded: bool
     ) -> HostStageBuilder | None:
-        """See `Rules`."""
         if self.make_host_stage is None or not isinstance(input_mode, TPUInputMode):
             return None
         batch_size = input_mode.model_batch_size if check_shapes else None
@@ -119,7 +106,6 @@ class TPURules:
         return self.make_host_stage(input_mode.mode, batch_size, group)
 
     def partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
-        """See `Rules`."""
         topology, dims = input_mode.topology, self.tpu_config.input_partition_dims
         if not topology.tpu_semantics or dims is None:
             return None
@@ -129,16 +115,12 @@ class TPURules:
         if not topology.splits_replicas:
             inputs.log_fallback(input_mode.mode)
         flat = tf.nest.flatten(element_spec, expand_composites=True)
-        return found + [None] * (len(flat) - len(found))  # what marks the padding is not split
+        return found + [None] * (len(flat) - len(found))  # the mask of the padding is not split
 
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
     ) -> dict[str, Any]:
-        """See `Rules`.
-
-        Raises:
-          ValueError: input_fn takes no params.
-        """
+        """ValueError where input_fn takes no params."""
         context = TPUContext(input_mode, call) if isinstance(input_mode, TPUInputMode) else None
         added = {BATCH_SIZE_KEY: input_mode.input_batch_size, CONTEXT_KEY: context}
         offered = {
@@ -157,7 +139,6 @@ class TPURules:
     def call_model_fn(
         self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
     ) -> EstimatorSpec | TPUEstimatorSpec:
-        """See `Rules`."""
         mode, size = input_mode.mode, input_mode.model_batch_size
         if not isinstance(input_mode, TPUInputMode):
             return self.call_for_export(features, labels, mode, size)
@@ -173,7 +154,6 @@ class TPURules:
     def call_for_export(
         self, features: Any, labels: Any, mode: str, batch_size: int | None = None
     ) -> EstimatorSpec:
-        """See `Rules`."""
         added = {BATCH_SIZE_KEY: batch_size, USE_TPU_KEY: False}
         spec = self.call(features, labels, mode, added, f"Running {mode} on CPU/GPU")
         return as_estimator_spec(spec)
@@ -187,7 +167,7 @@ class TPURules:
 
 
 def as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:
-    """The plain EstimatorSpec of a spec, off TPU."""
+    """The spec for CPU and GPU."""
     return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 
@@ -203,7 +183,6 @@ def _check_static(tensors: Any, name: str) -> None:
 def _checked_tpu_spec(
     spec: EstimatorSpec | TPUEstimatorSpec, mode: str, check_shapes: bool
 ) -> EstimatorSpec | TPUEstimatorSpec:
-    """Refuses what the original refused on TPU."""
     if isinstance(spec, TPUEstimatorSpec):
         if mode == ModeKeys.PREDICT and check_shapes:
             _check_predictions(spec.predictions)

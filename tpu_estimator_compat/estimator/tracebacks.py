@@ -1,4 +1,4 @@
-"""Tracebacks of errors that a user can do something about: they end in the user's code."""
+"""Shortens the tracebacks of errors that users can act on: they end in the user's code."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TOLD_IN_WORDS = (
 
 
 def shorten(error: BaseException) -> None:
-    """Leaves of the traceback of `error` the frames of the user's code, from here on inwards.
+    """Keeps only the frames of user code in the traceback of `error`, from here on inwards.
 
-    An error that has no such frames comes from this package. Its traceback stays whole, unless it
-    was raised for users, in words. `tf.debugging.disable_traceback_filtering()` leaves all
-    tracebacks whole.
+    An error without such frames comes from this package. Its traceback stays whole, unless the
+    package raised it for users. `tf.debugging.disable_traceback_filtering()` leaves all tracebacks
+    whole.
     """
     if not tf.debugging.is_traceback_filtering_enabled():
         return
@@ -42,6 +42,6 @@ def shorten(error: BaseException) -> None:
 
 
 def _is_raised(innermost: Any) -> bool:
-    """Whether an error was raised where it came from: others, such as a KeyError, are accidents."""
+    """Whether a `raise` statement raised the error: others, such as a KeyError, are accidents."""
     file = innermost.tb_frame.f_code.co_filename
     return linecache.getline(file, innermost.tb_lineno).strip().startswith("raise ")

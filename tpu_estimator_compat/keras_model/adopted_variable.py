@@ -11,13 +11,7 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
 class AdoptedVariable(keras.Variable):
-    """Shows a live variable of a captured graph to Keras.
-
-    Args:
-      store: has the live variable, plain or one per replica.
-      name: its TF1 name, such as `dense/kernel`; becomes the path.
-      trainable: whether the captured graph trains it.
-    """
+    """Shows a live variable of a captured graph to Keras; its TF1 name becomes the path."""
 
     def __init__(self, store: VariableStore, name: str, trainable: bool):
         self._store = store
@@ -35,7 +29,6 @@ class AdoptedVariable(keras.Variable):
 
     @property
     def value(self) -> tf.Variable:
-        """The live variable, with its newest value."""
         self._store.to_host([self._path])
         return super().value
 

@@ -1,4 +1,4 @@
-"""Elements of Keras' data: what one replica is fed of them, and batches of other sizes."""
+"""Elements of Keras' data: the share of one replica, and batches of other sizes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ def as_iterator(iterator: Any) -> Any:
 
 
 def replica_spec(iterator: Any, replicas: int) -> Any:
-    """The spec of one replica's input from a tf.data or distributed iterator.
-
-    Args:
-      iterator: gives the elements.
-      replicas: the number that share an element, besides a distributed iterator's.
-
-    Raises:
-      ValueError: they cannot share its rows.
-    """
+    """The spec of one replica's input, where `replicas` share each element of an iterator."""
     spec = tf.nest.map_structure(
         lambda s: s._value_specs[0] if hasattr(s, "_value_specs") else s, iterator.element_spec
     )
@@ -43,7 +35,7 @@ def shares_of(spec: Any, replicas: int) -> Any:
             )
         rows = of_all.shape[0] if of_all.shape.rank else None
         if rows is None:
-            return of_all  # refused where static shapes are demanded
+            return of_all  # refused where static shapes are required
         if rows % replicas:
             raise ValueError(
                 f"A batch of {rows} rows cannot be shared by {replicas} replicas. Batch by a "
@@ -61,10 +53,10 @@ def spec_of(value: Any) -> tf.TypeSpec:
 
 
 def filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> Any:
-    """`tensor` with its last row repeated, dealt to the replicas in shares of so many rows."""
+    """The tensor with its last row repeated, dealt to the replicas in shares of `share` rows."""
     rows = tf.minimum(tf.range(share * strategy.num_replicas_in_sync), tf.shape(tensor)[0] - 1)
     parts = tf.split(tf.gather(tensor, rows), strategy.num_replicas_in_sync)
-    if len(parts) == 1:  # TensorFlow's own strategy cannot deal where its version 2 is disabled
+    if len(parts) == 1:  # the default strategy cannot deal with v2 behavior disabled
         return parts[0]
     return strategy.experimental_distribute_values_from_function(
         lambda context: parts[context.replica_id_in_sync_group]
@@ -72,7 +64,7 @@ def filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> A
 
 
 def any_batch(spec: Any) -> Any:
-    """The spec of batches of any number of rows; where they are sparse, of any width, too."""
+    """The spec of batches of any number of rows; sparse ones may have any width, too."""
 
     def of_any(one: tf.TypeSpec) -> tf.TypeSpec:
         if isinstance(one, tf.SparseTensorSpec):

@@ -9,12 +9,9 @@ import numpy as np
 
 
 class GraphMetric(keras.metrics.Metric):
-    """Reads a metric that test steps update on their own.
+    """Shows a metric that the test steps update to Keras.
 
-    Args:
-      name: the metric's name in the spec.
-      read: gives the current value.
-      reset: sets the variables behind all metrics of the graph back to their first values.
+    `reset` sets the variables behind all metrics of the graph back to their first values.
     """
 
     def __init__(self, name: str, read: Callable[[], np.ndarray], reset: Callable[[], None]):
@@ -23,20 +20,14 @@ class GraphMetric(keras.metrics.Metric):
         self._reset = reset
 
     def update_state(self, *args, **kwargs) -> None:
-        """Not for callers: the test step has the update in it.
-
-        Raises:
-          NotImplementedError: always.
-        """
+        """Raises NotImplementedError: the test step makes the update."""
         raise NotImplementedError(
             f"Metric {self.name!r} comes from the model_fn's metric_fn, which every test step "
             "updates. Call model.evaluate(...) instead."
         )
 
     def result(self) -> np.ndarray:
-        """The current value, as metric_fn computes it."""
         return self._read()
 
     def reset_state(self) -> None:
-        """Starts anew."""
         self._reset()

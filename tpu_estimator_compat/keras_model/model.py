@@ -1,7 +1,7 @@
 """The `keras.Model` behind an estimator: Keras' own loops around the captured graph's steps.
 
-`fit`, `evaluate` and `predict` are Keras'; the functions that they call run the replica programs,
-`steps_per_execution` steps at a time, and never more than are left.
+`fit`, `evaluate` and `predict` are Keras'. The functions that they call make `steps_per_execution`
+steps at a time, and never more than are left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.config.arguments import as_list
-from tpu_estimator_compat.engine.checkpoint import check_writable
+from tpu_estimator_compat.engine.checkpoint import check_writable, latest
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.hooks.preemption import Preemption, PreemptionCallback
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
@@ -38,18 +38,15 @@ from tpu_estimator_compat.spec import ModeKeys
 class ModelFnModel(SavedVariables):
     """A model whose steps are those of a legacy model_fn.
 
-    Not made by users: `Estimator.keras_model()` returns one, and a Keras callback among the hooks
-    of `Estimator.train`, `evaluate` or `predict` finds that of the call as `self.model`. Its
-    variables are adopted from the captured graph and carry their TF1 names as paths; slots and
-    `global_step` are among the non-trainable ones.
+    `Estimator.keras_model()` returns one, and a Keras callback among the hooks of
+    `Estimator.train`, `evaluate` or `predict` finds that of the call as `self.model`. Its variables
+    are those of the captured graph, with their TF1 names as paths; slots and `global_step` are
+    non-trainable ones.
 
     Args:
       modes: the steps of all modes, on one set of variables.
       steps_per_execution: steps of one call of the train and test functions, until `compile`.
       export: writes a SavedModel.
-
-    Attributes:
-      modes: the same.
     """
 
     def __init__(self, modes: ModelModes, *, steps_per_execution: int, export: Export):
@@ -98,14 +95,14 @@ class ModelFnModel(SavedVariables):
                 f"compile() got {own}, but optimizer, loss and metrics come from the model_fn. "
                 "Change them there, or rewrite the model as a native keras.Model."
             )
-        if steps_per_execution != "auto":  # Keras tries out how many
+        if steps_per_execution != "auto":  # Keras tunes the number
             check_positive_integer(steps_per_execution, "steps_per_execution")
         super().compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 
     def compile_once(self) -> None:
         """Compiles with the estimator's number of steps, unless that is done.
 
-        Keras makes variables then: a call that no callback looks at is spared them.
+        Compiling makes Keras variables, so calls that no callback looks at are spared it.
         """
         if not self.compiled:
             self.compile(steps_per_execution=self._steps_at_first)
@@ -119,8 +116,8 @@ class ModelFnModel(SavedVariables):
     def optimizer(self) -> optimizer_view.UnknownRate:
         """model_fn's optimizer: its `learning_rate`, and the global step as `iterations`.
 
-        A rate that is assigned replaces that of model_fn from the next step on, in this model. No
-        checkpoint has it.
+        A rate that is assigned replaces model_fn's from the next step on, in this model;
+        checkpoints do not hold it.
         """
         found = self._optimizer_view
         if not isinstance(found, optimizer_view.OneRate):
@@ -129,13 +126,10 @@ class ModelFnModel(SavedVariables):
 
     @optimizer.setter
     def optimizer(self, none: None) -> None:
-        """Called by Keras' compile, which is given none."""
+        """Does nothing: Keras' compile assigns None."""
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Captures the training step, of which callbacks want to know, before `fit` calls them.
-
-        Keras would take a batch of the data for it.
-        """
+        """Captures the training step, without a batch, before callbacks of `fit` may ask for it."""
         if self._fits and ModeKeys.TRAIN not in self.modes:
             data = iterator._distributed_dataset
             self.build_mode(ModeKeys.TRAIN, elements.replica_spec(data, self._per_batch))
@@ -156,14 +150,7 @@ class ModelFnModel(SavedVariables):
         return self._prediction.of_batch(features)
 
     def train_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """One training step on this replica's `data`, in replica context.
-
-        Args:
-          data: features, or (features, labels).
-
-        Returns:
-          The loss.
-        """
+        """The loss of one training step on this replica's `data`, in replica context."""
         return {"loss": self._program(ModeKeys.TRAIN).on_replica(data)[0]}
 
     def test_step(self, data: Any) -> dict[str, tf.Tensor]:
@@ -208,7 +195,7 @@ class ModelFnModel(SavedVariables):
         return predictions
 
     def _check_is_free(self, mode: str) -> None:
-        """Refuses to make steps between those of a session, which would not know of them."""
+        """Raises RuntimeError where a session makes the steps of `mode`: it knows of no others."""
         if self.modes.in_session == mode:
             raise RuntimeError(
                 f"The {mode} steps of this model are made by the running call of the estimator "
@@ -227,7 +214,7 @@ class ModelFnModel(SavedVariables):
             session.runner.begin_loop()
             with with_lines(session.graph):
                 result = session.runner.run(iterator, steps)
-            if not self._in_loop or result.stopped_by_nan:  # else a HostCallCallback does it
+            if not self._in_loop or result.stopped_by_nan:  # else HostCallCallback does it
                 session.finish_host_calls()
             self._remaining.made(result.steps)
             if not result.steps:
@@ -242,7 +229,7 @@ class ModelFnModel(SavedVariables):
 
     @contextlib.contextmanager
     def _counted(self, fits: bool = False) -> Iterator[RemainingSteps]:
-        """Within, calls of many steps go by the callback that it gives."""
+        """Sets a new counter of steps, which is also a callback, for one call of Keras' loops."""
         before = self._remaining, self._in_loop
         self._remaining, self._in_loop, self._fits = RemainingSteps(), True, fits
         try:
@@ -252,20 +239,20 @@ class ModelFnModel(SavedVariables):
             self._fits = False
 
     def _stop_at_nan(self, step: int) -> None:
-        """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and says at which step."""
+        """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and logs the step."""
         self._nan_step = step
         self.stop_training = True
         logging.error("The loss of step %d is NaN: training stops.", step)
 
     def build_mode(self, mode: str, element_spec: Any) -> None:
-        """Captures a mode for elements of a spec, unless it is there, and adopts its variables."""
+        """Captures a mode for elements of a spec, unless that is done, and adopts its variables."""
         with eager.eager_mode():
             if mode not in self.modes:
                 self.modes.build(mode, element_spec)
             self.adopt(mode)
 
     def adopt(self, mode: str) -> None:
-        """Makes Keras variables and metrics of what a mode's graph has: see `modes`."""
+        """Makes Keras variables and metrics of a captured mode's."""
         self.compile_once()
         ready = self.modes[mode]
         for name, trainable in ready.variables():
@@ -276,7 +263,7 @@ class ModelFnModel(SavedVariables):
             self._eval_metrics[name] = GraphMetric(name, read, ready.reset_metrics)
 
     def close(self) -> None:
-        """Ends the model of a call: where no callback has it, its variables are freed at once.
+        """Frees the variables of a call's model at once, unless a callback has adopted them.
 
         They would wait for Python's collector: Keras makes cycles of references to a model.
         """
@@ -287,7 +274,7 @@ class ModelFnModel(SavedVariables):
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
 
         SIGTERM and Ctrl-C end it as they end `Estimator.train`: after the step at hand, with a
-        checkpoint. A NaN loss ends it, too, after its step, and no checkpoint is written.
+        checkpoint. A NaN loss also ends it after its step, without a checkpoint.
 
         Args:
           *args: as for `keras.Model.fit`; the data gives features, or (features, labels).
@@ -299,14 +286,14 @@ class ModelFnModel(SavedVariables):
 
         Raises:
           ValueError: there is no data.
-          TypeError: a callback is none.
+          TypeError: an element of `callbacks` is no Keras callback.
           RuntimeError: a running call of an estimator makes the training steps of this model.
           tf.errors.OpError: a checkpoint could not be written to model_dir.
         """
         self._check_is_free(ModeKeys.TRAIN)
         _check_data("fit", args, kwargs)
         if self._alone and self._model_dir:
-            check_writable(self._model_dir)  # where fit is to leave a checkpoint
+            check_writable(self._model_dir)  # fit will write a checkpoint there
         self.modes.follow_checkpoint()
         self._nan_step = None
         with Preemption(listen=self._alone) as preemption:
@@ -322,7 +309,7 @@ class ModelFnModel(SavedVariables):
                     "fit ended with a NaN loss at step %d; nothing was saved. The model has the "
                     "values after that step; model_dir has %s.",
                     self._nan_step,
-                    self.modes.newest_checkpoint() or "no checkpoint",
+                    latest(self._model_dir) or "no checkpoint",
                 )
             elif path := self.modes.save():
                 logging.info("Saved %s after fit.", path)
@@ -367,7 +354,7 @@ _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "w
 
 
 def _with(callbacks: Any, counter: RemainingSteps, *own: keras.callbacks.Callback) -> Any:
-    """A user's callbacks, with `counter`, others of this package, and a line of progress."""
+    """The user's callbacks, after `counter` and `own`, and before a line of progress."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks.callbacks[:0] = [counter, *own]
         return callbacks

@@ -1,4 +1,4 @@
-"""model_fn's optimizer as callbacks of Keras see it: `model.optimizer`."""
+"""`model.optimizer` of an estimator's Keras model: model_fn's optimizer as callbacks see it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from tpu_estimator_compat.spec import ModeKeys
 class UnknownRate:
     """The optimizer of a model whose training step has no one learning rate, or none yet.
 
-    Args:
-      modes: the model's.
-      reason: why.
+    `reason` ends the sentence "it has no learning_rate:".
     """
 
     name = "model_fn_optimizer"
@@ -40,7 +38,7 @@ class UnknownRate:
 
     @property
     def learning_rate(self) -> Any:
-        """Not known; raises ValueError with the reason."""
+        """Raises ValueError with the reason."""
         raise ValueError(f"model.optimizer has no learning_rate: {self._reason}.")
 
     @learning_rate.setter
@@ -52,14 +50,9 @@ class UnknownRate:
 
 
 class OneRate(UnknownRate, keras.optimizers.Optimizer):
-    """The optimizer of a model whose training step goes by one learning rate.
+    """The optimizer of a model whose captured training step goes by one learning rate.
 
-    Attributes:
-      iterations: the global step.
-
-    Args:
-      modes: the model's, of which TRAIN is there.
-      rates: the tensors of its graph that are the rate.
+    `rates` are the tensors of the step's graph that are the rate.
     """
 
     def __init__(self, modes: ModelModes, rates: list[tf.Tensor]):
@@ -96,7 +89,6 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
 
 
 def view(modes: ModelModes) -> UnknownRate:
-    """The optimizer of a model."""
     if ModeKeys.TRAIN not in modes:
         reason = "there is no training step yet. Call fit, or keras_model(input_fn)"
         return UnknownRate(modes, reason)
@@ -110,7 +102,6 @@ def view(modes: ModelModes) -> UnknownRate:
 
 
 def _checked(value: Any) -> float:
-    """A rate as a number."""
     try:
         number = float(np.asarray(keras.ops.convert_to_numpy(value)))
     except (TypeError, ValueError):

@@ -20,20 +20,14 @@ Build = Callable[[str, Any], None]
 
 
 class ElementRunner(Runner, Protocol):
-    """A runner that also takes elements which Keras has in its hand."""
+    """A runner that also takes single elements, such as Keras has."""
 
     def element_function(self) -> Callable[[Any], list[Any]]:
         """A function of the input element of all replicas that returns the plan's fetches."""
-        ...
 
 
 class Prediction:
-    """Predicts by the PREDICT mode of a model.
-
-    Args:
-      modes: the model's.
-      build: captures a mode for the spec of an element.
-    """
+    """Predicts by the PREDICT mode of a model; `build` captures it for the spec of an element."""
 
     def __init__(self, modes: ModelModes, build: Build):
         self._modes = modes
@@ -65,7 +59,7 @@ class Prediction:
     def _of_element(self, element: Any) -> list[tf.Tensor]:
         """The predictions for one element; where shapes are fixed, a short one is filled.
 
-        The last batch is dealt to the replicas unevenly: some may get nothing.
+        Keras deals the last batch to the replicas unevenly: some may get nothing.
         """
         modes = self._modes
         if not modes.topology.compiles:
@@ -85,7 +79,7 @@ class Prediction:
         return [output[:rows] for output in self._function(element)]
 
     def of_batch(self, features: Any) -> Any:
-        """Predictions for one batch: all replicas compute them, and those of the first count."""
+        """Predictions for one batch: all replicas compute it, and the first one's are returned."""
         replicas = self._modes.store.strategy.num_replicas_in_sync
         return tf.nest.map_structure(lambda t: t[: tf.shape(t)[0] // replicas], self([features]))
 

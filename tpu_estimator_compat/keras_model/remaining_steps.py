@@ -22,21 +22,22 @@ class RemainingSteps(keras.callbacks.Callback):
         self._of_validation: tuple[int | None] | None = None
 
     def within(self, steps: int) -> int:
-        """The number of steps still to make, up to `steps`."""
+        """The number of steps still to make, at most `steps`."""
         return steps if self._left is None else min(steps, self._left)
 
     def made(self, steps: int) -> None:
-        """Says how many steps the call made whose beginning was the last."""
+        """Records the number of steps of the call that began last."""
         self.last = self._first + steps - 1
 
     def in_fit(self, steps: int | None) -> None:
-        """Says how many steps validations have: the callbacks' `params` have those of training."""
+        """Sets the steps of validations: the callbacks' `params` hold those of training."""
         self._of_validation = (steps,)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Looks at the epoch's steps."""
         del logs
         self._begin(self._given(), batch)
+
+    on_predict_batch_begin = on_train_batch_begin
 
     def _given(self) -> int | None:
         return self.params.get("steps") if self.params else None
@@ -45,29 +46,18 @@ class RemainingSteps(keras.callbacks.Callback):
         self._left = None if steps is None else steps - batch
         self._first = batch
 
-    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Looks at the prediction's steps."""
-        del logs
-        self._begin(self._given(), batch)
-
     def on_test_begin(self, logs: Any = None) -> None:
-        """Forgets the epoch's steps."""
         del logs
         self._left = None
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Looks at the evaluation's steps."""
         del logs
         [steps] = self._of_validation or (self._given(),)
         self._begin(steps, batch)
 
 
 class StepBar(keras.callbacks.ProgbarLogger):
-    """Keras' line of progress, with the steps that were made: Keras counts whole calls of many.
-
-    Args:
-      counter: follows the same loops.
-    """
+    """Keras' line of progress in steps: Keras counts calls, each of many steps."""
 
     def __init__(self, counter: RemainingSteps) -> None:
         super().__init__()

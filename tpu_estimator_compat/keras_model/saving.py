@@ -30,12 +30,7 @@ class SavedVariables(keras.Model):
             store[_key(path)] = variable
 
     def load_own_variables(self, store: Any) -> None:
-        """Takes the variables' values from `store`; Keras calls this.
-
-        Raises:
-          ValueError: a trainable variable is not in the file, or has another shape there, or there
-            are no variables yet.
-        """
+        """Takes the variables' values from `store`; ValueError where it lacks a trainable one."""
         variables = self._variables_by_path()
         keys = set(store.keys())
         missing = [path for path in variables if _key(path) not in keys]
@@ -77,27 +72,23 @@ class SavedVariables(keras.Model):
         (print_fn or print)(text)
 
     def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Saves as `keras.Model.save_weights` does.
-
-        Raises:
-          ValueError: there are no variables yet.
-        """
-        self._variables_by_path()  # Keras would leave an empty file
+        """Saves as `keras.Model.save_weights` does; ValueError where there are no variables yet."""
+        self._variables_by_path()  # Keras would write an empty file
         super().save_weights(*args, **kwargs)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Not supported; raises NotImplementedError, which says what to use."""
+        """Raises NotImplementedError, which says what to use."""
         del args, kwargs
         raise NotImplementedError(_NOT_SAVED.format("save()"))
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
-        """Writes a SavedModel for servers at `filepath`, with the values of now.
+        """Writes a SavedModel for servers at `filepath`, with the current values.
 
-        Its graphs and signatures are those of `Estimator.export_saved_model`, whose receiver is fed
-        the features as they are, in batches of any size.
+        Its graphs and signatures are those of `Estimator.export_saved_model`; its receiver is fed
+        the features themselves, in batches of any size.
 
         Args:
-          filepath: the folder of the SavedModel, in place of one that is there.
+          filepath: the folder of the SavedModel; replaces a SavedModel there.
           format: "tf_saved_model".
           **kwargs: `verbose`, without effect.
 
@@ -120,7 +111,7 @@ class SavedVariables(keras.Model):
         logging.info("Exported a SavedModel to %s.", filepath)
 
     def get_config(self) -> dict[str, Any]:
-        """Not supported; raises NotImplementedError, which says what to use."""
+        """Raises NotImplementedError, which says what to use."""
         raise NotImplementedError(_NOT_SAVED.format("get_config(), which cloning and saving need,"))
 
     def _variables_by_path(self) -> dict[str, AdoptedVariable]:

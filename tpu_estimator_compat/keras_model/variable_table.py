@@ -23,17 +23,14 @@ _UNLIMITED = 10_000
 def as_text(
     name: str, variables: Sequence[Any], *, width: int | None = None, show_trainable: bool = False
 ) -> str:
-    """A table of variables.
+    """A table of variables, which have `path`, `shape` and `trainable`.
+
+    A row per scope gives its number of values; the scope's variables follow with their shapes,
+    first the trained, then the others. The sums stand at the end.
 
     Args:
-      name: the model's.
-      variables: have `path` (`scope/of/it/kernel`), `shape` and `trainable`.
       width: least number of characters of a line; None for as many as are needed.
       show_trainable: whether a fourth column says if a variable is trained.
-
-    Returns:
-      Lines: for every scope how many numbers there are in it, and below it its variables with their
-      shapes; those that are not trained come after those that are. The sums stand at the end.
     """
     trained = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]
@@ -57,7 +54,7 @@ def _drawn(table: Table) -> list[str]:
 
 
 def _scopes(variables: Sequence[Any]) -> Iterable[tuple[str, str, str, str]]:
-    """Rows: those of each scope under one of its own, scopes in order of first variables."""
+    """Rows: the scope, then its variables; scopes in the order of their first variables."""
     scopes: dict[str, list[Any]] = {}
     for variable in variables:
         scopes.setdefault(variable.path.rpartition("/")[0], []).append(variable)

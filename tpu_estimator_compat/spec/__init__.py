@@ -1,8 +1,8 @@
 """The results of a `model_fn`: validated tensors, ops and functions for one mode; warm starts.
 
-`EstimatorSpec` and `TPUEstimatorSpec` are what users return; `mode_spec.py` brings both into the
-one form that the engine takes. Hooks that a spec brings, such as that of a host call, are here
-too. All rooms may come in. Begin with `tpu_estimator_spec.py`.
+Users return an `EstimatorSpec` or a `TPUEstimatorSpec`; `mode_spec.py` brings both into the one
+form that the engine takes. The hooks that a spec adds, such as that of a host call, are here too.
+Begin with `tpu_estimator_spec.py`.
 """
 
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec

@@ -81,11 +81,7 @@ class EstimatorSpec(_EstimatorSpecFields):
         )
 
     def _replace(self, **kwds: Any) -> "EstimatorSpec":
-        """A validated copy with other values.
-
-        Raises:
-          ValueError: `mode` would change; and what the constructor raises.
-        """
+        """A validated copy with other values, but the same mode."""
         if kwds.get("mode", self.mode) != self.mode:
             raise ValueError(
                 "mode of EstimatorSpec cannot be changed."

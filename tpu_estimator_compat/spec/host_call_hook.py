@@ -1,4 +1,4 @@
-"""Runs a spec's `host_call` at every session run, for estimators that run without a TPU."""
+"""The hook that runs a spec's `host_call` at every session run, where there is no TPU."""
 
 from typing import Any
 
@@ -8,14 +8,7 @@ from tpu_estimator_compat.spec.summary_writers_hook import SummaryWritersHook
 
 
 class HostCallHook(SummaryWritersHook):
-    """Fetches what the host call returned at every step; its summaries are written at the end.
-
-    Args:
-      fetches: tensors and ops, in any structure `Session.run` takes.
-
-    Attributes:
-      fetches: the same.
-    """
+    """Fetches the host call's results at every step; their summaries are written at the end."""
 
     def __init__(self, fetches: Any) -> None:
         super().__init__()

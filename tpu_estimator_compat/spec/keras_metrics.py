@@ -1,8 +1,7 @@
-"""Keras metrics in a v1 graph: turns one into the `(value, update_op)` pair a spec holds.
+"""Converts a Keras metric in a v1 graph to the `(value, update_op)` pair that a spec holds.
 
-tf_keras metrics list their update ops, Keras 3 metrics do not. Both write to their variables, so
-the update is found there: the ops that write to a variable of the metric, its initializer and
-checkpoint restores left out.
+Keras 3 metrics do not list their update ops, so these are found by their effect: they write to a
+variable of the metric, and are neither its initializer nor the restore of a checkpoint.
 """
 
 import itertools
@@ -33,18 +32,11 @@ def is_keras_metric(value: Any) -> bool:
 
 
 def keras_metric_pair(metric: Any) -> tuple[tf.Tensor, tf.Operation]:
-    """The value and the update op of a Keras metric built in the default graph.
+    """The `(value, update_op)` of a Keras metric of the default graph, after `update_state(...)`.
 
     The metric's variables become local and metric variables, and leave the global and trainable
-    ones: they start from zero at every evaluation and are in no checkpoint. All calls of
-    `update_state` are in the update, one after the other (the original took only the first).
-
-    Args:
-      metric: a `keras.metrics.Metric` of Keras 3 or tf_keras, after `update_state(...)`.
-
-    Returns:
-      `(value, update_op)`: a tensor that reads the metric's variables when it runs, and the op
-      that updates them.
+    ones: they start from zero at every evaluation and are in no checkpoint. The update makes all
+    calls of `update_state`, in their order; the original made only the first.
 
     Raises:
       ValueError: `update_state` was not called, or the metric is not from the default graph.
@@ -67,12 +59,12 @@ def keras_metric_pair(metric: Any) -> tuple[tf.Tensor, tf.Operation]:
 
 
 def _tf_variable(variable: Any) -> tf.Variable:
-    """The TensorFlow variable inside a Keras 3 variable; tf_keras has them bare."""
+    """The TensorFlow variable of a Keras 3 variable; tf_keras metrics have bare ones."""
     return variable if isinstance(variable, tf.Variable) else variable.value
 
 
 def _chained_updates(graph: tf.Graph, variables: list[tf.Variable]) -> list[tf.Operation]:
-    """The ops that write to `variables`, each made to wait for the write before it."""
+    """The ops that write to `variables`, each with a control dependency on the write before it."""
     updates: list[tf.Operation] = []
     for variable in variables:
         writes = [op for op in variable.handle.consumers() if _is_update(op, variable)]
@@ -91,7 +83,7 @@ def _is_update(op: tf.Operation, variable: tf.Variable) -> bool:
 
 
 def _is_restore(op: tf.Operation) -> bool:
-    """Whether `op` assigns what was read from a checkpoint (a Saver built before the spec)."""
+    """Whether `op` assigns a value read from a checkpoint, by a Saver built before the spec."""
     while len(op.inputs) and op.type in ("AssignVariableOp", "Identity"):
         op = op.inputs[-1].op
     return op.type == "RestoreV2"

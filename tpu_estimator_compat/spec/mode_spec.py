@@ -1,4 +1,4 @@
-"""Specs of both kinds in one form, for the modes that run them."""
+"""`ModeSpec`: specs of both kinds in the one form that the engine takes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ class ModeSpec:
 
     Attributes:
       loss: a scalar, or of shape [1]; None in PREDICT.
-      train_op: the operation of a training step; None in other modes.
-      predictions: a tensor or a dict of tensors; None where there are none.
-      metrics: name to `(value, update_op)` or Keras metric, which model_fn built in its graph.
-      eval_metrics: `(metric_fn, tensors)`, for the host; None where there is none.
-      host_call: `(function, tensors)`, for the host; None where there is none.
+      train_op: makes a training step; None in other modes.
+      metrics: name to `(value, update_op)` or Keras metric, built in model_fn's graph.
+      eval_metrics: `(metric_fn, tensors)`, for the host.
+      host_call: `(function, tensors)`, for the host.
       called_on_host: ops of host calls that were made in the graph, and that hooks run.
-      hooks: the hooks of the mode.
-      chief_hooks: further ones of the chief, in training.
-      make_scaffold: makes the scaffold, in the graph of the mode.
-      for_tpu: whether the spec is one for TPU.
+      make_scaffold: to be called in the graph of the mode.
+      for_tpu: whether model_fn returned a TPUEstimatorSpec.
     """
 
     loss: tf.Tensor | None
@@ -47,13 +44,7 @@ class ModeSpec:
 
 
 def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
-    """The one form of a spec.
-
-    Args:
-      spec: the result of model_fn.
-      mode: a `ModeKeys` value.
-    """
-    for_tpu = isinstance(spec, TPUEstimatorSpec)
+    """The `ModeSpec` of what model_fn returned."""
     hooks = {
         ModeKeys.TRAIN: spec.training_hooks,
         ModeKeys.EVAL: spec.evaluation_hooks,
@@ -70,22 +61,14 @@ def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
         called_on_host=tuple(x for x in tf.nest.flatten(calls) if x is not None),
         hooks=tuple(hooks or ()),
         chief_hooks=tuple(getattr(spec, "training_chief_hooks", None) or ()),
-        make_scaffold=lambda: _scaffold_for_tpu(spec) if for_tpu else _scaffold(spec),
-        for_tpu=for_tpu,
+        make_scaffold=lambda: _scaffold(spec),
+        for_tpu=isinstance(spec, TPUEstimatorSpec),
     )
 
 
 def _scaffold(spec: Any) -> tf.compat.v1.train.Scaffold:
-    return spec.scaffold or tf.compat.v1.train.Scaffold()
-
-
-def _scaffold_for_tpu(spec: Any) -> tf.compat.v1.train.Scaffold:
-    """The Scaffold that scaffold_fn makes.
-
-    Raises:
-      ValueError: it returned None.
-      TypeError: it returned no Scaffold.
-    """
+    if not isinstance(spec, TPUEstimatorSpec):
+        return spec.scaffold or tf.compat.v1.train.Scaffold()
     if spec.scaffold_fn is None:
         return tf.compat.v1.train.Scaffold()
     scaffold = spec.scaffold_fn()

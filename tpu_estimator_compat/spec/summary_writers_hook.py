@@ -1,4 +1,4 @@
-"""Opens the summary writers of a graph, and writes out what they hold at the end."""
+"""The hook that opens the summary writers of a graph and flushes them."""
 
 from typing import Any
 
@@ -9,10 +9,7 @@ from tpu_estimator_compat.tf_internals import summary_ops_v2
 
 
 class SummaryWritersHook(tf.compat.v1.train.SessionRunHook):
-    """Opens all `tf.summary` writers of the graph with the session, and flushes them at its end.
-
-    They may be a host call's, or model_fn's own.
-    """
+    """Opens all `tf.summary` writers of the graph, and flushes them with the session's end."""
 
     def __init__(self) -> None:
         self._initializers: list[tf.Operation] = []

@@ -33,21 +33,15 @@ class _TPUEstimatorSpecFields(NamedTuple):
 class TPUEstimatorSpec(_TPUEstimatorSpecFields):
     """Ops and objects returned from a `model_fn` and passed to `TPUEstimator`.
 
+    The other fields are those of `EstimatorSpec`; each mode needs the same ones.
+
     Args:
-      mode: a `ModeKeys`; needs the same fields as in `EstimatorSpec`.
-      predictions: a tensor or a dict of tensors; examples along axis 0.
-      loss: a tensor, scalar or of shape `[1]`.
-      train_op: an op or a tensor; running it makes one step.
       eval_metrics: `(metric_fn, tensors)`. The tensors, examples along axis 0, are concatenated
         over the replicas and given to `metric_fn` on the host: a list by position, a dict by
         name. It returns a dict of `(value, update_op)` pairs or Keras metrics.
-      export_outputs: signature name to `ExportOutput`; None exports `predictions`.
       scaffold_fn: makes a `tf.compat.v1.train.Scaffold`, on the host.
       host_call: `(function, tensors)`, handed over as `eval_metrics` are; the tensors or ops it
         returns run on the host at every step.
-      training_hooks: hooks in training.
-      evaluation_hooks: hooks in evaluation.
-      prediction_hooks: hooks in prediction.
 
     Raises:
       TypeError: a field is of the wrong type.
@@ -128,12 +122,10 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
 
 
 def check_host_call(name: str, host_call: Any) -> None:
-    """Refuses an `eval_metrics` or `host_call` that is not `(function, tensors)`; None is fine.
+    """Raises unless an `eval_metrics` or `host_call` is None or `(function, tensors)`.
 
-    Raises:
-      TypeError: the first element is not callable.
-      ValueError: it is not a pair, or the tensors are neither list, tuple nor dict.
-      RuntimeError: the number of tensors is not the number of arguments.
+    A function that is not callable raises TypeError, a wrong number of tensors RuntimeError, all
+    else ValueError.
     """
     if host_call is None:
         return
@@ -166,8 +158,7 @@ def _check_argument_count(name: str, function: Callable[..., Any], tensors: int)
 def call_on_host(name: str, host_call: HostCall) -> Any:
     """Calls the function of `eval_metrics` or `host_call` (`name`) with its tensors.
 
-    Raises:
-      What the function raises; a TypeError after a warning that its arguments may not match.
+    Where that raises a TypeError, a warning says that the tensors may not match the arguments.
     """
     check_host_call(name, host_call)
     function, tensors = host_call

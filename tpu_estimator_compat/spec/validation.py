@@ -1,11 +1,15 @@
-"""Checks of a spec's fields: types, modes and graphs, refused with the original's words."""
+"""Checks of a spec's fields: types, modes and graphs, refused with the original's words.
+
+The wrong type raises TypeError; a field that the mode needs and lacks, or a tensor of another graph
+than the default one, raises ValueError.
+"""
 
 from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.config.arguments import as_list
+from tpu_estimator_compat.config.arguments import all_of, as_list
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
 from tpu_estimator_compat.spec.mode_keys import ModeKeys
 
@@ -24,11 +28,6 @@ _ABOUT_KERAS = (
 
 
 def check_mode(mode: Any) -> None:
-    """Refuses a mode that does not exist.
-
-    Raises:
-      ValueError: none of the `ModeKeys`.
-    """
     modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT)
     if mode not in modes:
         raise ValueError(
@@ -38,12 +37,7 @@ def check_mode(mode: Any) -> None:
 
 
 def checked_train_op(train_op: Any, mode: str) -> tf.Operation | tf.Tensor | None:
-    """Returns `train_op`, an op or a tensor of the default graph; a variable becomes its op.
-
-    Raises:
-      TypeError: neither op nor tensor.
-      ValueError: missing in TRAIN mode, or from another graph.
-    """
+    """`train_op`, an op or a tensor of the default graph; for a variable, its op."""
     if train_op is None:
         if mode == ModeKeys.TRAIN:
             raise ValueError(f"Missing train_op. A spec with mode={mode!r} needs one.")
@@ -59,12 +53,7 @@ def checked_train_op(train_op: Any, mode: str) -> tf.Operation | tf.Tensor | Non
 
 
 def checked_loss(loss: Any, mode: str) -> tf.Tensor | None:
-    """Returns `loss` as a scalar tensor; one of shape `[1]` is reshaped.
-
-    Raises:
-      TypeError: not a tensor of numbers.
-      ValueError: missing in TRAIN or EVAL mode, not a scalar, or from another graph.
-    """
+    """`loss` as a scalar tensor; one of shape `[1]` is reshaped."""
     if loss is None:
         if mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
             raise ValueError(f"Missing loss. A spec with mode={mode!r} needs one.")
@@ -83,12 +72,7 @@ def checked_loss(loss: Any, mode: str) -> tf.Tensor | None:
 
 
 def checked_predictions(predictions: Any, mode: str) -> tf.Tensor | dict[str, tf.Tensor]:
-    """Returns `predictions`, a tensor or a dict of tensors; `{}` for None.
-
-    Raises:
-      TypeError: not a tensor or dict of tensors.
-      ValueError: missing in PREDICT mode, or from another graph.
-    """
+    """`predictions`, a tensor or a dict of tensors; `{}` for None."""
     if predictions is None:
         if mode == ModeKeys.PREDICT:
             raise ValueError(f"Missing predictions. A spec with mode={mode!r} needs them.")
@@ -106,36 +90,19 @@ def checked_predictions(predictions: Any, mode: str) -> tf.Tensor | dict[str, tf
 def checked_export_outputs(
     export_outputs: Any, predictions: tf.Tensor | dict[str, tf.Tensor], mode: str
 ) -> dict[str, Any] | None:
-    """Returns `export_outputs`; in PREDICT mode with a default serving signature.
-
-    Raises:
-      TypeError: in PREDICT mode, not a dict of `ExportOutput`s.
-      ValueError: in PREDICT mode, several entries and none is the default one.
-    """
+    """`export_outputs`; in PREDICT mode with a default serving signature."""
     if mode == ModeKeys.PREDICT:
         return get_export_outputs(export_outputs, predictions)
     return export_outputs
 
 
 def checked_hooks(hooks: Iterable[Any] | None) -> tuple[tf.compat.v1.train.SessionRunHook, ...]:
-    """Returns `hooks` as a tuple.
-
-    Raises:
-      TypeError: they are no list, or one is not a `SessionRunHook`.
-    """
-    checked = tuple(as_list(hooks, "hooks", "SessionRunHook"))
-    for hook in checked:
-        if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
-            raise TypeError(f"All hooks must be SessionRunHook instances, given: {hook}")
-    return checked
+    kind, hooks = tf.compat.v1.train.SessionRunHook, as_list(hooks, "hooks", "SessionRunHook")
+    return tuple(all_of(kind, hooks, "All hooks must be SessionRunHook instances"))
 
 
 def checked_scaffold(scaffold: Any) -> tf.compat.v1.train.Scaffold:
-    """Returns `scaffold`, or a default one for None.
-
-    Raises:
-      TypeError: not a `tf.compat.v1.train.Scaffold`.
-    """
+    """`scaffold`, or a default one for None."""
     scaffold = scaffold or tf.compat.v1.train.Scaffold()
     if not isinstance(scaffold, tf.compat.v1.train.Scaffold):
         raise TypeError(f"scaffold must be tf.train.Scaffold. Given: {scaffold}")
@@ -143,12 +110,7 @@ def checked_scaffold(scaffold: Any) -> tf.compat.v1.train.Scaffold:
 
 
 def checked_eval_metric_ops(eval_metric_ops: Any) -> dict[str, tuple[Any, Any]]:
-    """Returns a new dict of `(value, update_op)` pairs; Keras metrics become pairs.
-
-    Raises:
-      TypeError: not a dict, a key is no string, or a value is neither a pair nor a metric.
-      ValueError: a tensor is from another graph, or a metric was never updated.
-    """
+    """A new dict of `(value, update_op)` pairs; Keras metrics become pairs."""
     if eval_metric_ops is None:
         return {}
     if not isinstance(eval_metric_ops, dict):
@@ -179,7 +141,6 @@ def _checked_tensor(value: Any, name: str) -> tf.Tensor:
 
 
 def _check_graph(value: Any, field: str, key: str | None = None) -> None:
-    """Refuses ops and tensors of another graph than the one being built."""
     if tf.executing_eagerly():
         return
     name = getattr(value, "name", repr(value))

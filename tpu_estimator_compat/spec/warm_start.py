@@ -1,4 +1,4 @@
-"""Warm starts: which variables of a new model begin with the values of an old checkpoint."""
+"""Warm starts: which variables of a new model take their first values from an old checkpoint."""
 
 import os
 from typing import Any, NamedTuple
@@ -61,18 +61,11 @@ class WarmStartSettings(_WarmStartFields):
 def default_warm_start_settings(
     warm_start_from: str | bytes | os.PathLike[str] | WarmStartSettings | None,
 ) -> WarmStartSettings | None:
-    """The settings an estimator's `warm_start_from` stands for.
+    """The settings that an estimator's `warm_start_from` stands for; None for None.
 
-    Args:
-      warm_start_from: a checkpoint, a directory of checkpoints, a SavedModel's directory, ready
-        settings, or None.
-
-    Returns:
-      The settings, or None for None. A SavedModel (known by `variables/variables.index`) is read
-      like a checkpoint, as the original did.
-
-    Raises:
-      ValueError: `warm_start_from` is of another type, or empty.
+    It may be a checkpoint, a directory of checkpoints, ready settings, or a SavedModel's directory
+    (known by `variables/variables.index`), whose variables are read like a checkpoint's. Other
+    types and empty paths raise ValueError.
     """
     if warm_start_from is None or isinstance(warm_start_from, WarmStartSettings):
         return warm_start_from
@@ -90,11 +83,7 @@ def default_warm_start_settings(
 
 
 def check_checkpoint_exists(settings: WarmStartSettings) -> None:
-    """Refuses settings that name no checkpoint.
-
-    Raises:
-      tf.errors.NotFoundError: there is none, as the original said in a reader's words.
-    """
+    """Raises tf.errors.NotFoundError, as a checkpoint reader does, where there is no checkpoint."""
     path = settings.ckpt_to_initialize_from
     if tf.io.gfile.isdir(path):
         found, reason = tf.train.latest_checkpoint(path), "The directory holds no checkpoint"

@@ -26,7 +26,7 @@ class Ending:
     Attributes:
       code: its exit status, or minus the number of the signal that ended it; None where it took
         too long and was killed.
-      is_stuck: whether it goes on nevertheless: it waits in the kernel, for a device.
+      is_stuck: whether it runs nevertheless: it waits in the kernel, for a device.
     """
 
     code: int | None
@@ -47,17 +47,7 @@ def start(
     environment: Mapping[str, str] | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a command in a session of its own, to be waited for with `wait`.
-
-    Args:
-      command: the program and its arguments.
-      log: file of what it writes to standard output and standard error.
-      environment: its variables; None for those of this process.
-      folder: its working directory; None for that of this process.
-
-    Raises:
-      OSError: it cannot be started.
-    """
+    """Starts a command in a session of its own, its output in the file `log`, to `wait` for."""
     with open(log, "wb") as output:
         return subprocess.Popen(
             command,
@@ -76,10 +66,9 @@ def wait(
     progress: Callable[[float], None] = lambda seconds: None,
     every: float = 1.0,
 ) -> Ending:
-    """Waits for the end of a process; whatever ends this call, none of its group is left.
+    """Waits for the end of a process of `start`; however this call ends, none of its group is left.
 
     Args:
-      process: as `start` gives it.
       time_limit: seconds after which it is killed, with its children; None for none.
       progress: called at the beginning and at intervals with the seconds since the beginning.
       every: seconds between two calls of `progress`.
@@ -110,10 +99,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_with_parent(folder: str | None = None) -> None:
-    """In a child of `start`: lets it end when its parent is gone. Its standard input is empty.
+    """Has this child of `start` end when its parent is gone, and gives it an empty standard input.
 
-    Args:
-      folder: a folder that is removed then; otherwise the parent removes it.
+    `folder` is removed then; otherwise the parent removes it.
     """
     lifeline = os.dup(0)
     empty = os.open(os.devnull, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""From TF1 variables to a hand-written Keras model: a mapping by name, copies, and a check."""
+"""Copies TF1 variables to a hand-written Keras model: a mapping by name, copies, and a check."""
 
 from __future__ import annotations
 
@@ -18,13 +18,9 @@ WeightMap = Mapping[str, Any]
 
 
 def read_variables(path: str) -> dict[str, np.ndarray]:
-    """Values of a checkpoint's variables by name.
+    """Values of a checkpoint's variables by name; ValueError where there is no checkpoint.
 
-    Args:
-      path: a checkpoint, a model_dir (its newest checkpoint), or a SavedModel's directory.
-
-    Raises:
-      ValueError: there is no checkpoint.
+    `path` is a checkpoint, a model_dir (its newest checkpoint), or a SavedModel's directory.
     """
     exported = os.path.join(path, "variables", "variables")
     if tf.io.gfile.exists(f"{exported}.index"):
@@ -46,15 +42,9 @@ def read_variables(path: str) -> dict[str, np.ndarray]:
 def propose(values: Values, model: keras.Model) -> dict[str, str]:
     """A draft of a mapping: variables of equal shape, those with the most similar names first.
 
-    Slots and averages are left out: their names continue the name of another variable.
-
-    Args:
-      values: the checkpoint's variables.
-      model: the Keras model, built.
-
-    Returns:
-      Name in the checkpoint to path in the model, in the model's order. It may lack variables, and
-      it may be wrong.
+    Slots and averages, whose names continue the name of another variable, are left out. The result
+    maps names in the checkpoint to paths in the built model, in the model's order. It may lack
+    variables, and it may be wrong.
     """
     names = [name for name in values if not _is_slot(name, values)]
     weights = _weights(model)
@@ -97,15 +87,10 @@ def _weights(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def assign(values: Values, model: keras.Model, mapping: WeightMap) -> list[str]:
-    """Copies variables into a Keras model, all of them or, after an error, none.
+    """Copies variables into a built Keras model, all of them or, after an error, none.
 
-    Args:
-      values: the checkpoint's variables.
-      model: the Keras model, built.
-      mapping: the variable's weight in the model. Every weight of the model must be named in it.
-
-    Returns:
-      Names in the checkpoint that are not in the mapping, slots left out.
+    The mapping must name every weight of the model. Returns the names in the checkpoint that it
+    lacks, slots left out.
 
     Raises:
       ValueError: a name or path does not exist, a variable gets no value or two values, or a shape
@@ -177,7 +162,7 @@ def output_differences(
 
     Args:
       saved_model: a SavedModel with a graph tagged `serve`.
-      model: the Keras model. It is given the one input, or a dict of all.
+      model: the Keras model. It gets the one input, or a dict of all.
       inputs: the signature's inputs by name.
       signature: the name of the signature to call.
       output: the signature's output to compare with, where the model returns a bare tensor and the

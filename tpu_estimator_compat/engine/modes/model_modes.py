@@ -166,9 +166,6 @@ class ModelModes:
         self._checkpoint = None  # partly assigned, the variables belong to no checkpoint
         self._take(path, self.store)
 
-    def newest_checkpoint(self) -> str | None:
-        return latest(self.config.model_dir)
-
     def flush(self) -> None:
         """Writes the summaries of all modes that Keras runs."""
         for writers, mode in self._writers:

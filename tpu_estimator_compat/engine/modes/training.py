@@ -200,16 +200,12 @@ def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hoo
     captured, scaffold = mode.captured, mode.scaffold
     spec = captured.spec
     chief_hooks = _chief_hooks(captured, request, scaffold) if captured.writes_files else []
-    stop = []
-    if request.steps is not None or request.max_steps is not None:
-        stop = [tf.compat.v1.train.StopAtStepHook(request.steps, request.max_steps)]
+    limits = request.steps, request.max_steps
+    stop = [] if limits == (None, None) else [tf.compat.v1.train.StopAtStepHook(*limits)]
     request_hooks, keras_callbacks = split_hooks(
         request.hooks, model, captured.mode, {"loss": spec.loss}
     )
     speed = _speed_hooks(captured, request)
-    bar = []
-    if captured.writes_files:
-        bar = progress_bar(spec.loss, request.steps, request.max_steps)
     by_estimator = request.batch_size is None  # Estimator's speed hook came first
     on_tpu = not by_estimator and request.loop is not None  # else it came after the spec's hooks
     return [
@@ -225,7 +221,7 @@ def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hoo
         *spec.hooks,
         *([] if by_estimator or on_tpu else speed),
         *keras_callbacks,
-        *bar,
+        *(progress_bar(spec.loss, *limits) if captured.writes_files else []),
     ]
 
 

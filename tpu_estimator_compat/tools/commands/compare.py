@@ -37,7 +37,6 @@ _UNKNOWN = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     _add_sides(parser)
     _add_extent(parser)
     _add_results(parser)
@@ -130,14 +129,12 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    """A number of steps; argparse shows the error's words."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"expected a positive number of steps, got {text!r}")
     return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the report; returns 0, 1 or 2 as the module says."""
     try:
         check_writable(arguments.html)
         report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
@@ -164,14 +161,14 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
         raise ValueError(f"--rtol must be 0 or more, got {arguments.rtol!r}.")
     for path in (arguments.script, arguments.args[0]):
         _check_run(path)
-    # Here, as it takes seconds: mistakes in the arguments should not.
+    # It takes seconds: mistakes in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
 
 
 def _check_run(path: str) -> None:
-    """Refuses what is no model_dir, by the names of files alone; buckets are looked at later."""
+    """Refuses paths that are no model_dir, by file names alone; buckets are checked later."""
     if "://" in path:
         return
     if not os.path.exists(path):
@@ -187,11 +184,7 @@ def _check_run(path: str) -> None:
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
-    """Refuses, before anything is imported or made, what cannot be run.
-
-    Raises:
-      ValueError: says what is wrong.
-    """
+    """Raises ValueError for arguments that cannot work, before anything is imported or made."""
     for script in (arguments.script, arguments.new_script or ""):
         if is_notebook(script):
             raise ValueError(
@@ -226,7 +219,7 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
     progress = Progress()
     python = None if setting else _original(arguments, progress)
-    # Here, as it takes seconds: mistakes in the arguments should not.
+    # It takes seconds: mistakes in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     script = runs.Script(

@@ -18,7 +18,6 @@ _UNKNOWN = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     parser.add_argument(
         "--model_dir",
         "--model-dir",
@@ -44,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """A time limit; argparse shows the error's words."""
     try:
         seconds = float(text)
     except ValueError:
@@ -55,7 +53,6 @@ def _seconds(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the findings; returns 0, 1 or 2 as the module says."""
     from tpu_estimator_compat.tools.doctor import check_results, report
     from tpu_estimator_compat.tools.doctor.examination import Examination
     from tpu_estimator_compat.tools.reports.terminal import are_colors_shown

@@ -22,7 +22,6 @@ NAME = "map-weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     parser.add_argument("checkpoint", help="a checkpoint, a model_dir, or a SavedModel")
     parser.add_argument(
         "model", help="module:function or file.py:function, which returns a built keras.Model"
@@ -38,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what the module says; 1 where outputs differ."""
+    """Drafts a mapping, or copies and compares; returns 1 where outputs differ."""
     _check(arguments)
-    # Here, as they take seconds: help and mistakes in the arguments should not.
+    # They take seconds: help and mistakes in the arguments come before.
     from tpu_estimator_compat.tools import weight_map
 
     model = _model(arguments.model)
@@ -108,7 +107,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _check_checkpoint(path: str) -> None:
-    """Refuses what has no variables, by the names of files alone; buckets are looked at later."""
+    """Refuses paths without variables, by file names alone; buckets are checked later."""
     if not os.path.isdir(path) and not os.path.exists(f"{path}.index"):
         raise SystemExit(
             f"{NAME}: No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "
@@ -145,7 +144,6 @@ def _draft(mapping: dict[str, str], path: str | None) -> int:
 
 
 def _model(name: str) -> Any:
-    """The Keras model that `place:function` returns."""
     place, _, function = name.rpartition(":")
     if place.endswith(".py"):
         spec = importlib.util.spec_from_file_location(pathlib.Path(place).stem, place)

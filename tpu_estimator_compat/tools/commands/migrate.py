@@ -28,14 +28,12 @@ NAME = "migrate"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     scan_command.add_paths(parser)
     parser.add_argument("--write", action="store_true", help="change the files")
     parser.add_argument("--color", action="store_true", help="color the diff, terminal or not")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the diff, or writes the files; returns 0, 1 or 2 as the module says."""
     try:
         import libcst  # noqa: F401
     except ImportError:
@@ -57,13 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Run:
-    """One call of the command.
-
-    Args:
-      write: whether to change files, or to print what would change.
-      color: of the diff.
-    """
-
     def __init__(self, write: bool, color: bool):
         self._write = write
         self._color = color

@@ -27,13 +27,11 @@ _WIDEST = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     parser.add_argument("names", nargs="+", metavar="NAME", help="a name, or a part of names")
     parser.add_argument("--json", action="store_true", help="print a JSON list of rows")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the rows; returns 0, 1 or 2 as the module says."""
     from tpu_estimator_compat.old_names.legacy import table
 
     rows: dict[str, DeadName] = {}
@@ -45,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{NAME}: no row for {asked!r}. Try a part of the name.", file=sys.stderr)
             status = 2
     if arguments.json:
-        print(json.dumps([_as_json(row) for row in rows.values()], indent=1))
+        fields = [{**vars(row), "status": row.status.value} for row in rows.values()]
+        print(json.dumps(fields, indent=1))
     else:
         print("\n\n".join(map(_told, rows.values())))
     refused = any(row.status is table.Status.REFUSED for row in rows.values())

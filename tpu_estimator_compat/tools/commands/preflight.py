@@ -30,7 +30,6 @@ _UNKNOWN = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     parser.add_argument(
         "--topology",
         action="append",
@@ -96,11 +95,10 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 class _Reached(SystemExit):
-    """The call was reached, and the script need not go on. Scripts let a SystemExit pass."""
+    """Ends the script at the call that is checked: scripts let a SystemExit pass."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the reports; returns 0, 1 or 2 as the module says."""
     if not script_is_there(arguments, NAME):
         return _UNKNOWN
     from tpu_estimator_compat.tools.preflight import targets
@@ -115,12 +113,12 @@ def run(arguments: argparse.Namespace) -> int:
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         print(f"{NAME}: error: {error}", file=sys.stderr)
         return _UNKNOWN
-    # Here, as it takes seconds: mistakes in the arguments should not.
+    # It takes seconds: mistakes in the arguments are reported before.
     from tpu_estimator_compat.tools.preflight import interception
 
     results: list[Any] = []
     instead = _checker(arguments, results)
-    # What the script prints must not come between the braces.
+    # The script's output must not mix with the JSON.
     redirected = (
         contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
     )
@@ -145,13 +143,7 @@ def _topologies(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check_saving(arguments: argparse.Namespace) -> None:
-    """Refuses what --save-step cannot do, before the script runs.
-
-    Raises:
-      ImportError: JAX is not installed.
-      FileExistsError: the folder holds files.
-      ValueError: another mode than "train".
-    """
+    """Raises, before the script runs, where --save-step cannot work."""
     from tpu_estimator_compat.config.arguments import check_empty_folder
     from tpu_estimator_compat.engine.jax import installation as jax_installation
 

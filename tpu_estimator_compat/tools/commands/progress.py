@@ -13,7 +13,7 @@ _SECONDS = 30.0  # between two lines where there is no terminal
 
 
 class Progress:
-    """One line of a terminal, which is replaced; elsewhere a line now and then."""
+    """One line of a terminal, which is replaced; elsewhere a line at most every 30 seconds."""
 
     def __init__(self) -> None:
         self._live = _live() if sys.stderr.isatty() else None
@@ -21,7 +21,7 @@ class Progress:
         self._said = 0.0
 
     def __call__(self, what: str, how_far: str = "") -> None:
-        """Says what is being done, and how far that is."""
+        """Shows the current activity and its progress."""
         if self._live is not None:
             from rich.spinner import Spinner
             from rich.text import Text
@@ -35,7 +35,7 @@ class Progress:
         self._last = what
 
     def clear(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self._live is not None:
             self._live.stop()
 

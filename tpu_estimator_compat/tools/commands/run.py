@@ -30,7 +30,6 @@ NAME = "run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     parser.add_argument(
         "--logical-cpus",
         type=_count,
@@ -94,7 +93,6 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    """A number of devices; argparse shows the error's words."""
     try:
         count = int(text)
     except ValueError:
@@ -119,11 +117,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _imports() -> Iterator[None]:
-    """A context for the import of TensorFlow, where this process has not imported it yet.
+    """Suspends Python's garbage collector while TensorFlow is imported, unless that is done.
 
-    Python's collector would look many times through what the modules consist of, which lives as
-    long as the process: while they are imported, while model_fn makes a graph, and once more at the
-    end. That took a third of the time of a process that imports TensorFlow and ends.
+    It would look many times through the objects of the modules, which live as long as the process:
+    during the import, while model_fn makes a graph, and at the end. That took a third of the time
+    of a process that imports TensorFlow and ends.
     """
     if "tensorflow" in sys.modules or not gc.isenabled():
         yield
@@ -137,7 +135,7 @@ def _imports() -> Iterator[None]:
 
 
 def script_is_there(arguments: argparse.Namespace, command: str) -> bool:
-    """Whether there is what `add_script_arguments` names; says so at once where there is not."""
+    """Whether the script of `add_script_arguments` exists; prints an error where it does not."""
     try:
         locating.check(arguments.script, module=arguments.module)
     except locating.NoScriptError as error:
@@ -147,22 +145,14 @@ def script_is_there(arguments: argparse.Namespace, command: str) -> bool:
 
 
 def check_writable(path: str | None) -> None:
-    """Sees that a report can be written before the work on it takes its minutes.
-
-    Raises:
-      OSError: it cannot.
-    """
+    """Raises OSError where a report cannot be written, before the minutes of work on it."""
     if path is not None:
         with open(path, "a", encoding="utf-8"):
             pass
 
 
 def run_script(arguments: argparse.Namespace, command: str) -> int:
-    """Runs the script that `add_script_arguments` names.
-
-    Returns:
-      0, 1 after printing the script's traceback, 2 where there is no script.
-    """
+    """Runs the script; returns 0, 1 after printing its traceback, 2 where there is no script."""
     with _imports():
         from tpu_estimator_compat.old_names.legacy import script
     try:
@@ -182,7 +172,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
         raise
     except BaseException as error:
         _strip(error)
-        if sys.excepthook is sys.__excepthook__:  # which does not know the lines of cells
+        if sys.excepthook is sys.__excepthook__:  # which cannot show lines of notebook cells
             traceback.print_exception(error)
         else:
             sys.excepthook(type(error), error, error.__traceback__)
@@ -204,11 +194,10 @@ _OF_BEHAVIOR_2 = (
     "not compatible with eager execution",
     "not supported when eager execution is enabled",
 )
-"""In what TensorFlow says of code that ran as long as graphs and TF1's tensors were on."""
+"""Fragments of TensorFlow's error messages that mean: this script needs v1 behavior."""
 
 
 def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
-    """Says what may help, where that is known."""
     text = str(error)
     package = _young_package(error)
     missing = _missing(error) if isinstance(error, ImportError) else None
@@ -245,10 +234,9 @@ def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
 
 
 def _young_package(error: BaseException) -> str | None:
-    """The package in which an error arose that it may not have had with an older TensorFlow.
+    """The package, not run as legacy code, whose error an older TensorFlow may not have caused.
 
-    Returns:
-      Its name; None if the error came from legacy code, or has nothing to do with TensorFlow.
+    None if the error came from legacy code, or is not about TensorFlow.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     for frame in reversed(frames):
@@ -266,7 +254,7 @@ def _young_package(error: BaseException) -> str | None:
 
 
 def _missing(error: ImportError) -> tuple[str, str] | None:
-    """The module of an import that failed, and what is not in it; None for other libraries."""
+    """The module of a failed import, and the name that it lacks; None for other libraries."""
     module = error.name or ""
     if module.partition(".")[0] not in _LIBRARIES:
         return None
@@ -293,7 +281,7 @@ def _is_tensorflow(value: object) -> bool:
 
 
 def _strip(error: BaseException | None) -> None:
-    """Takes this package's frames around and between the script's own out of a traceback."""
+    """Removes this package's frames around and between the script's own from a traceback."""
     while error is not None:
         parsing = isinstance(error, SyntaxError)  # shows its place by itself
         error.__traceback__ = None if parsing else _without(error.__traceback__)

@@ -21,13 +21,12 @@ NAME = "scan"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
     add_paths(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
-    """Declares which files a command reads."""
+    """Declares the arguments that name the files to read."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, or a folder of them")
     parser.add_argument(
         "--exclude",
@@ -39,7 +38,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 
 def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
-    """The files that the arguments name; None, after saying why, if there are none."""
+    """The files that the arguments name; None, after an error message, if there are none."""
     from tpu_estimator_compat.tools.scan import NoFiles, python_files
 
     try:
@@ -72,7 +71,6 @@ def width() -> int | None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the findings; returns 0, 1 or 2 as the module says."""
     from tpu_estimator_compat.tools.scan import report
 
     files = files_of(arguments, NAME)

@@ -1,1 +1,1 @@
-"""Old against new: runs a training twice, and says whether it is still the same."""
+"""Old against new: runs a training on two sides, and judges whether it is still the same."""

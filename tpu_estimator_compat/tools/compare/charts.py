@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 
 from tpu_estimator_compat.tools.reports.markup import Html, element
@@ -11,18 +12,14 @@ from tpu_estimator_compat.tools.reports.markup import Html, element
 WIDTH, HEIGHT = 860, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 34
 _MOST_POINTS = 1500
-"""Of a line; a longer curve is drawn by the least and the largest value of each part of it."""
+"""Of a line; of a longer curve, the least and the largest value of each part are drawn."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A curve to draw.
+    """A curve to draw: values at rising global steps, with gaps where they are not finite.
 
-    Attributes:
-      name: for the legend.
-      style: its class in the page's style sheet.
-      steps: global steps, rising.
-      values: at each of them; what is not finite is a gap.
+    `style` is its class in the page's style sheet.
     """
 
     name: str
@@ -33,15 +30,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """The axis of a chart.
-
-    Attributes:
-      low: the value at `start`.
-      high: the value at `end`.
-      start: a coordinate in the chart.
-      end: another.
-      logarithmic: whether equal ratios take equal room; then `low` is above 0.
-    """
+    """The axis of a chart: value `low` at coordinate `start`, `high` at `end`."""
 
     low: float
     high: float
@@ -50,7 +39,7 @@ class Axis:
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
-        """The coordinate of a value; at the axis' ends for what is beyond them."""
+        """The coordinate of a value; the axis' ends for values beyond them."""
         share = (self._scaled(value) - self._scaled(self.low)) / (
             self._scaled(self.high) - self._scaled(self.low)
         )
@@ -73,15 +62,7 @@ class Axis:
 
 
 def curves(lines: Sequence[Line], *, logarithmic: bool = False) -> Html | None:
-    """A chart of some lines over global steps.
-
-    Args:
-      lines: later ones are drawn over earlier ones.
-      logarithmic: whether the values are; those that are not positive are drawn at the bottom.
-
-    Returns:
-      None where there is no value that could be drawn.
-    """
+    """A chart over global steps, later lines over earlier ones; None without any value to draw."""
     values = [v for line in lines for v in line.values if math.isfinite(v)]
     steps = [step for line in lines for step in line.steps]
     if logarithmic:
@@ -145,7 +126,7 @@ def _path(line: Line, x: Callable[[float], float], y: Callable[[float], float]) 
         if math.isfinite(value):
             drawn.append(f"{'M' if moves else 'L'}{x(step):.1f} {y(value):.1f}")
         moves = not math.isfinite(value)
-    # A point without neighbours is seen as well: its line has round ends.
+    # A point without neighbours is visible: its line has round ends.
     points = " ".join(drawn) + (" h0.01" if drawn else "")
     return element("path", d=points, class_=f"line {line.style}")
 
@@ -161,10 +142,7 @@ def _thinned(line: Line) -> list[tuple[int, float]]:
         finite = [p for p in part if math.isfinite(p[1])]
         # Where a value is not finite, the gap is kept.
         gaps = [p for p in part if not math.isfinite(p[1])][:1]
-        ends = {min(finite, key=_value), max(finite, key=_value)} if finite else set()
+        by_value = operator.itemgetter(1)
+        ends = {min(finite, key=by_value), max(finite, key=by_value)} if finite else set()
         kept += sorted([*ends, *gaps])
     return kept
-
-
-def _value(point: tuple[int, float]) -> float:
-    return point[1]

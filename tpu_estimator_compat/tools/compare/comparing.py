@@ -1,4 +1,4 @@
-"""Compares a script on the original with itself here, or two runs that were made before."""
+"""Compares a script on the original with the same script here, or two earlier runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.compare.report import Report, Tolerance, Verdict
 from tpu_estimator_compat.tools.compare.runs import Runner, Setting
 
 FACTOR = 20.0
-"""Differences of the yardstick are of few disturbances; another's may be some times as large.
+"""The yardstick samples few disturbances, so a rounding difference can be several times larger.
 
 Kernels of two releases round in every operation of a step, the yardstick's runs in variables alone:
 in BERT's pretraining, 12 times as much was seen, in Adam's squares of gradients.
@@ -23,7 +23,7 @@ in BERT's pretraining, 12 times as much was seen, in Adam's squares of gradients
 
 _DISTURBED_RUNS = 2
 _NO_ROUNDING = 1e-3
-"""Relative difference of two runs of the old side that is more than threads do to sums."""
+"""Relative difference of two runs of the old side beyond the effect of threads on sums."""
 
 _DETERMINISM = (
     "The script is not deterministic on the old side. Set tf_random_seed in its RunConfig, and "
@@ -35,12 +35,11 @@ _DETERMINISM = (
 def with_original(runner: Runner, python: str, checkpoint: str | None = None) -> Report:
     """Runs a script on the original and here, and judges.
 
-    The original runs first, and a second time, which tells whether it is deterministic. If it is,
-    further runs, whose variables are moved by one unit in the last place before each step, tell
-    what rounding alone does; if not, the second run tells.
+    The original runs first, and a second time, which shows whether it is deterministic. If it is,
+    further runs, whose variables are moved by one unit in the last place before each step, measure
+    rounding; if not, the second run measures it.
 
     Args:
-      runner: makes the runs.
       python: interpreter of the original's environment.
       checkpoint: path of the checkpoint that all begin with; None for the original's first.
     """
@@ -48,14 +47,7 @@ def with_original(runner: Runner, python: str, checkpoint: str | None = None) ->
 
 
 def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None = None) -> Report:
-    """Runs a script here with a setting, and without it, and judges, as `with_original` does.
-
-    Args:
-      runner: makes the runs.
-      setting: of the run that is the truth.
-      name: the name of that run.
-      checkpoint: path of the checkpoint that all begin with; None for the first of that run.
-    """
+    """Compares a script with its run under `setting`, the truth, as `with_original` does."""
     old = functools.partial(runner.here, setting=setting)
     return _compared(runner, name, old, checkpoint)
 
@@ -81,13 +73,11 @@ def _compared(
 
 @dataclasses.dataclass(frozen=True)
 class Yardstick:
-    """The differences that rounding alone makes.
+    """The differences that rounding alone makes; `unknown` says why they cannot be measured.
 
     Attributes:
       runs: of the old side; they differ from its first by rounding alone.
       tolerance: the largest differences that count as rounding.
-      notes: remarks to show.
-      unknown: why nothing can be judged, where the runs differ by more or one failed; else empty.
     """
 
     runs: tuple[Evidence, ...]
@@ -99,14 +89,12 @@ class Yardstick:
 def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yardstick:
     """Repeats a run, as it was and disturbed.
 
-    Args:
-      old: the run.
-      make: makes such a run; takes a name, `start` and `disturb`.
-      start: path of the checkpoint that the runs begin with, or a run's folder.
+    `make` makes such a run, from a name, the checkpoint or run's folder `start`, and `disturb`.
     """
     name = old.side.name
     again = make(f"{name}, again", start)
-    if not _is_same(old, again):
+    twice = judgement.judge(old, again, [], Tolerance("", 1.0, 0.0))
+    if twice.verdict is not Verdict.SAME:
         found = (
             f"The old side ({name}) ran twice, and was not the same. A thing may differ by "
             f"{FACTOR:g} times what it differs by between the two, or by 8 units in the last place."
@@ -131,12 +119,12 @@ def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yards
 def directories(
     old: str | os.PathLike[str], new: str | os.PathLike[str], rtol: float = 1e-4
 ) -> Report:
-    """Compares two runs that were made before, by their event files and checkpoints.
+    """Compares two earlier runs by their event files and checkpoints.
 
     Args:
       old: model_dir of the run that is the truth, or one of its event files.
       new: model_dir of the run that is judged, or one of its event files.
-      rtol: relative difference that counts as rounding. No run tells what rounding does here.
+      rtol: relative difference that counts as rounding. No run measures rounding here.
 
     Raises:
       FileNotFoundError: one of them does not exist.
@@ -183,7 +171,6 @@ def _chance(old: Evidence, again: Evidence) -> str:
 
 
 def _advice(old: Evidence) -> list[str]:
-    """Advice for a script that fails on the original."""
     failure = old.side.failure
     if failure is None:
         return []
@@ -192,11 +179,6 @@ def _advice(old: Evidence) -> list[str]:
     if any(name in failure.message for name in ("TPU", *collectives.OP_TYPES)):
         return ["The original needs a TPU for use_tpu=True: give the script use_tpu=False."]
     return []
-
-
-def _is_same(old: Evidence, again: Evidence) -> bool:
-    alike = judgement.judge(old, again, [], Tolerance("", 1.0, 0.0))
-    return alike.verdict is Verdict.SAME
 
 
 def _remarks(old: Evidence, new: Evidence) -> list[str]:

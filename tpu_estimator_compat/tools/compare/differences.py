@@ -1,7 +1,7 @@
 """The difference of two values of the same thing, and whether it is more than rounding.
 
-The yardstick is what the old run does when rounding alone is changed: a list of pairs of runs that
-differ by nothing else. A thing may differ by a multiple of what it differs by there.
+The yardstick is a list of runs of the old side that differ by rounding alone. A value may differ by
+a multiple of its largest difference there.
 """
 
 from __future__ import annotations
@@ -50,21 +50,9 @@ class Bounds:
 
 
 def curve(
-    name: str,
-    old: Curve | None,
-    new: Curve | None,
-    yardstick: Sequence[Curve],
-    bounds: Bounds,
+    name: str, old: Curve | None, new: Curve | None, yardstick: Sequence[Curve], bounds: Bounds
 ) -> CurveComparison:
-    """Compares a scalar step by step.
-
-    Args:
-      name: of the scalar.
-      old: of the old run; None where it has none. Not both are None.
-      new: of the new run.
-      yardstick: the scalar of other runs of the old side.
-      bounds: the differences that count as rounding.
-    """
+    """Compares a scalar step by step; at most one of `old` and `new` is None."""
     if old is None or new is None:
         only = Agreement.ONLY_NEW if old is None else Agreement.ONLY_OLD
         return CurveComparison(name, only, old, new)
@@ -129,8 +117,8 @@ def array(
 ) -> ArrayComparison:
     """Compares two arrays: largest element and root mean square, each relative to the old one.
 
-    Slots of optimizers are small numbers, which an absolute tolerance would wave through, with
-    elements near zero, which an elementwise one would not let pass.
+    Slots of optimizers are small numbers, whose differences an absolute tolerance would accept,
+    with elements near zero, which an elementwise tolerance would refuse.
     """
     shown = (_facts(old), _facts(new))
     if old is None or new is None:
@@ -159,7 +147,7 @@ def array(
 def distance(old: np.ndarray, new: np.ndarray) -> tuple[float, float]:
     """The largest and the root mean square difference, each relative to that of `old`.
 
-    Elements that are not finite count as equal where both are the same, else as infinitely far.
+    Elements that are not finite are equal where both are the same, else infinitely far.
     """
     if not old.size:
         return 0.0, 0.0
@@ -176,7 +164,6 @@ def distance(old: np.ndarray, new: np.ndarray) -> tuple[float, float]:
 
 
 def names(what: str, old: Sequence[str], new: Sequence[str]) -> NamesComparison:
-    """Compares names that were written."""
     olds, news = set(old), set(new)
     return NamesComparison(
         what, tuple(sorted(olds & news)), tuple(sorted(olds - news)), tuple(sorted(news - olds))

@@ -18,22 +18,16 @@ from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools import child_process
 
 Progress = Callable[[float], None]
-"""Takes the number of seconds that something has been going on for."""
+"""Called with the seconds that the current work has taken so far."""
 
 
 class Unavailable(Exception):
-    """An environment cannot be had on this machine; the message says why."""
+    """An environment cannot be made on this machine; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A TensorFlow with the original.
-
-    Attributes:
-      tensorflow: its version.
-      requirements: the requirements for pip.
-      pythons: versions of Python that it has wheels for, the preferred one first.
-    """
+    """A TensorFlow with the original, and its versions of Python, the preferred one first."""
 
     tensorflow: str
     requirements: tuple[str, ...]
@@ -42,13 +36,11 @@ class Release:
 
 RELEASES = {
     "2.15": Release(
-        "2.15.1",
-        ("tensorflow-cpu==2.15.1", "tensorflow-estimator==2.15.0"),
-        ((3, 11), (3, 10)),
+        "2.15.1", ("tensorflow-cpu==2.15.1", "tensorflow-estimator==2.15.0"), ((3, 11), (3, 10))
     ),
     "1.15": Release(
         "1.15.5",
-        # The others: the last ones that go with it, which it does not ask for by itself.
+        # Its own metadata does not exclude later releases of the others, which break it.
         ("tensorflow==1.15.5", "tensorflow-estimator==1.15.1", "protobuf<3.21", "numpy<1.19"),
         ((3, 7),),
     ),
@@ -64,13 +56,9 @@ def find_or_make(
     """The interpreter of the environment with a release; makes the environment if need be.
 
     Args:
-      release: the release of the original.
       packages: more requirements for pip, such as "tensorflow-datasets".
       cache: directory to keep environments in; the user's cache directory if None.
-      progress: is told about once a second, while it is made, for how many seconds a part takes.
-
-    Raises:
-      Unavailable: there is no fitting Python, or the packages cannot be installed.
+      progress: called about once a second while it is made, with the seconds of the current part.
     """
     base, version = find_python(release)
     wanted = "\n".join((*release.requirements, *sorted(packages))) + "\n"
@@ -87,26 +75,14 @@ def find_or_make(
 
 
 def check_interpreter(path: str, what: str) -> str:
-    """`path`, if it is an executable.
-
-    Args:
-      path: of an interpreter that the user names.
-      what: the option or variable that named it, for the message.
-
-    Raises:
-      Unavailable: it is none.
-    """
+    """The path that a user gave by the option `what`; Unavailable unless it is an executable."""
     if not os.path.isfile(path) or not os.access(path, os.X_OK):
         raise Unavailable(f"{what}={path} is not an executable. Give the path of a Python.")
     return path
 
 
 def find_python(release: Release) -> tuple[str, tuple[int, int]]:
-    """A Python that a release runs on, with its version: this one if it is, else one on PATH.
-
-    Raises:
-      Unavailable: there is none.
-    """
+    """A Python for a release, with its version: this one or one on PATH; else Unavailable."""
     if sys.version_info[:2] == release.pythons[0]:
         return sys.executable, release.pythons[0]
     for version in release.pythons:
@@ -118,7 +94,7 @@ def find_python(release: Release) -> tuple[str, tuple[int, int]]:
 
 
 def python_version(executable: str) -> tuple[int, int] | None:
-    """The version that an executable reports, None if it does not run (a shim)."""
+    """The version that an executable reports, None if it does not run, as some shims do not."""
     code = "import sys; print(*sys.version_info[:2])"
     try:
         done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -136,11 +112,7 @@ def make(
     requirements: Sequence[str],
     progress: Progress = lambda seconds: None,
 ) -> None:
-    """Makes a virtual environment afresh; what a broken-off attempt left is removed.
-
-    Raises:
-      Unavailable: the packages cannot be installed.
-    """
+    """Makes a virtual environment afresh, in place of an earlier attempt's."""
     shutil.rmtree(home, ignore_errors=True)
     run([python, "-m", "venv", str(home)], progress)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
@@ -148,11 +120,7 @@ def make(
 
 
 def run(command: list[str], progress: Progress = lambda seconds: None) -> None:
-    """Runs a command; `progress` is told about once a second for how many seconds.
-
-    Raises:
-      Unavailable: it failed.
-    """
+    """Runs a command; Unavailable where it fails. `progress` gets its seconds once a second."""
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         ending = child_process.wait(child_process.start(command, log.name), progress=progress)
         written = log.read()

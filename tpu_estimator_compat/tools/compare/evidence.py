@@ -18,22 +18,20 @@ from tensorflow.core.util import event_pb2
 from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed
 
 _OF_THE_CLOCK = re.compile(r"(global_step|examples|steps?|loop)(_\d+)?/sec|^steps_per_second")
-"""Tags of scalars that tell speed, which is no result."""
+"""Tags of scalars of speed, which is no result."""
 
 Arrays = Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """The evidence that a run has left.
+    """The evidence that a run has left. Empty fields are those that it did not record.
 
     Attributes:
-      side: the side, and the time that it took.
-      loss: of each training step; None where none is known.
+      loss: of each training step.
       scalars: of training, by tag.
       input: features and labels of the first step.
       checksums: of the input of each training step, by feature.
-      trainable: names of trainable variables; empty where not known.
       start: variables that training began with.
       first_update: variables after the first step.
       variables: of the last checkpoint.
@@ -63,14 +61,7 @@ class Evidence:
 
 
 class CheckpointVariables(Mapping[str, np.ndarray]):
-    """The variables of a checkpoint by name, each read when it is asked for.
-
-    Args:
-      path: of the checkpoint; None for no variables.
-
-    Raises:
-      ValueError: there is no such checkpoint.
-    """
+    """The variables of a checkpoint by name, each read when it is asked for; None has none."""
 
     def __init__(self, path: str | None):
         self._reader: Any = None
@@ -95,13 +86,7 @@ class CheckpointVariables(Mapping[str, np.ndarray]):
 
 
 def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> Evidence:
-    """The evidence in the folder of a recorded run.
-
-    Args:
-      folder: as `sides.recorder` leaves it.
-      name: the name of the run.
-      failure: why it did not come to its end, where that is not in its record.
-    """
+    """The evidence in the folder of a recorded run; `failure` is one that its record lacks."""
     record = _json(folder / "record.json", {})
     steps = [json.loads(line) for line in _lines(folder / "losses.jsonl")]
     known = [(step, float(loss)) for step, loss, _ in steps if loss is not None]
@@ -146,12 +131,7 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
 
 
 def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
-    """The evidence in the event files and checkpoints of a model_dir, or in one event file.
-
-    Raises:
-      FileNotFoundError: there is no such directory or file.
-      ValueError: it has neither event files nor checkpoints.
-    """
+    """The evidence in the event files and checkpoints of a model_dir, or in one event file."""
     if not folder.exists():
         raise FileNotFoundError(f"{folder} does not exist. Give a model_dir, or an event file.")
     events = _events_below(folder)
@@ -191,7 +171,7 @@ def _json(path: pathlib.Path, default: Any) -> Any:
 
 
 def _lines(path: pathlib.Path) -> list[str]:
-    """Whole lines: a run that was ended may have written a part of one."""
+    """Whole lines: a run that was killed may have written a part of one."""
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
@@ -209,19 +189,14 @@ def _curve(points: list[tuple[int, float]]) -> Curve:
 
 @dataclasses.dataclass(frozen=True)
 class _Events:
-    """The summaries of a folder's event files, but for those that tell speed.
-
-    Attributes:
-      scalars: by tag; of two values of a step, the later counts.
-      tags: of all summaries.
-    """
+    """A folder's scalars and tags, without those of speed; of a step's values, the later counts."""
 
     scalars: Mapping[str, Curve]
     tags: frozenset[str]
 
 
 def _events_below(folder: pathlib.Path) -> dict[str, _Events]:
-    """Events by the folder that they are in, relative to `folder`; that may be an event file."""
+    """Events by their folder, relative to `folder`, which may be an event file itself."""
     if folder.is_file():
         return {".": _events([folder])}
     files: dict[str, list[pathlib.Path]] = {}
@@ -244,19 +219,18 @@ def _events(files: Sequence[pathlib.Path]) -> _Events:
 
 
 def _summaries(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
-    """Steps and values of the summaries in an event file, but for those that tell speed."""
+    """Steps and values of the summaries in an event file, without those of speed."""
     try:
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             event = event_pb2.Event.FromString(record)
             for value in event.summary.value:
                 if not _OF_THE_CLOCK.search(value.tag):
                     yield event.step, value
-    except tf.errors.DataLossError:  # the writer was ended within a record: there are no more
+    except tf.errors.DataLossError:  # the writer was killed within a record, the last one
         return
 
 
 def _number(value: Any) -> float | None:
-    """The scalar that a summary's value holds; None if it is something else."""
     if value.HasField("simple_value"):
         return float(value.simple_value)
     if value.HasField("tensor"):
@@ -267,7 +241,7 @@ def _number(value: Any) -> float | None:
 
 
 def _without_loss(scalars: Mapping[str, Curve]) -> dict[str, Curve]:
-    """The loss of every step is known better from elsewhere, where it is written at all."""
+    """The scalars without the loss: records have it for every step."""
     return {tag: curve for tag, curve in scalars.items() if tag != "loss"}
 
 
@@ -277,11 +251,11 @@ def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tup
 
 
 def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
-    """The signatures of the exports below a folder, and their answers."""
+    """The signatures of the exports below a folder, with their inputs and outputs."""
     found = set()
     for path in folder.rglob("saved_model.pb"):
         model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-        # An export is in a folder that is named by the time.
+        # An export's folder is named by the time.
         where = os.path.relpath(path.parent.parent, folder)
         for graph in model.meta_graphs:
             for name, signature in graph.signature_def.items():

@@ -1,4 +1,4 @@
-"""Finds what differs first in the way of the data: input, loss, gradient, update, later steps."""
+"""Finds the first difference on the way of the data: input, loss, gradient, update, later steps."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _files(report: Report, old: Evidence, new: Evidence) -> FirstDifference | No
 def _first_other_input(
     report: Report, old: Evidence, new: Evidence
 ) -> tuple[int, list[str]] | None:
-    """The first step whose input has other checksums, and of which features."""
+    """The first step whose input has other checksums, and the features that do."""
     steps = report.loss.steps if report.loss else ()
     for step, a, b in zip(steps, old.checksums, new.checksums, strict=False):
         features = sorted(name for name in a.keys() & b.keys() if a[name] != b[name])
@@ -172,7 +172,7 @@ def _first_other_input(
 
 
 def _stands_still(name: str, old: Evidence, new: Evidence) -> bool:
-    """Whether a variable changes in the first step of one run, and not in that of the other."""
+    """Whether a variable changes in the first step of exactly one run."""
     if name not in old.start or _is_slot(name, old.trainable):
         return False
     start = old.start[name]

@@ -1,4 +1,4 @@
-"""Judges two runs: compares all that is known of both, and says what differs first."""
+"""Judges two runs: compares all that both have recorded, and finds the first difference."""
 
 from __future__ import annotations
 
@@ -33,16 +33,7 @@ def judge(
     command: tuple[str, ...] = (),
     notes: Sequence[str] = (),
 ) -> Report:
-    """The report on two runs that came to their end.
-
-    Args:
-      old: the truth.
-      new: the run that is judged.
-      yardstick: runs of the old side that differ from `old` by rounding alone.
-      tolerance: the differences that count as rounding, and their source.
-      command: the script and its arguments.
-      notes: remarks to show.
-    """
+    """The report on a run against `old`, the truth; the `yardstick` has other runs of its side."""
     bounds = Bounds(tolerance.factor, rtol=tolerance.floor)
     loss = _loss(old, new, yardstick, bounds)
 
@@ -74,7 +65,7 @@ def judge(
 
 
 def concluded(report: Report, old: Evidence, new: Evidence) -> Report:
-    """`report` with what differs first, the verdict and the summary."""
+    """`report` with the first difference, the verdict and the summary."""
     first = first_difference.find(report, old, new)
     verdict = _verdict(report, first)
     unknown = ""

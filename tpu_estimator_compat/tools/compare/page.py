@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else: no network, no files beside it."""
+"""A report as one self-contained HTML page: no network, no further files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tpu_estimator_compat.tools.reports.markup import Html, document, element, t
 
 _HERE = pathlib.Path(__file__).parent
 _SHOWN = 40
-"""Rows of a table that are seen at once; the others are behind a line to click on."""
+"""Rows of a table that are open; the others are folded."""
 _FLOOR = 1e-9
 """Relative differences below it have no bar."""
 
@@ -41,18 +41,14 @@ _STYLES = {
 
 
 def page(report: Report) -> str:
-    """The page's text.
-
-    Args:
-      report: the report. Figures are rounded; `<data value>` around each has the whole of it.
-    """
+    """The page's text. It shows rounded figures; `<data value>` around each has the exact one."""
     title = f"{report.old.name} against {report.new.name}"
     body = element(
         "body",
         element("h1", title),
         _verdict(report),
         _pre(" ".join(report.command)) if report.command else Html(),
-        _sides(report),
+        element("div", _side(report.old, "old"), _side(report.new, "new"), class_="sides"),
         _first_difference(report.first_difference),
         _loss(report),
         _speeds(report.old, report.new),
@@ -86,10 +82,6 @@ def _verdict(report: Report) -> Html:
         element("p", steps, class_="faint") if steps else Html(),
         class_=f"verdict {_STYLES[verdict]}",
     )
-
-
-def _sides(report: Report) -> Html:
-    return element("div", _side(report.old, "old"), _side(report.new, "new"), class_="sides")
 
 
 def _side(side: Side, which: str) -> Html:
@@ -248,16 +240,15 @@ def _ops(compared: Sequence[OpComparison] | None) -> Html:
     if not compared:
         return Html()
     heads = ("Operation", "old", "new", "relative difference", "#", "")
-    rows = [_array(f"{c.op} ({c.type}){_source(c)}", c.values) for c in compared]
+    rows = [
+        _array(f"{c.op} ({c.type})" + (f" {c.source}" if c.source else ""), c.values)
+        for c in compared
+    ]
     return _section("Activations and gradients of the first step", *_long_table(heads, rows))
 
 
-def _source(compared: OpComparison) -> str:
-    return f" {compared.source}" if compared.source else ""
-
-
 def _badness(compared: ArrayComparison) -> tuple[bool, float]:
-    """Sorts the worst first: what only one side has, then the largest difference."""
+    """Sorts the worst first: things of one side only, then the largest difference."""
     largest = compared.largest
     if largest is None or math.isnan(largest):
         return compared.agreement.agrees, -math.inf
@@ -320,7 +311,6 @@ def _names(compared: Sequence[NamesComparison]) -> Html:
 
 
 def _reading(report: Report) -> Html:
-    """The section on how the runs were judged."""
     tolerance = report.tolerance
     if tolerance is None and not report.notes:
         return Html()
@@ -342,7 +332,6 @@ def _reading(report: Report) -> Html:
 
 
 def _pre(text: str) -> Html:
-    """Lines as they are; within one, nothing but text."""
     return element("pre", Html("\n".join(map(together, text.splitlines()))))
 
 

@@ -1,6 +1,6 @@
-"""The report of a comparison: what two runs have in common and what not, as immutable values.
+"""The report of a comparison of two runs, as immutable values.
 
-It is plain data, without TensorFlow: whatever shows a report (terminal, JSON, page) shows this.
+It is plain data, without TensorFlow, from which terminal, JSON and page are made.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import json_form, numbers
 
 VERSION = 1
-"""Of the JSON: another number where a key went or changed its meaning; new keys may come."""
+"""Of the JSON; it rises when a key goes or changes its meaning, not with new keys."""
 
 
 class Verdict(enum.Enum):
-    """The verdict of a report."""
-
     SAME = "same"
     """All that was compared is equal, bit for bit."""
     ROUNDING = "same up to rounding"
@@ -37,8 +35,6 @@ class Verdict(enum.Enum):
 
 
 class Agreement(enum.Enum):
-    """The agreement of two values of the same thing."""
-
     EQUAL = "equal"
     """Bit for bit."""
     ROUNDING = "rounding"
@@ -52,7 +48,6 @@ class Agreement(enum.Enum):
 
     @property
     def agrees(self) -> bool:
-        """Whether this is no difference: EQUAL or ROUNDING."""
         return self in (Agreement.EQUAL, Agreement.ROUNDING)
 
 
@@ -60,7 +55,7 @@ class Stage(enum.Enum):
     """The stage of a difference along the way of the data, in its order."""
 
     INPUT = "input"
-    """What input_fn gives in the first step."""
+    """The input of the first step."""
     FORWARD = "forward"
     """The loss of the first step, on equal input and equal variables."""
     GRADIENT = "gradient"
@@ -74,17 +69,16 @@ class Stage(enum.Enum):
     PREDICTION = "prediction"
     """Training is the same; results of `predict` are not."""
     FILES = "files"
-    """Numbers are the same; what is written about them is not."""
+    """Numbers are the same; names in files are not."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """Why a run did not come to its end.
+    """Why a run did not complete.
 
     Attributes:
-      kind: "script" if the script raised or left with a status; "time", "disk" or "killed".
-      message: one sentence.
-      traceback: the script's own, or the end of what it said; may be empty.
+      kind: "script" if the script raised or exited with a status; "time", "disk" or "killed".
+      traceback: the script's own, or the end of its output; may be empty.
     """
 
     kind: str
@@ -101,7 +95,7 @@ class Speed:
         fewer than two steps. Each of them was recorded, which costs time on both sides.
       start_up_seconds: from the start of the process to the end of the first training step.
       seconds: of the whole process.
-      peak_memory: bytes of resident memory at most.
+      peak_memory: the most bytes of resident memory.
     """
 
     steps_per_second: float | None = None
@@ -110,7 +104,7 @@ class Speed:
     peak_memory: int | None = None
 
     def figures(self) -> dict[str, tuple[float, str]]:
-        """The figures: by name a number, and the number as it is shown."""
+        """By name a number, and the number as it is shown."""
         numbered = {
             "steps per second": (self.steps_per_second, ""),
             "start-up": (self.start_up_seconds, " s"),
@@ -124,15 +118,12 @@ class Speed:
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """One of the two runs.
+    """One of the two runs. Runs that were made elsewhere have no versions, speed and script.
 
     Attributes:
       name: the name of the side, such as "TensorFlow 2.15.1".
-      folder: the directory with its event files and checkpoints; empty if it is there no more.
-      versions: package to version; empty for runs that were made elsewhere.
-      speed: None for runs that were made elsewhere.
-      failure: None if it came to its end.
-      script: the script that the side ran, with arguments; empty for runs that were made elsewhere.
+      folder: the directory with its event files and checkpoints; empty once it is deleted.
+      script: the script that the side ran, with arguments.
     """
 
     name: str
@@ -149,7 +140,7 @@ class Tolerance:
 
     Attributes:
       found: the source of the tolerance, in sentences.
-      factor: the differences that the yardstick shows were multiplied by this.
+      factor: the multiple of the yardstick's differences that is rounding.
       floor: relative difference that is always rounding.
       deterministic: whether the old run, done twice, was equal bit for bit; None if not tried.
     """
@@ -175,12 +166,10 @@ class CurveComparison:
     Attributes:
       name: "loss", or the tag of a summary.
       agreement: the worst of all steps.
-      old: the curve of the old run; None where it has none.
-      new: the value of the new run.
       steps: global steps that both have.
       difference: at each of `steps`, |new - old| / |old|; |new - old| where old is 0.
-      tolerance: at each of `steps`, what `difference` may be.
-      first_step: the first of `steps` where it is more; None where it never is.
+      tolerance: at each of `steps`, the limit of `difference`.
+      first_step: the first of `steps` beyond the tolerance; None where all are within.
     """
 
     name: str
@@ -214,15 +203,11 @@ class ArrayComparison:
     """An array of the same name in both runs: a variable, a metric, a prediction, an activation.
 
     Attributes:
-      name: its name in a checkpoint, in the results of `evaluate`, ...
-      agreement: of the two.
-      old: the old run's array; None where it has none.
-      new: the new run's array.
       largest: the largest |new - old| of an element over the largest |old| of an element (|new -
         old| where old is 0 throughout); None where shapes or dtypes differ, or are not numeric.
       typical: the root of the mean square of new - old over that of old, likewise.
-      tolerance: the limit of `largest`; None where `largest` is None.
-      typical_tolerance: the limit of `typical`, likewise.
+      tolerance: the limit of `largest`.
+      typical_tolerance: the limit of `typical`.
       note: the known reason of the difference, such as "its update does not run"; may be empty.
     """
 
@@ -239,14 +224,7 @@ class ArrayComparison:
 
 @dataclasses.dataclass(frozen=True)
 class NamesComparison:
-    """Names that both runs wrote, or one of them.
-
-    Attributes:
-      what: the kind of the names: "events' tags", "checkpoints", "signatures of exports".
-      both: names in both runs.
-      only_old: names that the new run lacks.
-      only_new: names that the old run lacks.
-    """
+    """Names of a kind, such as "signatures of exports", that both runs wrote, or one of them."""
 
     what: str
     both: tuple[str, ...]
@@ -255,21 +233,12 @@ class NamesComparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether both have the same names."""
         return not self.only_old and not self.only_new
 
 
 @dataclasses.dataclass(frozen=True)
 class OpComparison:
-    """The output of an operation in the first training step.
-
-    Attributes:
-      op: its name in the old run's graph, such as "dense/MatMul".
-      type: its type, such as "MatMul".
-      gradient: whether it is a gradient.
-      values: its values in both runs.
-      source: the user's line that made it; None where it is not known.
-    """
+    """The output of an operation, or a gradient, such as "dense/MatMul", in the first step."""
 
     op: str
     type: str
@@ -283,11 +252,9 @@ class FirstDifference:
     """The first difference along the way of the data.
 
     Attributes:
-      stage: the place on that way.
       what: the difference, in one sentence.
-      step: global step after which it shows; None where it is no matter of a step.
+      step: the global step after which it shows; None where it belongs to no step.
       names: the variables, features, ... in question, the worst first.
-      source: the user's line; None where it is not known.
     """
 
     stage: Stage
@@ -302,25 +269,21 @@ class Report:
     """The comparison of two runs of one training.
 
     Attributes:
-      verdict: see `Verdict`.
-      summary: the verdict in a sentence, with what differs.
+      summary: the verdict in a sentence, with the difference.
       old: the run that is the truth: the original's, or an older one.
       new: the run that is judged.
       command: the script and its arguments; empty for runs that were made elsewhere.
       steps: training steps that were compared.
       tolerance: None where nothing could be compared.
-      first_difference: None where nothing differs.
-      loss: the loss of each training step; None where there is none.
-      scalars: other scalars of training, by tag.
+      scalars: scalars of training other than the loss, by tag.
       input: features and labels of the first step.
       first_update: variables after the first step.
       variables: variables of the last checkpoint.
       evaluations: results of `evaluate`, named "1/accuracy" for the first call's.
       predictions: results of `predict`, all examples together, named likewise.
-      names: names that were written.
       first_step: activations and gradients of the first step in the graph's order; None if they
         were not asked for.
-      notes: other remarks, such as what to set where the script is not deterministic.
+      notes: other remarks, such as settings that make a script deterministic.
       unknown: why the verdict is UNKNOWN; empty otherwise.
     """
 
@@ -351,7 +314,6 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """For the shell: that of the verdict."""
         return self.verdict.exit_code
 
     def to_json(self) -> str:
@@ -364,11 +326,7 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str) -> Report:
-        """The report whose `to_json` gave `text`.
-
-        Raises:
-          ValueError: it is no such text, or of another version.
-        """
+        """The report whose `to_json` gave `text`; ValueError for other texts and other versions."""
         fields = json_form.parsed(text)
         version = fields.pop("version", None)
         if version != VERSION:

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.tools.compare.evidence import Evidence
 
 Progress = Callable[[str, int], None]
-"""Takes the name of a run and the number of training steps that it has made."""
+"""Called with the name of a run and its number of training steps so far."""
 
 _SIDES = pathlib.Path(__file__).with_name("sides")
 _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     # The plain kernels, which hardly changed between the versions of TensorFlow.
     "TF_ENABLE_ONEDNN_OPTS": "0",
-    "PYTHONHASHSEED": "0",  # the order of sets decides in which order some code makes variables
+    "PYTHONHASHSEED": "0",  # some code makes variables in the order of a set
 }
 _TAIL = 4000
-"""Characters of what a script said that are kept where it left no traceback."""
+"""Characters of a script's output that are kept where it left no traceback."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +41,7 @@ class Script:
     """The script that runs on both sides.
 
     Attributes:
-      name: path of the script, or with `module` the name of a module.
-      arguments: its own.
-      module: as Python's `-m`.
+      name: path of the script, or with `module` the name of a module, as for Python's `-m`.
       legacy_packages, modern_packages, numpy_legacy, behavior: as `legacy.script.run` takes them.
       own_folders: flags of the script that name a folder it writes to. Each side gets another.
     """
@@ -76,12 +74,11 @@ class Script:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """The settings of a script's run with this package.
+    """The settings of a script's run with this package; None and 0 leave them to the script.
 
     Attributes:
-      runtime: the runtime of the steps; None leaves it to the script.
-      jit: whether steps are compiled by XLA; None leaves it to the script.
-      replicas: logical devices that the CPU is split into; 0 leaves it.
+      jit: whether steps are compiled by XLA.
+      replicas: logical devices that the CPU is split into.
     """
 
     runtime: str | None = None
@@ -90,11 +87,7 @@ class Setting:
 
     @classmethod
     def parse(cls, text: str) -> Setting:
-        """The setting that "tf", "jax", "jit" or "replicas=N" names.
-
-        Raises:
-          ValueError: it names none.
-        """
+        """The setting that "tf", "jax", "jit" or "replicas=N" names; ValueError for others."""
         named = {"tf": cls(TENSORFLOW), "jax": cls(JAX), "jit": cls(jit=True)}
         what, _, number = text.partition("=")
         if text in named:
@@ -109,13 +102,11 @@ class Runner:
     """Makes runs of one script.
 
     Attributes:
-      script: the script to run.
       new_script: the script to run with this package, where that is another.
       first_step: whether activations and gradients of the first step are recorded.
       folder: the parent of the runs' folders.
-      steps: training steps of a run, at most.
+      steps: the most training steps of a run.
       time_limit: seconds that a run may take.
-      progress: is told how far a run is.
     """
 
     script: Script
@@ -129,11 +120,9 @@ class Runner:
     def original(
         self, python: str, name: str, checkpoint: str | None, *, disturb: int | None = None
     ) -> Evidence:
-        """A run on the original.
+        """A run called `name` on the original, whose interpreter is `python`.
 
         Args:
-          python: the interpreter of its environment.
-          name: the name of the run.
           checkpoint: path of a checkpoint to begin with, or a run's folder, whose first is taken.
           disturb: None, or a seed: all trainable variables are moved by one unit in the last place
             before each step, up or down by chance.
@@ -149,14 +138,7 @@ class Runner:
         *,
         disturb: int | None = None,
     ) -> Evidence:
-        """A run with this package.
-
-        Args:
-          name: the name of the run.
-          checkpoint: as `original`.
-          setting: the setting of the run.
-          disturb: as `original`.
-        """
+        """A run with this package; arguments as for `original`."""
         command = [sys.executable, "-m", "tpu_estimator_compat.tools.compare.sides.ours"]
         script = self.new_script or self.script
         return self._run(command, name, checkpoint, script, disturb, setting)
@@ -203,7 +185,7 @@ class Runner:
     def _wait(
         self, command: list[str], name: str, folder: pathlib.Path, variables: dict[str, str]
     ) -> Failure | None:
-        """Waits for a process; says why it did not come to its end, if its record does not."""
+        """Waits for a process; says why it did not complete, if its record does not."""
         ending = child_process.wait(
             child_process.start(command, folder / "log", environment=variables),
             self.time_limit,
@@ -219,16 +201,11 @@ class Runner:
 
 
 def folder_name(run: str) -> str:
-    """The name of the folder of a run with this name."""
     return "".join(c if c.isalnum() else "-" for c in run)
 
 
 def dialect_of(script: Script) -> str:
-    """ "v1" or "v2": what the script means by `tensorflow`.
-
-    Raises:
-      NoScriptError: there is no such script.
-    """
+    """The meaning of `tensorflow` in the script: "v1" or "v2"; NoScriptError without a script."""
     if script.behavior != "auto":
         return script.behavior
     locating.check(script.name, module=script.module)

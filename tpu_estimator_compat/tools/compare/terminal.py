@@ -33,7 +33,7 @@ _STYLES = {
 
 
 def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
-    """The verdict, what differs first, each kind of thing that was compared, and what it cost."""
+    """The verdict, the first difference, each kind of thing that was compared, and its cost."""
     whole = width is None and not sys.stdout.isatty()  # names in a file can be searched for
     sheet = Sheet(width or min(shutil.get_terminal_size().columns, _WIDEST), color)
     sheet.add(f"Compare: {_verdict(report)}", style=_STYLES[report.verdict])
@@ -59,7 +59,7 @@ def _section(sheet: Sheet, title: str) -> None:
 
 
 def _verdict(report: Report) -> str:
-    """The summary, without what is said below it."""
+    """The summary, without the part that the text below it repeats."""
     if report.first_difference is None:
         return report.summary
     return report.summary.removesuffix(f": {report.first_difference.what}")

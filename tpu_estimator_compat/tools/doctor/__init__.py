@@ -1,1 +1,1 @@
-"""Whether an installation can be trusted: small checks, in processes of their own."""
+"""Checks of an installation: whether it can be trusted, by probes in processes of their own."""

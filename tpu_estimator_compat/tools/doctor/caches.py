@@ -1,4 +1,4 @@
-"""The caches of compiled programs: where they are, whether they can be written to, how large."""
+"""Checks of the caches of compiled programs: place, permission, size, damage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_JAX = "JAX_COMPILATION_CACHE_DIR"
 
 
 def check() -> list[CheckResult]:
-    """Looks at both of this package's caches, and at JAX's own place where one is set."""
+    """The state of this package's two caches, and of JAX's own where one is set."""
     try:
         limit = environment.cache_limit()
     except ValueError as error:
@@ -58,7 +58,7 @@ def _look_at(name: str, folder: pathlib.Path, limit: str) -> list[CheckResult]:
 
 
 def _write_to(folder: pathlib.Path) -> None:
-    """Writes a file and deletes it, with the folders that were not there."""
+    """Writes and deletes a file, with the folders that did not exist."""
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -71,9 +71,9 @@ def _write_to(folder: pathlib.Path) -> None:
 
 
 def _is_damaged(path: pathlib.Path) -> bool:
-    """Whether a file of this package has other content than was written, or one of JAX's has none.
+    """Whether a file of this package's content has changed, or one of JAX's is empty.
 
-    JAX's own have a checksum inside, and a warning of JAX's where it does not fit.
+    JAX's own files have a checksum inside, and JAX warns where it differs.
     """
     if path.suffix in (".json", ".module"):
         return not cache_files.is_whole(path)

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 
 class Status(enum.StrEnum):
-    """The severity of a result."""
-
     OK = "ok"
     WARNING = "warning"
     FAILURE = "failure"
@@ -19,14 +17,7 @@ class Status(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class CheckResult:
-    """The result of a check: one line of the report.
-
-    Attributes:
-      check: name of the check, such as "versions".
-      status: the meaning of the result.
-      text: the result, in words.
-      advice: the remedy; empty where nothing is to be done.
-    """
+    """The result of a check, such as "versions": one line of the report, and a remedy."""
 
     check: str
     status: Status
@@ -40,7 +31,6 @@ def exit_status(results: Sequence[CheckResult]) -> int:
 
 
 def verdict(results: Sequence[CheckResult]) -> str:
-    """One sentence about all results."""
     counts = {status: sum(f.status is status for f in results) for status in Status}
     told = ", ".join(
         f"{counts[status]} {status}"

@@ -18,14 +18,11 @@ CHECK = "checkpoint"
 
 
 def observe(folder: str) -> dict[str, Any]:
-    """Trains into a new folder, and reads what is there; runs in a process of its own.
+    """Trains into a new folder, and reads its files; runs in a process of its own.
 
-    Args:
-      folder: a path that `tf.io.gfile` knows; it is made, and deleted.
-
-    Returns:
-      `variables`, how many were compared; `differing`, names of those that were not read as they
-      were written; `lost`, of those that a second training did not begin with.
+    `folder` is a path that `tf.io.gfile` knows; it is made, and deleted. The result has the number
+    of `variables` that were compared, the names `differing` from what was written, and the names
+    `lost`, with which a second training did not begin.
     """
     import numpy as np
     import tensorflow as tf
@@ -57,12 +54,7 @@ def observe(folder: str) -> dict[str, Any]:
 def check(
     model_dir: str | None, probe: Callable[[dict[str, Any]], probing.Outcome]
 ) -> list[CheckResult]:
-    """Has a checkpoint written to `model_dir`; None for a temporary folder.
-
-    Args:
-      model_dir: a folder or a bucket. What is made there is deleted afterwards.
-      probe: runs `observe` with these arguments.
-    """
+    """Has `probe` run `observe` on a new folder in `model_dir`; None for a temporary folder."""
     with _own_folder(model_dir) as folder:
         outcome = probe({"folder": folder})
     place = "a temporary folder" if model_dir is None else model_dir
@@ -87,10 +79,7 @@ def check(
 
 @contextlib.contextmanager
 def _own_folder(model_dir: str | None) -> Iterator[str]:
-    """Path of a new folder in `model_dir`; deletes it, and what of `model_dir` was not there.
-
-    A bucket's folder is deleted by the probe.
-    """
+    """Path of a new folder in `model_dir`, deleted after use with parents that did not exist."""
     name = f"doctor_{uuid.uuid4().hex[:12]}"
     if model_dir is None:
         with tempfile.TemporaryDirectory(prefix="doctor_") as made:

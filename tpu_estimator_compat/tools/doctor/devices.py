@@ -1,4 +1,4 @@
-"""The devices that TensorFlow and JAX see, and which runtime is taken here."""
+"""The devices that TensorFlow and JAX see, and the runtime that is chosen here."""
 
 from __future__ import annotations
 
@@ -32,16 +32,10 @@ NAMES = {"tensorflow": "TensorFlow", "jax": "JAX"}
 def observe(runtime: str) -> dict[str, Any]:
     """The devices that a runtime sees; runs in a process of its own.
 
-    Args:
-      runtime: "tensorflow" or "jax".
-
-    Returns:
-      `chips` and `gpus`, how many TPU chips and NVIDIA GPUs are attached; `hosts`, how many
-      processes have devices together; `platform`, where steps run; and `devices` of this process,
-      each with `platform`, `kind`, and bytes of memory `used` and `limit`, None where not told.
-
-    Raises:
-      RuntimeError: a device computes nothing, or something wrong.
+    The result has the numbers of attached TPU `chips` and NVIDIA `gpus`; `hosts`, the number of
+    processes that share devices; the `platform` of steps; and this process's `devices`, each with
+    `platform`, `kind`, and bytes of memory `used` and `limit`, None where unknown. A device that
+    computes something wrong raises RuntimeError.
     """
     from tpu_estimator_compat.engine.topology import tpu_system
 
@@ -57,7 +51,7 @@ def observe(runtime: str) -> dict[str, Any]:
 
 
 def platform(runtime: str) -> str:
-    """ "cpu", "gpu", "tpu" or what else JAX calls it: where this process's steps run."""
+    """The platform of this process's steps: "cpu", "gpu", "tpu" or JAX's name of another."""
     if runtime == "jax":
         import jax
 
@@ -80,9 +74,9 @@ def _of_tensorflow() -> list[dict[str, Any]]:
     for device in tf.config.list_physical_devices():
         kind, name = device.device_type, device.name.removeprefix("/physical_device:")
         if kind not in ("CPU", "GPU", "TPU"):
-            continue  # such as TPU_SYSTEM and XLA_CPU, which are no more devices
+            continue  # TPU_SYSTEM and XLA_CPU are no further devices
         used = None
-        if kind != "TPU":  # a TPU has to be connected to, which the training does
+        if kind != "TPU":  # the training connects to a TPU
             with tf.device(name):
                 _check_sum(name, float(tf.constant(1.0) + 1.0))
         if kind == "GPU":
@@ -117,7 +111,7 @@ def _check_sum(device: str, found: float) -> None:
 
 
 def judge(runtime: str, outcome: probing.Outcome) -> CheckResult:
-    """Results on a runtime's devices; a device that another process holds is a failure."""
+    """The result on a runtime's devices; a device that another process holds is a failure."""
     name = NAMES[runtime]
     if outcome.answer is None:
         return CheckResult(CHECK, Status.FAILURE, f"{name}: {outcome.error}", outcome.advice)
@@ -141,7 +135,7 @@ def _memory(device: Mapping[str, Any]) -> str:
 
 
 def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]:
-    """Compares what is attached to the machine with what the runtimes that started use."""
+    """Compares the devices of the machine with those that the started runtimes use."""
     started = {r: o for r, o in outcomes.items() if o.answer is not None}
     results = []
     for key, kind, words, line in _ATTACHED:

@@ -1,4 +1,4 @@
-"""Makes all checks, in an order in which what fails first explains what fails later."""
+"""Makes all checks, in an order in which earlier failures explain later ones."""
 
 from __future__ import annotations
 
@@ -25,13 +25,7 @@ _WAITING = 0.7  # share of a probe's time limit that it waits for other processe
 
 
 class Examination:
-    """All checks of this machine.
-
-    Args:
-      model_dir: the directory of a trial checkpoint; None for a temporary folder.
-      time_limit: seconds that one probe may take.
-      progress: is told what is done next.
-    """
+    """All checks of this machine; the trial checkpoint is in a temporary folder for None."""
 
     def __init__(self, model_dir: str | None, time_limit: float, progress: Progress):
         self._model_dir = model_dir
@@ -41,11 +35,7 @@ class Examination:
         self._hosts: dict[str, int] = {}
 
     def results(self) -> Iterator[CheckResult]:
-        """Makes the checks, one after the other.
-
-        Raises:
-          OSError: processes or temporary files cannot be made.
-        """
+        """Makes the checks in turn; OSError where there can be no processes or temporary files."""
         runtimes = ["tensorflow"]
         if jax_installation.is_installed() and environment.has_xla_for_cpu():
             runtimes.append("jax")
@@ -62,7 +52,7 @@ class Examination:
             elif runtime not in answers:
                 text = f"No step on {name}: its devices failed, see above"
                 yield CheckResult(training.CHECK, Status.NOT_MADE, text)
-        if "tensorflow" in answers:  # which the others need, too
+        if "tensorflow" in answers:  # which the other checks need, too
             yield from self._with_tensorflow()
         yield from caches.check()
 

@@ -1,6 +1,6 @@
 """Small model_fns whose first steps are the same on every device, up to rounding.
 
-Variables begin with the same numbers everywhere, and losses are kept in a variable.
+Variables begin with the same numbers everywhere, and a variable keeps the losses.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
 from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 
-layers: Any = tf_layers  # its names are found when they are asked for
+layers: Any = tf_layers  # mypy sees no names in it: they are made on access
 
 STEPS = 3
-"""How many steps are compared."""
+"""The number of compared steps."""
 
 BATCH = 64
 DROPOUT_RATE = 0.25
@@ -44,20 +44,16 @@ class Values(tf.train.SessionRunHook):
         self.times: list[float] = []
 
     def begin(self) -> None:
-        """See `SessionRunHook`."""
         self._variables = {v.op.name: v for v in tf.global_variables()}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """See `SessionRunHook`."""
         del coord
         self.first = session.run(self._variables)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """See `SessionRunHook`."""
         self.times.append(time.perf_counter())
 
     def end(self, session: Any) -> None:
-        """See `SessionRunHook`."""
         self.last = session.run(self._variables)
 
 
@@ -73,21 +69,14 @@ def train(
     loop: int = STEPS,
     seed: int = 1,
 ) -> Values:
-    """Trains one of this module's model_fns.
+    """Trains one of this module's model_fns, and returns the values that the hook has taken.
 
     Args:
-      model_fn: one of this module's.
       model_dir: the directory of checkpoints; None for a temporary folder.
-      params: of the model_fn.
-      runtime: the runtime of the steps, as `RunConfig` has it.
       use_tpu: whether the rules of TPU execution hold.
       shards: the number of replicas to take; None for all.
       steps: the global step at which training ends.
       loop: steps of one dispatch.
-      seed: of random numbers.
-
-    Returns:
-      What the hook has seen.
     """
     config = TPURunConfig(
         TPUConfig(iterations_per_loop=loop, num_shards=shards),
@@ -173,7 +162,7 @@ def network(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
 
 
 def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
-    """Dropout alone: keeps the share of zeros, and a number that tells which they were."""
+    """Dropout alone: keeps the share of zeros, and a number that identifies them."""
     del labels, params
     _only_training(mode)
     zeros = tf.equal(layers.dropout(tf.ones_like(features), DROPOUT_RATE, training=True), 0.0)
@@ -188,7 +177,7 @@ def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
 
 
 def summed(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
-    """Keeps the sum over all replicas of what each is fed."""
+    """Keeps the sum over all replicas of their features."""
     del labels, params
     _only_training(mode)
     total = _summed(tf.reduce_sum(features, axis=0))
@@ -212,7 +201,7 @@ def _next_step() -> Any:
 
 
 def _kept(name: str, value: Any) -> Any:
-    """Keeps a step's value in a variable, which has a place for each of the first steps."""
+    """Assigns a step's value to its place in a variable, which has one per early step."""
     kept = tf.get_variable(name, [STEPS], trainable=False, initializer=tf.zeros_initializer())
     step = tf.cast(tf.train.get_global_step(), tf.int32)
     return kept.assign(tf.where(tf.equal(tf.range(STEPS), step), tf.fill([STEPS], value), kept))

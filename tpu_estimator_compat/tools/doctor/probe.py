@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.child_process import end_with_parent
 
 
 def main(request: str) -> None:
-    """Answers a request, and lets the process come to its end."""
+    """Answers a request, and returns, so that the process ends by itself."""
     asked = json.loads(request)
     path = pathlib.Path(asked["answer"])
     end_with_parent(str(path.parent))

@@ -1,4 +1,4 @@
-"""Runs a probe in a child process: it may hang or die, and the caller goes on."""
+"""Runs a probe in a child process, which may hang or die."""
 
 from __future__ import annotations
 
@@ -52,14 +52,7 @@ _KNOWN = (
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The outcome of a probe: its answer, or how it failed.
-
-    Attributes:
-      answer: the function's result; None where it failed.
-      error: the failure, with the last lines of output.
-      advice: the remedy.
-      log: all that it wrote to standard output and standard error.
-    """
+    """The answer of a probe, with its output as `log`; or its error, and advice."""
 
     answer: Any = None
     error: str = ""
@@ -73,16 +66,11 @@ def run(
     time_limit: float,
     variables: Mapping[str, str | None] | None = None,
 ) -> Outcome:
-    """Calls a function in a child process.
+    """Calls a function of a module in a child process; arguments and result must be JSON values.
 
     Args:
-      function: one of a module; it returns what JSON can hold.
-      arguments: its keyword arguments, as JSON can hold them.
       time_limit: seconds after which the process and its children are killed.
-      variables: of the environment; None as a value takes one away.
-
-    Raises:
-      OSError: no process can be started, or there is no place for temporary files.
+      variables: of the environment; None as a value removes one.
     """
     with tempfile.TemporaryDirectory(prefix="doctor_", ignore_cleanup_errors=True) as made:
         folder = pathlib.Path(made)
@@ -92,7 +80,7 @@ def run(
             "arguments": dict(arguments),
             "answer": str(folder / "answer"),
         }
-        # What is compiled is compiled anew, and nothing is left in the user's cache.
+        # Everything is compiled anew, and the user's cache is not changed.
         own = {
             "XDG_CACHE_HOME": str(folder / "cache"),
             "JAX_COMPILATION_CACHE_DIR": None,
@@ -136,12 +124,11 @@ def advice_for(log: str) -> str:
 
 
 def is_held(outcome: Outcome) -> bool:
-    """Whether what a probe wrote says that another process has the device."""
+    """Whether a probe's output says that another process has the device."""
     return _HELD.search(outcome.log) is not None
 
 
 def tail(log: str) -> str:
-    """The last lines of what a probe wrote."""
     lines = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
     if not lines:
         return "It wrote nothing."

@@ -79,7 +79,7 @@ def _cell(text: str) -> str:
 
 
 def private(text: str, model_dir: str | None) -> str:
-    """`text` with placeholders for what tells of the machine and of its user."""
+    """`text` with placeholders for names that identify the machine or its user."""
     for place, name in _places(model_dir):
         text = text.replace(place, name)
     text = _BUCKET.sub("<address>", text)

@@ -13,16 +13,11 @@ _LOGICAL_CPUS = 4
 
 
 def observe(runtime: str, seconds: float) -> dict[str, Any]:
-    """Adds up what all replicas are fed; runs in a process of its own.
+    """Adds up the features of all replicas; runs in a process of its own.
 
-    Without a TF_CONFIG the CPU is split into several devices, so that there is something to add up.
-
-    Args:
-      runtime: "tensorflow" or "jax".
-      seconds: the seconds to wait for the other processes of TF_CONFIG.
-
-    Returns:
-      `sum`, and `expected`, the host's; numbers of `replicas` and of `hosts`.
+    Without a TF_CONFIG the CPU is split into several devices, so that there is a sum. `seconds` is
+    the time to wait for the other processes of TF_CONFIG. The result has the `sum`, and `expected`,
+    the host's; numbers of `replicas` and of `hosts`.
     """
     import numpy as np
     import tensorflow as tf

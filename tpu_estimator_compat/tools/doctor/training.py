@@ -38,8 +38,8 @@ def observe(runtime: str, reference: bool) -> dict[str, Any]:
 
     Args:
       runtime: "tensorflow" or "jax".
-      reference: whether this is what others are compared with: TensorFlow on the CPU, by the rules
-        of `use_tpu=False`.
+      reference: whether to run the reference: TensorFlow on the CPU, by the rules of
+        `use_tpu=False`.
 
     Returns:
       `platform`, and by network `losses`, `updates` of variables by name, and `seconds` until the
@@ -110,7 +110,7 @@ def _typical_gap(times: Sequence[float]) -> float:
 
 
 def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
-    """Compares what everything else is compared with to what was recorded."""
+    """Compares the reference with recorded losses."""
     results = []
     for name, network in answer["networks"].items():
         loss = network["losses"][-1]
@@ -124,13 +124,7 @@ def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
 
 
 def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) -> list[CheckResult]:
-    """Compares a side with the reference, and its dropout with what dropout is.
-
-    Args:
-      side: the name of the runtime, for the text.
-      answer: the result of `observe` there.
-      reference: the result of `observe` for the reference.
-    """
+    """Compares the results of `observe` on a side with the reference's, and checks its dropout."""
     platform = answer["platform"]
     bound = BOUNDS.get(platform, BOUNDS["gpu"])
     results = []
@@ -159,7 +153,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> CheckResult:
-    """Runtimes draw other numbers by design: what is judged is what holds of any numbers."""
+    """Checks properties of any random numbers: runtimes draw other numbers by design."""
     first, again, other = dropout["drawn"]
     rate, elements = dropout["rate"], dropout["elements"]
     share = sum(first["zeros"]) / elements

@@ -1,4 +1,4 @@
-"""Which packages are installed, and whether they go together: by what each asks pip for."""
+"""The installed packages, and whether they satisfy each other's requirements."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ _EXTRAS = {_OWN: ("", "jax"), "jax": ("", "tpu", "cuda12", "cuda13")}
 
 @dataclasses.dataclass(frozen=True)
 class Installed:
-    """A distribution that is installed.
-
-    Attributes:
-      version: its version.
-      requires: its requirements, as in its metadata.
-      python: the versions of Python that it asks for.
-    """
+    """A distribution that is installed, with its required packages and versions of Python."""
 
     version: str
     requires: tuple[str, ...] = ()
@@ -37,11 +31,7 @@ class Installed:
 
 
 def check(chips: int | None) -> list[CheckResult]:
-    """Judges what is installed here. It imports nothing of TensorFlow or JAX.
-
-    Args:
-      chips: the number of TPU chips of this machine; None where that is not known.
-    """
+    """Judges the installed packages, without importing them; `chips` is None where unknown."""
     return judge(platform.python_version(), _installed(), chips)
 
 
@@ -58,13 +48,7 @@ def _installed() -> dict[str, Installed]:
 
 
 def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> list[CheckResult]:
-    """Which of the packages `found` do not go together, with the line for pip.
-
-    Args:
-      python: the version of Python.
-      found: distributions by name.
-      chips: as for `check`.
-    """
+    """Conflicts among the distributions `found` by name, with the lines for pip."""
     named = ", ".join(f"{n} {i.version}" for n, i in found.items() if n != _OWN)
     conflicts = [*_refusal(), *_conflicts(python, found, chips)]
     status = Status.FIGURE if conflicts else Status.OK
@@ -119,7 +103,7 @@ def _conflicts(
 def _is_meant(
     asked: Any, owner: str, name: str, found: Mapping[str, Installed], chips: int | None
 ) -> bool:
-    """Whether a requirement holds here: an extra's does for what is installed, and is of use."""
+    """Whether a requirement holds here: an extra's does for useful packages that are installed."""
     if asked.marker is None or asked.marker.evaluate({"extra": ""}):
         return True
     if name not in found or (name == "libtpu" and (chips == 0 or "tensorflow-tpu" in found)):
@@ -128,7 +112,7 @@ def _is_meant(
 
 
 def _provider(name: str, found: Mapping[str, Installed]) -> Installed | None:
-    """The distribution that brings what is asked for: tensorflow-tpu is a tensorflow, too."""
+    """The distribution that satisfies a name: tensorflow-tpu is a tensorflow, too."""
     names = environment.DISTRIBUTIONS if name == "tensorflow" else (name,)
     return next((found[name] for name in names if name in found), None)
 
@@ -140,7 +124,7 @@ def _advice(name: str, asked: Any, found: Mapping[str, Installed]) -> str:
 
 
 def line_for_jax(found: Mapping[str, Installed]) -> str:
-    """The pip command for a tested JAX, for the devices that `found` is for."""
+    """The pip command for a tested JAX, for the devices of the packages `found`."""
     extras = [name.split("-")[1] for name in _CUDA if name in found]
     if "libtpu" in found and "tensorflow-tpu" not in found:
         extras.append("tpu")

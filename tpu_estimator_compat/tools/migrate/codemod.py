@@ -1,4 +1,4 @@
-"""The rules, applied to the text of a module."""
+"""Applies the rules to the text of a module."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ class Migration:
     """The result of migrating a module.
 
     Attributes:
-      before: its text.
-      after: its new text; the same if nothing was to change.
       found: the findings of `scan` before.
       left: the findings that need a person, with lines of `after`.
       mended: the number of findings that were mended.
@@ -39,11 +37,7 @@ class Migration:
     mended: int
 
     def report(self, written: bool) -> list[ScanFinding]:
-        """The findings that need a person, and those that work with a difference.
-
-        Args:
-          written: whether lines are to be those of the new text, and not of the old.
-        """
+        """The findings that need a person or differ, with lines of the new text if `written`."""
         differs = [f for f in self.found if f.status is Status.DIFFERS]
         if written:
             moved = _moved(differs, self.before, self.after)
@@ -52,11 +46,7 @@ class Migration:
 
 
 def migrate_text(text: str, file: str) -> Migration:
-    """Migrates a module.
-
-    Returns:
-      The migration. Its `after` is `before` if the module does not parse, or uses nothing dead.
-    """
+    """Migrates a module; one that does not parse, or uses nothing dead, is not changed."""
     found = scan_text(text, file)
     if all(f.status.needs_a_person and f.status is not Status.REFUSED for f in found):
         return Migration(text, text, found, found, 0)
@@ -75,7 +65,7 @@ def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]
     if not findings or old == new:
         return findings
     lines = {0: 0}
-    # Without what the rules change, most lines are the same in both.
+    # Without the parts that rules change, most lines are the same in both.
     before, after = ([_PREFIX.sub("", line) for line in text.split("\n")] for text in (old, new))
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for _, start, end, new_start, new_end in matcher.get_opcodes():
@@ -107,7 +97,7 @@ def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
 
 
 def _by_hand(finding: ScanFinding) -> ScanFinding:
-    """A finding that is still there, though it was to be mended."""
+    """The finding as one for a person: a rewrite that should have removed it did not."""
     if finding.status.needs_a_person:
         return finding
     where = finding.advice or "Write the same name of tpu_estimator_compat.v1."
@@ -116,7 +106,7 @@ def _by_hand(finding: ScanFinding) -> ScanFinding:
 
 
 class _Codemod(cst.CSTTransformer):
-    """Gives every node to the rules that ask for its type."""
+    """Gives every node to the rules for its type."""
 
     METADATA_DEPENDENCIES = (PositionProvider,)
 

@@ -13,7 +13,7 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def unified(before: str, after: str, file: str, color: bool = False) -> str:
-    """The diff, as `patch` and `git apply` take it if it has no color."""
+    """The diff, which `patch` and `git apply` accept if it has no color."""
     old, new = (io.StringIO(text, newline="").readlines() for text in (before, after))
     name = file.removeprefix("./").lstrip("/")
     lines = _lines(list(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")))

@@ -1,4 +1,4 @@
-"""Dotted names as libcst has them."""
+"""Dotted names in libcst."""
 
 from __future__ import annotations
 

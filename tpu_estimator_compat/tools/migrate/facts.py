@@ -10,7 +10,7 @@ from typing import Any
 
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, meaning
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, bound_names
-from tpu_estimator_compat.tools.scan.module import Module
+from tpu_estimator_compat.tools.scan.module import Module, column
 from tpu_estimator_compat.tools.scan.verdict import INTERNAL, V1, Verdict, verdict
 
 Position = tuple[int, int]
@@ -22,12 +22,7 @@ _CHAINS = (Form.ATTRIBUTE, Form.GETATTR)
 
 
 class Facts:
-    """The state that the rules share.
-
-    Args:
-      text: of the module.
-      module: the module, as `scan` knows it.
-    """
+    """The state that the rules share."""
 
     def __init__(self, text: str, module: Module):
         self.module = module
@@ -36,7 +31,7 @@ class Facts:
         self.references = [
             (reference, said)
             for reference, said in module.references
-            if reference.path.partition(".")[0] != ours  # these have been migrated before
+            if reference.path.partition(".")[0] != ours  # these are migrated already
         ]
         self.verdicts: dict[int, Verdict | None] = {
             id(reference): said for reference, said in self.references
@@ -56,16 +51,15 @@ class Facts:
         """The span of a node of `ast`, as libcst counts."""
         at: Any = node
         return (
-            (at.lineno, self._column(at.lineno, at.col_offset)),
-            (at.end_lineno, self._column(at.end_lineno, at.end_col_offset)),
+            (at.lineno, column(self._lines, at.lineno, at.col_offset)),
+            (at.end_lineno, column(self._lines, at.end_lineno, at.end_col_offset)),
         )
 
     def start(self, node: ast.AST) -> Position:
-        """The start of the span."""
         return self.span(node)[0]
 
     def new_path(self, reference: Reference) -> str | None:
-        """The path below `tpu_estimator_compat.v1` that an import is to name; None to leave it."""
+        """The path below `tpu_estimator_compat.v1` for an import to name; None to leave it."""
         said = self.verdicts[id(reference)]
         if said is not None and said.target is not None:
             return said.target
@@ -89,18 +83,18 @@ class Facts:
             return True  # the import or assignment is rewritten itself
         if not self._can_move(chain.base):
             return False
-        # In a module that means TensorFlow 1, what is assigned comes from a root that moves.
+        # In a module that means TensorFlow 1, assigned values come from a root that moves.
         from_root = not _is_internal(chain.base) and ".compat.v2." not in f"{chain.base}."
         return chain.imported or (self.module.bare is Dialect.V1 and from_root)
 
     def _can_move(self, path: str) -> bool:
-        """Whether v1 has all that there is at a path."""
+        """Whether v1 has all names of a path."""
         if path.partition(".")[0] != "tensorflow":
             return False
         return _is_internal(path) or meaning(path, self.module.bare)[0] is Dialect.V1
 
     def _must_move(self, path: str) -> bool:
-        """The root, for a module that means TensorFlow 1, and what dead names are used through."""
+        """Whether it is the root, in a module of TensorFlow 1, or dead names are used by it."""
         is_root = not meaning(path, self.module.bare)[1]
         return path in self._used_through or (is_root and self.module.bare is Dialect.V1)
 
@@ -115,13 +109,6 @@ class Facts:
         taken = bound_names(tree) | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         numbered = (f"tf_v1_{number}" for number in itertools.count(2))
         return next(n for n in itertools.chain(["v1", "tf_v1"], numbered) if n not in taken), False
-
-    def _column(self, line: int, offset: int) -> int:
-        """`ast` counts columns in bytes of UTF-8."""
-        text = self._lines[line - 1] if line <= len(self._lines) else ""
-        if text.isascii():
-            return offset
-        return len(text.encode("utf-8")[:offset].decode("utf-8", "replace"))
 
 
 def _is_internal(path: str) -> bool:

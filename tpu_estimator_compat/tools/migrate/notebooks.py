@@ -1,4 +1,4 @@
-"""The rules, applied to the cells of a notebook."""
+"""Applies the rules to the cells of a notebook."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from tpu_estimator_compat.tools.scan import ScanFinding, placed
 
 @dataclasses.dataclass(frozen=True)
 class NotebookMigration:
-    """The result of migrating a notebook.
-
-    Attributes:
-      before: the text of its file.
-      after: the new text; outside of the code of cells that were to change, the same bytes.
-      modules: the results for its modules.
-    """
+    """The result of migrating a notebook's modules; all else in its file keeps the same bytes."""
 
     before: str
     after: str
@@ -25,7 +19,6 @@ class NotebookMigration:
 
     @property
     def mended(self) -> int:
-        """The number of findings that are gone."""
         return sum(module.mended for module in self.modules)
 
     def report(self, written: bool) -> list[ScanFinding]:
@@ -36,11 +29,7 @@ class NotebookMigration:
 
 
 def migrate_notebook(text: str, file: str) -> NotebookMigration:
-    """Migrates a notebook; its magics, outputs and other cells stay.
-
-    Raises:
-      NotANotebook: it is no notebook, or one of another language.
-    """
+    """Migrates a notebook, except its magics and outputs; NotANotebook for other files."""
     notebook = Notebook(text)
     modules = [migrate_text(module, file) for module in notebook.modules()]
     after = notebook.with_modules([module.after for module in modules])

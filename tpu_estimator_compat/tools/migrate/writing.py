@@ -1,4 +1,4 @@
-"""Puts a new text in place of a file's old one, at once or not at all."""
+"""Replaces a file's text atomically."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from tpu_estimator_compat.tools.scan import FileText
 def write(path: str, source: FileText, text: str) -> None:
     """Replaces a file's text; its encoding, byte order mark and mode stay.
 
-    A link stays a link: what it leads to is replaced.
-
-    Raises:
-      OSError: it cannot be written; the file is as it was.
+    A link stays a link: its target is replaced. After an OSError the file is unchanged.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)

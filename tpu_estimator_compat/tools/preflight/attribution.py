@@ -1,4 +1,4 @@
-"""Whose memory it is: the compiler's buffers by the user's lines and layers."""
+"""Attributes the compiler's buffers to lines of the user's code and to layers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _QUOTED = re.compile(r"['\"]([\w./-]+)['\"]")
 
 
 class Attribution:
-    """Finds what in a step the compiler's buffers are for.
-
-    Args:
-      step: the step that was compiled.
-    """
+    """Finds the operations, lines and layers to which the buffers of a compiled step belong."""
 
     def __init__(self, step: PlannedStep):
         self._step = step
@@ -33,7 +29,7 @@ class Attribution:
         self._inputs = step.feed_names
 
     def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:
-        """The largest of the compiler's buffers, by the user's lines; small ones left out."""
+        """The largest buffers, with lines of user code; without those below a thousandth."""
         known = list(buffers)
         least = sum(b.size for b in known) / _SMALL_PART
         found = sorted((b for b in known if b.size > least), key=lambda b: -b.size)
@@ -42,7 +38,7 @@ class Attribution:
         ]
 
     def largest_variables(self) -> list[Buffer]:
-        """The largest variables, as large as they are at least; small ones left out."""
+        """The largest variables, in unpadded bytes; without those below a thousandth."""
         known = sizes.variables(self._step)
         least = sum(v.bytes for v in known) / _SMALL_PART
         large = [v for v in known if v.bytes > least]

@@ -1,4 +1,4 @@
-"""Checks a mode on topologies, as deep as asked for, and reports."""
+"""Checks a mode on topologies to the depth that is asked for, and reports."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ class Options:
     """The options of a check.
 
     Attributes:
-      depth: the depth of the check.
       largest_batch: whether to search for the largest batch of one replica.
       time_limit: seconds that one compilation may take.
-      progress: told what is being done, and for how many seconds, about once a second.
+      progress: called about once a second with the current activity and its seconds.
       memory_share: the share of a GPU's memory that JAX takes.
     """
 
@@ -47,15 +46,7 @@ class Options:
 
 
 def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
-    """Checks a mode on some topologies.
-
-    Returns:
-      One report per topology.
-
-    Raises:
-      RuntimeError: this TensorFlow has no XLA for the CPU.
-      ValueError: a name that is no topology's.
-    """
+    """One report on a mode per topology; ValueError for unknown names."""
     environment.require_xla_for_cpu("preflight")
     found = [targets.parse(name, options.memory_share) for name in names]
     programs = Programs(subject, options.depth, options.progress)
@@ -64,7 +55,7 @@ def check(subject: Subject, names: Sequence[str], options: Options) -> list[Repo
 
 
 class _Check:
-    """One topology."""
+    """The check of a mode on one topology."""
 
     def __init__(self, subject: Subject, target: Target, programs: Programs, options: Options):
         self._subject = subject
@@ -135,13 +126,13 @@ class _Check:
             report.buffers = Attribution(program.step).largest_variables()
 
     def _trains_apart(self, report: Report) -> bool:
-        """Whether replicas that train exchange nothing."""
+        """Whether replicas train without any exchange."""
         found = report.collectives
         exchanged = found and (found.all_reduces or found.others)
         return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, least: int) -> Finding | None:
-        """Says so where `least`, before any padding and temporaries, is more than a replica has."""
+        """A finding where `least`, without padding and temporaries, exceeds a replica's memory."""
         cores = self._subject.cores_per_replica
         if least <= self._target.hbm * cores:
             return None
@@ -182,7 +173,7 @@ class _Check:
         report.largest_batch = search(lambda batch: self._fits(batch, report), report.batch_size)
 
     def _fits(self, batch: int, report: Report) -> bool | None:
-        """Whether a batch of one replica fits; None, with a note, where that cannot be told."""
+        """Whether a batch of one replica fits; None, with a note, where that is unknown."""
         try:
             program = self._programs.get(self._topology, batch)
         except NoStepError as error:

@@ -1,4 +1,4 @@
-"""Keeps what compilers said in files, so that the same program is compiled once."""
+"""Keeps compilers' results in files, so that each program is compiled once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
     from tpu_estimator_compat.tools.preflight.targets.target import Target
 
-# Part of the key: to be raised when a result of the same program has more or other content.
+# Part of the key: raise it when results of a program have more or other content.
 _FORMAT = 4
 
-# What the compiler said; crashes and time-outs may not happen again.
+# The compiler's verdicts; crashes and time-outs may not happen again.
 _KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
 
-# TensorFlow puts the number of functions made before into a step's name, and that into the module.
+# TensorFlow numbers a step's name by the functions made before; the module contains the name.
 _FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
 
 
@@ -33,7 +33,7 @@ def default_directory() -> pathlib.Path:
     return cache_files.directory("preflight")
 
 
-# What makes of a step the function that is compiled.
+# The code that makes the compiled function of a step.
 _PACKAGE = pathlib.Path(__file__).parents[2]
 _SOURCES = (
     "engine/jax/module.py",
@@ -51,17 +51,13 @@ def _sources() -> bytes:
 
 
 def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, str]) -> str:
-    """Name of the result's file.
+    """The name of the result's file.
 
-    Args:
-      dispatch: the program. Names that TensorFlow has given its functions do not count; what this
-        package makes of it does.
-      target: the devices.
-      replicas: number of replicas.
-      versions: of the packages that compile.
+    It depends on the program, on this package's code that compiles it, on the devices and on
+    `versions` of the packages that compile; not on the names that TensorFlow gave its functions.
     """
     request = [_FORMAT, target.name, target.described(), replicas, versions, dispatch.to_json()]
-    # The order of variables, which is that of the arguments, counts.
+    # The order of variables is that of the arguments.
     request = [*request, list(dispatch.step.variables)]
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
     digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))
@@ -78,7 +74,7 @@ def load(directory: pathlib.Path, name: str) -> Compiled | None:
 
 
 def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
-    """Keeps the result, if it is what the compiler said and the directory can be written to."""
+    """Keeps a compiler's verdict, if the directory is writable; no crash or time-out."""
     if result.error in _KEPT:
         content = json_form.text(json_form.encoded(result)).encode()
         cache_files.write(directory / f"{name}.json", content)

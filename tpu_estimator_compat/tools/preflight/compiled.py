@@ -9,7 +9,7 @@ from tpu_estimator_compat.tools.preflight.report import Memory
 
 
 class Error(enum.StrEnum):
-    """Why there is no executable; the empty one, false, where there is."""
+    """The reason why there is no executable; empty, which is false, where there is one."""
 
     NONE = ""
     TOO_LARGE = "too large"
@@ -17,18 +17,16 @@ class Error(enum.StrEnum):
     REFUSED = "refused"
     """The compiler says that it cannot compile the program."""
     NOT_EXPRESSED = "not expressed"
-    """The program is no StableHLO: it never came to the compiler; nothing is known of it."""
+    """The program is no StableHLO, which the compiler reads; nothing is known of it."""
     CRASHED = "crashed"
     """The compiler's process ended without an answer; nothing is known of the program."""
     TIMED_OUT = "timed out"
     """The compiler took too long; nothing is known of the program."""
     MISSING = "missing"
-    """The compiler is not installed, or not in the version that is needed."""
+    """The compiler is not installed in the required version."""
 
 
 class Place(enum.StrEnum):
-    """The use of a buffer."""
-
     ARGUMENT = "argument"
     OUTPUT = "output"
     TEMPORARY = "temporary"
@@ -43,10 +41,9 @@ class RawBuffer:
       unpadded: bytes without padding.
       shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
       op_name: the operation that makes it, as the module's locations name it, or the variable
-        that it has the value of; empty where the compiler named none.
-      place: the use of the buffer. An argument that an output takes the place of is an ARGUMENT.
-      feed: number of the step's input that it has the values of, those of all steps; None for what
-        is no input.
+        whose value it holds; empty where the compiler named none.
+      place: an argument that an output replaces is an ARGUMENT.
+      feed: number of the step's input whose values, of all steps, it holds; None for other buffers.
     """
 
     size: int
@@ -62,22 +59,21 @@ class Compiled:
     """The compiler's result for the steps of a dispatch on some devices.
 
     Attributes:
-      error: why it could not be compiled; Error.NONE if it could.
-      message: the compiler's words, or what to do; empty if it could be compiled.
+      message: the compiler's words, or what to do; empty if it was compiled.
       memory: memory of one device by kind; None if not compiled.
       flops: floating-point operations of one replica in one step; None if not compiled. The
-        compiler counts the body of a loop once, and what it does before it for all steps.
+        compiler counts the body of a loop once, and what precedes the loop in full.
       bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
       collectives: number of exchanges between replicas in the compiled program, by kind.
       convolutions: number of calls of cuDNN, whose workspaces `memory` does not have.
-      buffers: the buffers in memory when the temporaries need most, largest first: all
-        arguments, outputs, and the temporaries alive then. Empty where the compiler gave up before
-        it placed buffers, which it mostly does even if they do not fit.
-      needed: bytes that a program that is too large needs, to the three or four digits that the
-        compiler gives; None otherwise.
+      buffers: all arguments, outputs, and the temporaries alive when these need most memory; the
+        largest first. Empty where the compiler gave up before it placed buffers, as it mostly does
+        if they do not fit.
+      needed: bytes that a program needs that is too large, to the three or four digits that the
+        compiler prints; None otherwise.
       available: bytes of a device that a program can use, likewise.
       compiler: the compiler's name and version; empty if it gave no answer.
-      seconds: wall time that the compilation took, when it was done.
+      seconds: wall time of the compilation, also of a cached one.
       cached: whether the answer is that of an earlier compilation.
     """
 

@@ -1,7 +1,7 @@
 """Compiles a step for devices that are not there, with their own compiler, in another process.
 
-Neither the devices nor TensorFlow are needed. Whatever happens to that process, which may abort,
-hang or be killed, the caller gets a result.
+It needs neither the devices nor TensorFlow. That process may abort, hang or be killed: the caller
+gets a result in each case.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float], None]
 
-# What variables that are read by JAX, its plugins and XLA start with.
+# Prefixes of the variables that JAX, its plugins and XLA read.
 _OF_COMPILERS = ("JAX_", "XLA_", "TPU_", "LIBTPU_", "PJRT_")
 # No device is opened.
 _FOR_ALL = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 _WORKER = pathlib.Path(__file__).with_name("worker.py")
 
-# What the compiler appends for other programs to read, and lines of Python that nobody wrote.
+# The compiler's appendix for other programs, and Python lines that are not the user's.
 _LEFT_OVER = "failed to legalize operation 'mhlo."  # of TensorFlow's lowering, not the user's fault
 _PAYLOAD = re.compile(
     r"\s*(\[(type\.googleapis\.com/|xla::)|Suspected Python Code Location:).*", re.DOTALL
 )
-# What the runtime puts before the names of a step's operations.
+# The runtime's prefix of the names of a step's operations.
 _AROUND_STEP = re.compile(rf'"[^"\s]*{STEP}/')
-# Lines of a stack without names, which libtpu has none of.
+# Lines of a stack, in which libtpu has no names.
 _STACK = re.compile(r"^(\s+@ |PC: @|\*\*\*|https://symbolize).*\n?", re.MULTILINE)
 _FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (\S+)\] (.*)", re.MULTILINE)
 
@@ -64,15 +64,12 @@ def compile(
     progress: Progress | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Compiled:
-    """The compiler's result for the function that the JAX runtime runs.
+    """The compiler's result for the function that the JAX runtime runs on `replicas` replicas.
 
     Args:
-      dispatch: the program.
-      target: the devices that it is compiled for.
-      replicas: number of replicas, on the first of these devices.
       time_limit: seconds after which the compiler is stopped.
-      progress: called at the beginning and about once a second with what is being done, "start" or
-        "compile", and the seconds since the beginning; not if the answer is known from before.
+      progress: called at the beginning and about once a second with the stage, "start" or
+        "compile", and the seconds since the beginning; not for a cached result.
       cache_dir: the directory of kept results; by default under $XDG_CACHE_HOME or ~/.cache.
 
     Raises:
@@ -108,7 +105,7 @@ def _versions(backend: Backend) -> dict[str, str]:
 
 
 def _missing(kind: str, backend: Backend, versions: dict[str, str]) -> str:
-    """The packages that are missing, as a sentence; empty if all are there."""
+    """The packages that are missing, as a sentence; empty if none is."""
     wanted = backend.packages
     if all(v and v == (wanted[package] or v) for package, v in versions.items()):
         return ""
@@ -122,11 +119,7 @@ def _missing(kind: str, backend: Backend, versions: dict[str, str]) -> str:
 
 
 def _compile(
-    dispatch: Dispatch,
-    target: Target,
-    replicas: int,
-    time_limit: float,
-    progress: Progress | None,
+    dispatch: Dispatch, target: Target, replicas: int, time_limit: float, progress: Progress | None
 ) -> Compiled:
     start = time.monotonic()
     backend = BACKENDS[target.kind]
@@ -172,7 +165,7 @@ def _write_request(
 
 def _start_worker(directory: pathlib.Path, variables: dict[str, str]) -> subprocess.Popen[bytes]:
     return child_process.start(
-        # -P: the modules beside the worker are not to be taken for others of the same name.
+        # -P: modules beside the worker must not hide others of the same name.
         [sys.executable, "-P", str(_WORKER), str(directory / "request")],
         directory / "log",
         environment=_environment(variables),

@@ -1,9 +1,9 @@
 """Reads the compiled program that a compiler of XLA has written: its buffers and its collectives.
 
-It writes its buffer assignment (sizes on the device, padding included), the live ranges of the
-buffers in the order of the schedule, and the program itself, whose instructions carry the names of
-the user's operations. All are text; the pinned version of the compiler pins their form. The
-executable itself has no buffer assignment, and jaxlib cannot read some of libtpu's programs back.
+The files are text: the buffer assignment (sizes on the device, padding included), the live ranges
+of the buffers in the order of the schedule, and the program, whose instructions carry the names of
+the user's operations. The pinned version of the compiler pins their format. An executable has no
+buffer assignment, and jaxlib cannot read some of libtpu's programs back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COLLECTIVE = re.compile(
     r"|collective-permute|collective-broadcast)(?:-start)?\(",
     re.MULTILINE,
 )
-# Calls of a library whose workspaces are not known where the library is not there.
+# Calls of a library whose workspaces are unknown without the library.
 _CONVOLUTION = re.compile(r'custom_call_target="__cudnn\$conv')
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?(?:page \d+, )?(.*)")
 _VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
@@ -39,50 +39,37 @@ _LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
 _ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
 
 STEP = "tensorflow_step"
-"""The last part of what the JAX runtime puts before the names of a step's operations."""
+"""The last part of the JAX runtime's prefix of the names of a step's operations."""
 
 _AROUND_STEP = re.compile(rf"^.*?\b{STEP}/")
 _ARGUMENT = re.compile(r"^(variables|feeds)\[(\d+)\]$")
 
-# Bytes of the elements whose names do not say it in bits.
+# Bytes of the elements whose names have no number of bits.
 _BYTES = {"pred": 1, "token": 0, "opaque": 0}
 
 
 class CompilerDump:
-    """The files of one program.
-
-    Args:
-      directory: the compiler's `xla_dump_to`.
-      dump: the form in which the compiler writes them.
-    """
+    """The files of one program in the compiler's `xla_dump_to`."""
 
     def __init__(self, directory: pathlib.Path, dump: Dump):
         self._directory = directory
         self._dump = dump
 
     def collectives(self) -> dict[str, int]:
-        """Number of exchanges between replicas, by kind such as "all-reduce".
-
-        Raises:
-          ValueError: the compiler has not written the program.
-        """
+        """Number of exchanges between replicas, by kind such as "all-reduce"."""
         if not (program := self._text(_PROGRAM)):
             raise ValueError(f"No compiled program was written into {self._directory}.")
         return dict(collections.Counter(_COLLECTIVE.findall(program)))
 
     def convolutions(self) -> int:
-        """Number of convolutions by cuDNN, of whose workspaces the compiler knows nothing."""
+        """Number of convolutions by cuDNN, whose workspaces the compiler does not know."""
         return len(_CONVOLUTION.findall(self._text(_PROGRAM)))
 
     def buffers(self, variables: Sequence[str]) -> tuple[RawBuffer, ...]:
-        """The buffers of a device when the temporaries need most, largest first.
+        """All arguments and outputs, and the temporaries that are alive at the peak, largest first.
 
-        Args:
-          variables: names of those that the program is given, in their order.
-
-        Returns:
-          All arguments and outputs, and the temporaries that are alive at the peak; empty where
-          the compiler has not placed buffers.
+        Empty where the compiler has not placed buffers. `variables` are the names of the program's
+        arguments, in their order.
         """
         shown = functools.partial(_shown, variables=list(variables))
         names = OpNames(self._text(_PROGRAM), shown)
@@ -98,10 +85,7 @@ class CompilerDump:
 
 
 def _shown(name: str, variables: Sequence[str]) -> str:
-    """The user's name for a name of the runtime's function.
-
-    It is an operation of the step, a variable, or an input, which stays "feeds[3]".
-    """
+    """The operation, variable, or input ("feeds[3]") behind a name of the runtime's function."""
     if argument := _ARGUMENT.match(name):
         return variables[int(argument[2])] if argument[1] == "variables" else name
     inside = _AROUND_STEP.sub("", name)
@@ -111,19 +95,19 @@ def _shown(name: str, variables: Sequence[str]) -> str:
 def _buffers(
     assignment: str, names: OpNames, has_other_memories: bool
 ) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
-    """Arguments and outputs; and temporaries by the value that is in them."""
+    """Arguments and outputs; and temporaries by the name of the value that is in them."""
     fixed: list[RawBuffer] = []
     temporaries: dict[str, RawBuffer] = {}
     allocation, kind = 0, ""
     values: list[re.Match[str]] = []
     for line in [*assignment.splitlines(), "allocation 0: size 0, end"]:
         if value := _VALUE.match(line):
-            if not value[3].startswith("("):  # a tuple's own buffer only lists those of its parts
+            if not value[3].startswith("("):  # a tuple's own buffer only lists its parts' buffers
                 values.append(value)
         elif match := _ALLOCATION.match(line):
             if _is_fixed(kind) and values:
                 fixed.append(_fixed(allocation, kind, values, names))
-            elif _is_temporary(kind):
+            elif "temp" in kind and not _is_fixed(kind):
                 temporaries |= {v[1]: _buffer(v, int(v[2]), names) for v in values}
             elsewhere = has_other_memories and match[2]
             allocation, kind = int(match[1]), "" if elsewhere else match[3]
@@ -133,10 +117,6 @@ def _buffers(
 
 def _is_fixed(kind: str) -> bool:
     return kind.startswith("parameter ") or "maybe-live-out" in kind
-
-
-def _is_temporary(kind: str) -> bool:
-    return "temp" in kind and not _is_fixed(kind)
 
 
 def _fixed(size: int, kind: str, values: list[re.Match[str]], names: OpNames) -> RawBuffer:

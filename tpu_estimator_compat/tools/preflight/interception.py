@@ -10,16 +10,16 @@ from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.spec import ModeKeys
 
 Instead = Callable[[Estimator, str, Callable[..., Any]], Any]
-"""Takes an estimator, a `ModeKeys` value and the input_fn; its result is the caller's."""
+"""Takes an estimator, a `ModeKeys` value and the input_fn; the caller gets its result."""
 
 _METHODS = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 
 
 @contextlib.contextmanager
 def intercepted(instead: Instead) -> Iterator[None]:
-    """Within, `train`, `evaluate` and `predict` of all estimators call `instead`.
+    """Has `train`, `evaluate` and `predict` of all estimators call `instead`.
 
-    What `instead` itself calls runs.
+    Calls of these methods by `instead` itself are not replaced.
     """
 
     def method(mode: str) -> Callable[..., Any]:
@@ -37,7 +37,6 @@ def intercepted(instead: Instead) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _set(methods: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    """Within, estimators have other methods."""
     before = {name: getattr(Estimator, name) for name in methods}
     try:
         for name, own in methods.items():

@@ -1,8 +1,8 @@
-"""Which of the user's operations made a value of a compiled program, read from the program's text.
+"""Finds the user's operation behind a value of a compiled program, in the program's text.
 
-Instructions carry the name of the operation that they come from, except those that the compiler
-adds. Where it moves values (between the memories of the chip, into other layouts, in and out of
-tuples), the name is that of what is moved; where it computes, that of what uses the result.
+Instructions carry the name of their operation, except those that the compiler adds. Where such an
+instruction moves a value (between memories of the chip, into other layouts, in and out of tuples),
+the name is the value's; where it computes, that of the instruction that uses the result.
 """
 
 from __future__ import annotations
@@ -48,12 +48,7 @@ class _Instruction:
 
 
 class OpNames:
-    """Names of operations by instruction.
-
-    Args:
-      program: text of the compiled program.
-      shown: the text for a name in the program; empty for the names of what is not the user's.
-    """
+    """The user's operations by instruction of a program's text; `shown` converts their names."""
 
     def __init__(self, program: str, shown: Callable[[str], str] = str):
         self._instructions: dict[str, _Instruction] = {}
@@ -72,19 +67,10 @@ class OpNames:
                     self._users.setdefault(operand, match[2])
 
     def is_parameter(self, name: str) -> bool:
-        """Whether an instruction is what its computation is given."""
         return name in self._instructions and self._instructions[name].kind == "parameter"
 
     def of(self, name: str, element: int | None = None) -> str:
-        """Name of the operation that makes a value.
-
-        Args:
-          name: of the instruction that defines it.
-          element: the index in the instruction's tuple; None for the whole.
-
-        Returns:
-          The name; empty where the compiler knows none.
-        """
+        """The operation that makes an instruction's value; empty where the compiler names none."""
         made_by = self._maker(name, element)
         if self.is_parameter(name):
             return made_by

@@ -19,25 +19,20 @@ from tpu_estimator_compat.tools.preflight.targets.target import Target
 
 @dataclasses.dataclass(frozen=True)
 class PlannedTopology(Topology):
-    """Replicas that are not there.
-
-    Attributes:
-      replicas: number of replicas.
-      needs_jax: whether only the JAX runtime compiles steps for their devices.
-    """
+    """Replicas that are not there; `needs_jax` where only the JAX runtime compiles for them."""
 
     replicas: int = 1
     needs_jax: bool = False
 
     @classmethod
     def of(cls, target: Target, replicas: int) -> PlannedTopology:
-        """`replicas` on the hosts of `target`; one of these stands for all, with input alike."""
+        """`replicas` on the hosts of `target`; the one host that is planned stands for all."""
         strategy = tf.distribute.get_strategy()
         return cls(strategy, True, target.hosts, 0, replicas, target.needs_jax)
 
     @property
     def compiles_steps(self) -> bool:
-        """Whether XLA compiles the device part of all steps: it does."""
+        """XLA compiles the device part of all steps."""
         return True
 
     @property
@@ -48,25 +43,17 @@ class PlannedTopology(Topology):
 
 @dataclasses.dataclass(frozen=True)
 class PlannedStep(ReplicaStep):
-    """The step of one replica of a captured mode.
-
-    Attributes:
-      captured: the captured mode.
-      on_jax: the device part of it, as the JAX runtime compiles it.
-    """
+    """The step of one replica of a captured mode; the JAX runtime compiles `on_jax`."""
 
     captured: CapturedMode
     on_jax: JaxDevicePart
 
 
 def plan_step(captured: CapturedMode, needs_jax: bool) -> PlannedStep:
-    """The device part of a captured mode, of the JAX runtime if need be.
+    """The device part of a captured mode, as the configured runtime divides the step.
 
-    TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's computes there
-    what a TPU cannot: nothing of that is a fault where the configuration asks for it.
-
-    Raises:
-      RuntimeError: a scalar is wanted of all replicas.
+    TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's runtime
+    computes on the host what a TPU cannot compute, which then is no fault.
     """
     with captured.in_graph():
         plan = _plan(captured)

@@ -1,4 +1,4 @@
-"""Programs for the compiler: steps captured, scanned and lowered, each once."""
+"""Captures, scans and lowers steps, each once, and keeps them as programs for the compiler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Progress = Callable[[str, float], None]
 
 
 def stops(finding: Finding) -> bool:
-    """Whether the step cannot be compiled; what is wrong around it does not matter to XLA."""
+    """Whether XLA cannot compile the step; faults of input and configuration do not concern it."""
     around = finding.kind in (Kind.CONFIGURATION, Kind.INPUT, Kind.MODEL_FN)
     return finding.severity is Severity.FAILS and not around
 
@@ -31,7 +31,6 @@ class Program:
     """One replica's step, made ready for the compiler.
 
     Attributes:
-      step: the captured step.
       findings: its faults, certain ones first.
       dispatch: the steps that the JAX runtime makes at once; None where it was not lowered.
       seconds: wall time by part: "capture", "scan", "lower".
@@ -44,19 +43,13 @@ class Program:
 
     @property
     def can_be_lowered(self) -> bool:
-        """Whether nothing in it is known to stop XLA."""
+        """Whether no known fault stops XLA."""
         static = all(t.shape.is_fully_defined() for t in self.step.feeds)
         return static and not any(stops(f) or f.kind is Kind.UNSUPPORTED_OP for f in self.findings)
 
 
 class Programs:
-    """The programs of a subject; topologies with as many replicas and hosts share theirs.
-
-    Args:
-      subject: the step to check.
-      depth: the depth of the check; nothing is lowered for a scan.
-      progress: told what is being done.
-    """
+    """The programs of a subject, by replicas and hosts; a scan does not lower them."""
 
     def __init__(self, subject: Subject, depth: Depth, progress: Progress):
         self._subject = subject
@@ -65,15 +58,7 @@ class Programs:
         self._made: dict[tuple[int, int, bool, int | None], Program] = {}
 
     def get(self, topology: PlannedTopology, share: int | None = None) -> Program:
-        """The program of one replica.
-
-        Args:
-          topology: the replicas.
-          share: examples of one replica's step; None for what the estimator's batch size gives.
-
-        Raises:
-          NoStepError: it cannot be captured.
-        """
+        """The program of one replica; NoStepError where it cannot be captured."""
         key = (topology.num_replicas, topology.num_hosts, topology.needs_jax, share)
         if key not in self._made:
             self._made[key] = self._make(topology, share)

@@ -1,4 +1,4 @@
-"""The result of a preflight: per topology what was found, how deep it looked, and the verdict."""
+"""The result of a preflight: per topology the findings, the depth and the verdict."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Sev
 
 
 class Depth(enum.IntEnum):
-    """The depth of a preflight; each depth includes the ones before."""
+    """The depth of a preflight; each includes the ones before."""
 
     SCAN = 1
-    """Look at the captured graph: TensorFlow only, under a second."""
+    """Scan the captured graph: TensorFlow only, under a second."""
     LOWER = 2
     """Lower the step to StableHLO with XLA on the CPU: TensorFlow only."""
     COMPILE = 3
@@ -26,8 +26,6 @@ WITH_ROOM, TOO_LARGE = "fits with room", "too large"
 
 
 class Verdict(enum.Enum):
-    """The verdict of a report."""
-
     FITS = "compiles and fits"
     CLOSE = "close: may not fit"
     FAILS = "fails"
@@ -40,11 +38,7 @@ class Verdict(enum.Enum):
 
     @classmethod
     def worst(cls, verdicts: Iterable[Verdict]) -> Verdict:
-        """FAILS if there is one; else UNKNOWN, CLOSE or FITS, in this order.
-
-        Raises:
-          ValueError: there is no verdict, and so nothing that fits.
-        """
+        """FAILS if there is one; else UNKNOWN, CLOSE or FITS. ValueError without verdicts."""
         given = set(verdicts)
         if not given:
             raise ValueError("No reports: expected at least one, of one mode on one topology.")
@@ -56,8 +50,8 @@ class Memory:
     """Memory of one device in a dispatch, bytes, as the compiler counts it.
 
     Attributes:
-      arguments: its arguments: variables, and the input of a replica for all steps.
-      outputs: its results: what every step returns, and new values of variables.
+      arguments: variables, and the input of a replica for all steps.
+      outputs: the results of every step, and new values of variables.
       aliased: the part of the outputs that takes the place of arguments.
       temporaries: values that live only within the step, such as activations and gradients.
       code: the compiled program.
@@ -71,7 +65,6 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """Bytes in all: arguments + outputs - aliased + temporaries + code."""
         return self.arguments + self.outputs - self.aliased + self.temporaries + self.code
 
 
@@ -80,10 +73,8 @@ class Layer:
     """Memory of one layer, a name scope of the model's variables; bytes of one replica.
 
     Attributes:
-      name: the scope, such as "bert/encoder/layer_0".
-      variables: its trainable variables.
       slots: its other variables: optimizer slots, moving averages.
-      temporaries: the largest temporaries whose ops are in it; 0 where the compiler named none.
+      temporaries: the largest temporaries of its ops; 0 where the compiler named none.
     """
 
     name: str
@@ -94,15 +85,7 @@ class Layer:
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """One large buffer of the compiled step.
-
-    Attributes:
-      size: bytes on the device, padding included.
-      unpadded: bytes without padding.
-      shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
-      op: name of the operation in the user's graph; empty where the compiler named none.
-      source: the user's line; None where it is not known.
-    """
+    """A large buffer, as `RawBuffer`, with the operation in the user's graph and its line."""
 
     size: int
     unpadded: int
@@ -113,14 +96,14 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class Collectives:
-    """The exchanges between replicas in one step, as the model asks for them.
+    """The exchanges between replicas in one step of the model.
 
     Attributes:
       all_reduces: number of sums over replicas in the captured step.
-      all_reduce_bytes: bytes that one replica puts into them.
+      all_reduce_bytes: bytes that one replica adds to them.
       others: number of other exchanges.
-      compiled: number by kind after compilation, which merges them; empty if not compiled. A loop
-        of training adds up the loss, and ends where it is NaN: that is among them.
+      compiled: number by kind after compilation, which merges them; empty if not compiled. It
+        includes the sum of the loss, by which a training loop ends at NaN.
     """
 
     all_reduces: int
@@ -150,38 +133,22 @@ class Report:
 
     Attributes:
       topology: its name, such as "v5e:2x2" or "h100:8".
-      mode: a `ModeKeys` value.
-      devices: devices of the topology, each with memory of its own.
-      replicas: replicas of the model.
-      hosts: hosts of the topology.
       batch_size: examples of one replica's step; None if unknown.
       hbm: bytes of one device that a program can use: of a GPU, what JAX takes of its memory.
       asked: the depth that was asked for.
       reached: the depth that was reached; None where not even the graph could be captured.
       findings: certain and possible faults, certain ones first.
-      ops: number of operations in the step.
       parameters: number of trainable parameters.
-      variable_bytes: bytes of all variables of the step.
       input_bytes: bytes of one replica's input.
-      collectives: the exchanges among replicas.
       layers: memory by layer, in the order of the graph.
-      memory: memory by kind; None if not compiled. Of a step that is too large, its code counts 0.
-      buffers: the largest buffers; empty where it fits or was not compiled.
-      dispatch_steps: steps that the JAX runtime makes in one dispatch, at most, as they were
-        compiled; None if not compiled.
-      flops: floating-point operations of one replica in one step; None if not compiled. The
-        compiler counts the body of a loop once, and what it does before it for all steps.
-      bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
-      largest_batch: None where nobody searched.
-      compiler: its name and version; empty if not compiled.
-      cached: whether the compiler's answer came from the cache.
+      memory: memory by kind; None if not compiled. For a step that is too large, code is 0.
+      buffers: the largest buffers; empty where the step fits or was not compiled.
+      dispatch_steps: the most steps of one dispatch of the JAX runtime; None if not compiled.
+      flops, bytes_accessed: as in `Compiled`.
+      largest_batch: None where there was no search.
       seconds: wall time by part: "capture", "scan", "lower", "compile".
       unknown: why the verdict is UNKNOWN; empty otherwise.
-      notes: other remarks.
-      kind: the kind of a device: "TPU" or "GPU".
-      memory_share: the share of a device's memory that `hbm` is; None for TPUs.
-      fits_below: bytes up to which a step fits with room; None where the compiler decides.
-      peak_flops: FLOP/s of a device at most, as its maker publishes them; None where not known.
+      kind, memory_share, fits_below, peak_flops: as in `Target`.
     """
 
     topology: str
@@ -229,7 +196,7 @@ class Report:
 
     @property
     def verdict_in_words(self) -> str:
-        """The verdict; for memory that nobody but this package judges, in words of its own."""
+        """The verdict, in other words where this package judges the memory and not a compiler."""
         if self.fits_below is None:
             return self.verdict.value
         stops = [f for f in self.findings if f.severity is Severity.FAILS]
@@ -244,7 +211,7 @@ class Report:
 
     @property
     def intensity(self) -> float | None:
-        """Arithmetic intensity: FLOPs per byte accessed; None if not compiled."""
+        """FLOPs per byte accessed; None if not compiled."""
         if not self.flops or not self.bytes_accessed:
             return None
         return self.flops / self.bytes_accessed

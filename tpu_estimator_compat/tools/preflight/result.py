@@ -1,4 +1,4 @@
-"""The result of a preflight: its reports, and the ways to show them."""
+"""`Preflight`, the result of a preflight: its reports, and the ways to show them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ class Preflight:
     """The result of one preflight. `print` shows it as a table, a notebook as a page.
 
     Attributes:
-      reports: one for each mode and topology that was asked for; at least one.
-
-    Raises:
-      ValueError: there is no report.
+      reports: one for each mode and topology, at least one.
     """
 
     reports: list[Report]
@@ -29,29 +26,28 @@ class Preflight:
 
     @property
     def verdict(self) -> Verdict:
-        """FAILS if one report fails, else UNKNOWN if one could not tell, else FITS."""
+        """FAILS if one report fails, else UNKNOWN if one is, else CLOSE if one is, else FITS."""
         return Verdict.worst(report.verdict for report in self.reports)
 
     @property
     def exit_code(self) -> int:
-        """For the shell: 0 for FITS, 1 for FAILS, 2 for UNKNOWN."""
+        """For the shell: 0 for FITS, 1 for FAILS, 2 for CLOSE and UNKNOWN."""
         return self.verdict.exit_code
 
     def __str__(self) -> str:
         return table(self.reports)
 
     def for_terminal(self) -> str:
-        """The same text as `str`, in color where standard output is a terminal."""
+        """The text of `str`, in color where standard output is a terminal."""
         return table(self.reports, color=are_colors_shown())
 
     def to_json(self) -> str:
-        """See `tpu_estimator_compat.tools.preflight.rendering.json_text.to_json`."""
+        """The text that `tools/preflight/rendering/json_text.py` describes."""
         return to_json(self.reports)
 
     def to_html(self) -> str:
-        """A page of its own, to be written to a file or served."""
+        """A complete HTML page, to be written to a file or served."""
         return to_html(self.reports)
 
     def _repr_html_(self) -> str:
-        """The page in a frame, so that its style stays its own."""
         return in_a_frame(to_html(self.reports))

@@ -30,8 +30,6 @@ SHAPE: Any = jax.ShapeDtypeStruct
 
 
 class Step:
-    """The saved step."""
-
     def __init__(self) -> None:
         self.about = json.loads((HERE / "step.json").read_text())
         self.values = np.load(HERE / "values.npz")
@@ -79,7 +77,7 @@ class Step:
         return losses, [self.sampled(value) for value in variables]
 
     def reference(self) -> tuple[list[float], list[Any]]:
-        """The same, as TensorFlow computed it on the CPU."""
+        """Losses and elements as TensorFlow computed them on the CPU."""
         after = [self.values.get(f"after{i}") for i in range(len(self.about["names"]))]
         return self.about["losses"], after
 
@@ -88,8 +86,7 @@ class Step:
         return flat[:: max(1, -(-flat.size // self.about["samples"]))]
 
     def compared(self, found: Any, reference: Any) -> dict[str, Any]:
-        """The largest differences, each relative to the largest value: of the losses, of the
-        variables, and of what the steps added to the variables."""
+        """The largest relative differences of losses, of variables, and of their changes."""
         first = [self.sampled(value) for value in self.variables()]
         values, updates = {}, {}
         for name, before, ours, theirs in zip(
@@ -140,7 +137,7 @@ def difference(ours: Any, theirs: Any) -> float:
 
 
 def compile_seconds(step: Step, folder: str) -> dict[str, float]:
-    """Seconds that compiling a step takes: without a cache, and with one that has it."""
+    """Seconds of compiling a step: without a cache, and with one that has it."""
     found = {}
     for name, cache in (("without", None), ("fills", folder), ("with", folder)):
         CONFIG.update("jax_compilation_cache_dir", cache)
@@ -171,7 +168,6 @@ def main() -> int:
 
 
 def measured(step: Step, seconds: float, cache: str) -> dict[str, Any]:
-    """All figures."""
     device = step.device
     print(f"{device.device_kind} ({device.platform}), JAX {jax.__version__}")
     result = {
@@ -197,7 +193,6 @@ def measured(step: Step, seconds: float, cache: str) -> dict[str, Any]:
 
 
 def report(result: dict[str, Any]) -> None:
-    """Prints it."""
     for name, precision in (("float32", "highest"), ("default precision", "default")):
         found = result[precision]
         print(

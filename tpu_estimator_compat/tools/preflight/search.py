@@ -1,4 +1,4 @@
-"""Finds the largest batch of one replica that still fits, by bisection."""
+"""Finds the largest batch of one replica that fits, by bisection."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ _MOST = 2**20
 
 
 def search(fits: Callable[[int], bool | None], start: int) -> LargestBatch:
-    """Doubles or halves the batch until the limit lies between two sizes, then divides.
+    """Doubles or halves the batch until the limit lies between two sizes, then bisects.
 
-    Args:
-      fits: whether a batch fits; None where that cannot be told, which ends the search.
-      start: the first batch to try, at least 1.
-
-    Returns:
-      What was found. A batch between `fits` and `fails` was not tried.
+    Batches between the result's `fits` and `fails` are not tried. None, for unknown, ends the
+    search.
     """
     tried: list[int] = []
 

@@ -20,14 +20,7 @@ _NO_SCOPE = "(no scope)"
 
 @dataclasses.dataclass(frozen=True)
 class VariableSize:
-    """One variable of a step.
-
-    Attributes:
-      name: its name.
-      elements: the number of its elements; 0 where its shape is not static.
-      bytes: of its value.
-      trainable: whether the model trains it.
-    """
+    """One variable of a step; `elements` and `bytes` are 0 where its shape is not static."""
 
     name: str
     elements: int
@@ -55,7 +48,7 @@ def shape_of(handle: tf.Operation) -> str:
 
 
 def input_bytes(step: PlannedStep) -> int:
-    """Bytes of one replica's input; what has no static shape or is made of strings counts 0."""
+    """Bytes of one replica's input; tensors of strings, or without a static shape, count 0."""
     sized = [t for t in step.feeds if t.dtype != tf.string]
     return sum((t.shape.num_elements() or 0) * t.dtype.size for t in sized)
 
@@ -86,10 +79,7 @@ def collectives(step: PlannedStep) -> Collectives:
 
 
 def layers(sizes: Iterable[VariableSize]) -> list[Layer]:
-    """Memory of variables by name scope, all scopes equally deep, as deep as can be shown.
-
-    Slots, whose names start with those of their variables, belong to the layers of these.
-    """
+    """Memory of variables with their slots by name scope, as deep as can be shown."""
     sizes = list(sizes)
     trained = {v.name for v in sizes if v.trainable}
     scopes = {v.name: _scopes(v.name, trained) for v in sizes}
@@ -113,7 +103,7 @@ def layers(sizes: Iterable[VariableSize]) -> list[Layer]:
 
 
 def _scopes(name: str, trained: set[str]) -> list[str]:
-    """The scopes of a variable; of a trained one without scopes its own name."""
+    """The scopes of a variable; for a trained one without scopes its own name."""
     parts = name.split("/")
     owners = ("/".join(parts[:n]) for n in range(len(parts), 0, -1))
     owner = next((candidate for candidate in owners if candidate in trained), None)
@@ -123,6 +113,6 @@ def _scopes(name: str, trained: set[str]) -> list[str]:
 
 
 def layer_of(name: str, layers: Iterable[Layer]) -> str | None:
-    """The layer that an op belongs to by its name, that of its gradient included; None for none."""
+    """The layer of an op or of its gradient, by its name; None for none."""
     names = sorted((layer.name for layer in layers), key=len, reverse=True)
     return next((n for n in names if f"/{n}/" in f"/{name}/"), None)

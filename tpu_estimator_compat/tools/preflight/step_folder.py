@@ -1,6 +1,6 @@
-"""The folder of a saved step: what `run_step.py` in it needs, and that script itself.
+"""Writes the folder of a saved step: the data for `run_step.py`, and that script itself.
 
-step.json: what is in the folder, and what to compare with.
+step.json: a description of the folder, and values to compare with.
 values.npz: values of variables and of the input, as far as they are saved; and elements of the
   variables after the compared steps.
 one.highest, one.default, loop.default: functions of one step and of a loop of steps, as
@@ -24,23 +24,19 @@ from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, S
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
 
 SAMPLES = 1000
-"""Elements of a variable, at most, that are compared."""
+"""The most elements of a variable that are compared."""
 
 _SCRIPT = pathlib.Path(__file__).with_name("run_step.py")
-_SMALL = 2**16  # bytes of a variable that is always saved as it is
+_SMALL = 2**16  # bytes of a variable up to which it is always saved
 
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """First value of a variable: saved, or shape, dtype and what to fill it with.
+    """First value of a variable: saved, or the numbers to fill it with.
 
     Attributes:
       saved: the value; None where it is filled.
-      shape: of the value.
-      dtype: NumPy's name.
-      mean: of the values that fill it.
-      deviation: their standard deviation; 0 for a constant.
-      seed: of the numbers that are drawn.
+      deviation: the standard deviation of random numbers; 0 for a constant `mean`.
     """
 
     saved: np.ndarray | None
@@ -51,7 +47,7 @@ class Value:
     seed: int = 0
 
     def array(self) -> np.ndarray:
-        """The value. `run_step.py` makes it in the same way."""
+        """The value, made as `run_step.py` makes it."""
         if self.saved is not None:
             return self.saved
         if not self.deviation:
@@ -60,7 +56,7 @@ class Value:
         return (drawn * self.deviation + self.mean).astype(self.dtype)
 
     def described(self) -> dict[str, Any]:
-        """As JSON values, without a saved value."""
+        """The fields as JSON values, without a saved value."""
         fields = dataclasses.asdict(self)
         return {**fields, "shape": list(self.shape), "saved": self.saved is not None}
 
@@ -87,13 +83,13 @@ class Saved:
 
     @property
     def draws(self) -> bool:
-        """Whether the step draws random numbers, which TensorFlow's runtime draws otherwise."""
+        """Whether the step draws random numbers, which differ in TensorFlow's runtime."""
         seeds = [name for name in self.module.variables if name.endswith("seed_generator_state")]
         return RANDOM_STATE in self.module.variables or bool(seeds)
 
 
 def within(values: Mapping[str, np.ndarray], largest: int) -> dict[str, Value]:
-    """First values, of which no more than `largest` bytes are saved, the smallest first."""
+    """First values, of which at most `largest` bytes are saved, the smallest first."""
     found: dict[str, Value] = {}
     left = largest
     for seed, (name, value) in enumerate(sorted(values.items(), key=lambda item: item[1].nbytes)):
@@ -112,7 +108,7 @@ def within(values: Mapping[str, np.ndarray], largest: int) -> dict[str, Value]:
 
 
 def sampled(value: np.ndarray) -> np.ndarray:
-    """Elements of a value at even distances. `run_step.py` takes the same."""
+    """Elements of a value at even distances, as `run_step.py` takes them."""
     flat = np.asarray(value, np.float64).ravel()
     return flat[:: max(1, -(-flat.size // SAMPLES))]
 
@@ -120,14 +116,11 @@ def sampled(value: np.ndarray) -> np.ndarray:
 def write(
     saved: Saved, folder: str, platforms: Sequence[str], estimates: Mapping[str, int]
 ) -> pathlib.Path:
-    """Writes the folder.
-
-    Returns:
-      The path of the script in it.
-    """
+    """Writes the folder, and returns the path of the script in it."""
     path = pathlib.Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    loop = DEFAULTS.steps_of_dispatch(_bytes_of_step(saved), None)
+    bytes_of_step = sum(feed.nbytes // len(feed) for feed in saved.feeds)
+    loop = DEFAULTS.steps_of_dispatch(bytes_of_step, None)
     functions = {
         "one.highest": (exporting.precise(saved.module), 1),
         "one.default": (saved.module, 1),
@@ -168,10 +161,6 @@ def _arrays(saved: Saved) -> dict[str, Any]:
         if name in saved.after
     }
     return arrays
-
-
-def _bytes_of_step(saved: Saved) -> int:
-    return sum(feed.nbytes // len(feed) for feed in saved.feeds)
 
 
 def _plain(value: np.ndarray) -> np.ndarray:

@@ -21,11 +21,11 @@ from tpu_estimator_compat.tools.preflight import step_folder
 from tpu_estimator_compat.tools.preflight.step_folder import Saved
 
 STEPS = 2
-"""Steps whose losses, and after which variables, are compared."""
+"""The number of steps before losses and variables are compared."""
 
 
 class _Collected(Exception):
-    """All that is wanted of a session is there."""
+    """Ends the session from which everything has been taken."""
 
 
 def save_step(
@@ -37,26 +37,22 @@ def save_step(
     platforms: tuple[str, ...],
     estimates: dict[str, int],
 ) -> pathlib.Path:
-    """Writes the folder; see `preflight.step_folder`.
+    """Writes the folder that `step_folder.py` describes, and returns the script in it.
 
-    The step is that of `runtime="jax"` on one device, which takes the whole batch. Two steps run
-    on this machine's CPU by TensorFlow, from the same values, to have something to compare with.
-    Nothing is written to model_dir.
+    The step is that of `runtime="jax"` on one device with the whole batch. As a reference,
+    TensorFlow runs two steps on this machine's CPU, from the same values. Nothing is written to
+    model_dir.
 
     Args:
-      estimator: its model_fn and batch size count; variables begin as in a new training.
-      input_fn: gives the input of two steps.
+      estimator: its variables begin as in a new training.
       folder: must not exist, or be empty.
       largest: bytes of values that are saved; those of larger variables are drawn.
       platforms: of JAX, such as ("cpu", "cuda", "tpu").
       estimates: bytes of memory that preflight expects, by topology.
 
-    Returns:
-      The script in the folder.
-
     Raises:
       FileExistsError: the folder holds files.
-      NotImplementedError: the step does not compile; by the script's lines.
+      NotImplementedError: the step does not compile; its text has the script's lines.
       ValueError: the data ended before two steps.
     """
     check_empty_folder(folder)
@@ -91,7 +87,7 @@ def _train(estimator: TPUEstimator, runtime: str, input_fn: InputFn, hook: Any) 
             eval_distribute=None,
         )
         own._model_dir, own._use_tpu = model_dir, True
-        # Without the lines of the log about how a training ended.
+        # Unwrapped: the log must not say that a training ended.
         inspect.unwrap(type(own).train)(own, input_fn, hooks=[hook], max_steps=STEPS)
 
 

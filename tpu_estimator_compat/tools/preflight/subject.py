@@ -1,4 +1,4 @@
-"""The subject of a check: one mode of a model, for any topology and batch size."""
+"""The subject of a check: one mode of an estimator, for any topology and batch size."""
 
 from __future__ import annotations
 
@@ -6,66 +6,102 @@ import contextlib
 import dataclasses
 import traceback
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture.element_names import element_names
 from tpu_estimator_compat.engine.graph import graph_ops, sources
+from tpu_estimator_compat.engine.inputs.modes import InputMode
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.estimator import preparation
+from tpu_estimator_compat.estimator.rules import InputFn
+from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTopology, plan_step
 
 
-class Subject(Protocol):
+class Subject:
     """One mode of an estimator, on topologies that are not there.
 
+    `share` is a number of examples of one replica's step; None for the estimator's own.
+
     Attributes:
-      mode: a `ModeKeys` value.
       cores_per_replica: devices that share a replica, at least 1.
       loop: steps between two turns of the host; None where that is not known in advance.
       remarks: notes on the estimator for a reader of the report.
     """
 
-    mode: str
-    cores_per_replica: int
-    loop: int | None
-    remarks: list[str]
+    def __init__(self, rules: TPURules, input_fn: InputFn, mode: str):
+        self.mode = mode
+        self._rules = rules
+        self._input_fn = input_fn
+        self._tpu_config = rules.tpu_config
+        self.cores_per_replica: int = self._tpu_config.num_cores_per_replica or 1
+        self.loop = self._steps_of_loop()
+        self.remarks = []
+        if not rules.on_tpu(mode):
+            self.remarks.append(
+                "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
+                "checked as if it ran on TPU."
+            )
+
+    def _steps_of_loop(self) -> int | None:
+        if self.mode != ModeKeys.TRAIN:
+            return None
+        loop = self._tpu_config.loop_length
+        return loop.value if loop.unit == "count" else None
 
     def replicas(self, devices: int) -> int:
-        """The number of replicas on the given number of devices."""
+        if self._tpu_config.num_shards == 1 and self.cores_per_replica == 1:
+            return 1
+        return devices // self.cores_per_replica
 
     def batch_size(self, topology: PlannedTopology, share: int | None) -> int | None:
-        """Examples of one replica's step.
-
-        Args:
-          topology: the replicas.
-          share: the share to take instead of the estimator's own; None for that.
-
-        Raises:
-          ValueError: the estimator's batch cannot be shared by these replicas.
-        """
+        """Examples of one replica's step; ValueError where the replicas cannot share a batch."""
+        if not topology.num_replicas:
+            raise ValueError(
+                f"TPUConfig.num_cores_per_replica is {self.cores_per_replica}, more than the "
+                "topology has devices. Name a larger topology, or lower it."
+            )
+        _, input_mode = self._placed(topology, share)
+        input_mode.check()
+        return input_mode.model_batch_size
 
     def objections(self, topology: PlannedTopology) -> list[Finding]:
         """Other settings of the configuration that do not fit these replicas."""
+        shards, replicas = self._tpu_config.num_shards, topology.num_replicas
+        if shards is None or shards == replicas:
+            return []
+        message = f"TPUConfig.num_shards is {shards}, but this topology has {replicas} replicas."
+        advice = f"set num_shards={replicas}, or leave it None"
+        return [Finding(Severity.FAILS, Kind.CONFIGURATION, message, advice)]
 
     def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
         """The structure of `tf.TypeSpec`s that input_fn gives one replica."""
+        rules, input_mode = self._placed(topology, share)
+        return preparation.element_spec(rules, self._input_fn, input_mode)
 
     def capture(
         self, topology: PlannedTopology, element_spec: Any, share: int | None
     ) -> CapturedMode:
-        """The captured graph of model_fn for such input."""
+        rules, input_mode = self._placed(topology, share)
+        return preparation.capture(rules, input_mode, element_spec, check_shapes=False)
+
+    def _placed(self, topology: PlannedTopology, share: int | None) -> tuple[TPURules, InputMode]:
+        """The rules with the batch size for `share` examples a replica, and the input mode."""
+        sizes = dict(self._rules.batch_sizes)
+        if share is not None:
+            sizes[self.mode] = share * topology.num_replicas
+        tpu_config = self._tpu_config._replace(num_shards=None)  # see objections()
+        rules = dataclasses.replace(self._rules, batch_sizes=sizes, tpu_config=tpu_config)
+        return rules, rules.input_mode(self.mode, topology)
 
 
 class NoStepError(Exception):
-    """There is no step to look at.
-
-    Args:
-      finding: says why.
-    """
+    """There is no step to look at, for the reason of `finding`."""
 
     def __init__(self, finding: Finding):
         super().__init__(finding.message)
@@ -75,18 +111,10 @@ class NoStepError(Exception):
 def capture(
     subject: Subject, topology: PlannedTopology, share: int | None
 ) -> tuple[PlannedStep, list[Finding]]:
-    """Captures the step of one replica.
+    """The step of one replica, and the faults of configuration and input.
 
-    Args:
-      subject: the step to check.
-      topology: the replicas.
-      share: examples of one replica's step; None for what the estimator's batch size gives.
-
-    Returns:
-      The step, and what is wrong with configuration and input.
-
-    Raises:
-      NoStepError: input_fn, model_fn or the batch size stand in the way.
+    `share` is the number of examples of one replica's step; None for the estimator's own. Raises
+    NoStepError where input_fn, model_fn or the batch size prevent a step.
     """
     with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
         batch_size = subject.batch_size(topology, share)
@@ -98,11 +126,11 @@ def capture(
     with _told(Kind.MODEL_FN, "model_fn failed"):
         captured = subject.capture(topology, element_spec, share)
         found = _scalars(captured)
-        # Scalars are refused below, and what else is wrong is to be found too.
+        # Scalars are faults already; the capture goes on to find others.
         if any(f.kind is Kind.MODEL_FN for f in found):
             captured = dataclasses.replace(captured, same_on_all_replicas=True)
         step = plan_step(captured, topology.needs_jax)
-    # The host takes ids of any number, and looks them up.
+    # Ids that the host looks up may have a dynamic shape.
     fed = set(step.feed_names)
     dynamic_input = [finding for name, finding in dynamic.items() if name in fed]
     return step, [*objections, *dynamic_input, *found]
@@ -110,7 +138,7 @@ def capture(
 
 @contextlib.contextmanager
 def _told(kind: Kind, what: str) -> Iterator[None]:
-    """Turns the user's error into a finding: it would come up on a TPU too."""
+    """Turns the user's error into a finding: it would occur on a TPU too."""
     try:
         yield
     except Exception as error:
@@ -121,7 +149,7 @@ def _told(kind: Kind, what: str) -> Iterator[None]:
 
 
 def _scalars(captured: CapturedMode) -> list[Finding]:
-    """Scalars that the host wants of all replicas: they cannot be concatenated."""
+    """Findings on scalars that the host takes from all replicas: they cannot be concatenated."""
     spec = captured.spec
     wanted = {"predictions": spec.predictions if captured.mode == ModeKeys.PREDICT else None}
     host = {"host_call": spec.host_call}
@@ -147,7 +175,7 @@ def _scalars(captured: CapturedMode) -> list[Finding]:
 
 
 def _dynamic_input(element_spec: Any) -> dict[str, Finding]:
-    """By name of a tensor of the input."""
+    """Findings on input without a static shape, by tensor name."""
     flat = tf.nest.flatten(element_spec, expand_composites=True)
     return {
         name: Finding(
@@ -162,7 +190,7 @@ def _dynamic_input(element_spec: Any) -> dict[str, Finding]:
 
 
 def _with_batch_size(element_spec: Any, batch_size: int | None) -> Any:
-    """Fills in unknown first dimensions, so that whatever else is wrong can be found too."""
+    """Fills in unknown first dimensions, so that other faults can be found too."""
 
     def filled(spec: Any) -> Any:
         if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank:

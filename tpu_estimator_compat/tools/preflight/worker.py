@@ -2,16 +2,16 @@
 
 `python -P worker.py REQUEST` reads a JSON file and writes another; `compiler.py` starts it, with
 an environment in which no device is opened. libtpu aborts the process on some programs, and its
-libraries are not to meet TensorFlow's in one process, so nothing here imports TensorFlow. What is
-compiled is the very function that the JAX runtime runs.
+libraries must not meet TensorFlow's in one process, so nothing here imports TensorFlow. It compiles
+the very function that the JAX runtime runs.
 
 The request:
   program: path of the step's module, as text or bytecode.
   dispatch: the steps, as `Dispatch.to_json` gives them.
-  kind: key of `targets.BACKENDS`; described: what `Target.described` says of the devices.
+  kind: key of `targets.BACKENDS`; described: the result of `Target.described`.
   devices: the number of these devices that run the program.
-  directory: the folder where the compiler writes the program in `dump`, and this script in `stage`
-    what is being done. Removed here if the parent dies.
+  directory: the folder where the compiler writes the program in `dump`, and this script its stage
+    in `stage`. Removed here if the parent dies.
   answer: path of the answer.
 
 The answer has `compiler`, and either `refused` (the compiler's words), `not_expressed` (why the
@@ -36,7 +36,7 @@ _PACKAGE = "tpu_estimator_compat"
 
 
 def _import_own_package() -> None:
-    """Imports the package that this file is part of, whatever else is on the path."""
+    """Imports the package that contains this file, whatever else is on the path."""
     folder = pathlib.Path(__file__).resolve().parents[2]
     spec = importlib.util.spec_from_file_location(
         _PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -70,7 +70,7 @@ def main(request_path: str) -> None:
     except Exception:
         traceback.print_exc()
         code = 1
-    # Without the destructors of compilers and jaxlib, which have nothing to save and may crash.
+    # Skips the destructors of compilers and jaxlib, which have nothing to save and may crash.
     os._exit(code)
 
 
@@ -87,7 +87,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except (ir.MLIRError, NotImplementedError) as error:
         return {"compiler": compiler, "not_expressed": str(error)}
     except ValueError as error:
-        if not isinstance(error.__cause__, ir.MLIRError):  # JAX's, where a module is not valid
+        if not isinstance(error.__cause__, ir.MLIRError):  # raised by JAX for an invalid module
             raise
         return {"compiler": compiler, "not_expressed": str(error.__cause__)}
     written = {"xla_dump_to": str(directory / "dump"), "xla_dump_hlo_as_text": True}

@@ -1,4 +1,4 @@
-"""Trees of frozen dataclasses as JSON, and back: the field's types say what a value was."""
+"""Trees of frozen dataclasses as JSON, and back by the types of their fields."""
 
 from __future__ import annotations
 
@@ -13,16 +13,11 @@ from typing import Any
 
 
 def text(value: Any) -> str:
-    """JSON of what `encoded` gave."""
     return json.dumps(value, indent=1, allow_nan=False)
 
 
 def parsed(given: str) -> dict[str, Any]:
-    """The object that JSON text holds.
-
-    Raises:
-      ValueError: the text holds none.
-    """
+    """The object that JSON text holds; ValueError for other text."""
     found = json.loads(given)
     if not isinstance(found, dict):
         raise ValueError(f"Expected a JSON object, got {type(found).__name__}.")
@@ -30,7 +25,7 @@ def parsed(given: str) -> dict[str, Any]:
 
 
 def encoded(value: Any) -> Any:
-    """A tree of dataclasses in terms of what JSON has; floats that are not finite as strings."""
+    """A tree of dataclasses as JSON values; floats that are not finite as strings."""
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value):
@@ -45,14 +40,9 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(kind: Any, value: Any) -> Any:
-    """The value of type `kind` that `encoded` made `value` of.
+    """The value of type `kind` that `encoded` made `value` of; ValueError for another form.
 
-    Args:
-      kind: a dataclass, an enum, `tuple[T, ...]`, `dict[str, T]`, `T | None`, or a plain type.
-      value: the value in JSON.
-
-    Raises:
-      ValueError: `value` does not have the form of `kind`.
+    `kind` is a dataclass, an enum, `tuple[T, ...]`, `dict[str, T]`, `T | None`, or a plain type.
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:

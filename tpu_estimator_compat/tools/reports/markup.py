@@ -1,4 +1,4 @@
-"""Elements of HTML that escape all text, so that none of the user's code can be markup."""
+"""Elements of HTML that escape all text, so that no user code can be markup."""
 
 from __future__ import annotations
 
@@ -21,11 +21,8 @@ def element(tag: str, *content: str, **attributes: str | None) -> Html:
     >>> element("p", "1 < 2", element("br"), class_="note")
     '<p class="note">1 &lt; 2<br></p>'
 
-    Args:
-      tag: its name.
-      *content: elements, and text that is escaped.
-      **attributes: values that are escaped; `_` in names is `-`, but at the end, where it makes
-        names of keywords. None leaves one out.
+    Text in `content` and values of `attributes` are escaped. `_` in names of attributes is `-`, but
+    at the end, where it distinguishes them from keywords. None leaves an attribute out.
     """
     inside = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
@@ -38,7 +35,7 @@ def element(tag: str, *content: str, **attributes: str | None) -> Html:
 
 
 def together(*content: str) -> Html:
-    """Elements and text after one another."""
+    """Elements and text in a row."""
     return Html("".join(map(_escaped, content)))
 
 

@@ -68,12 +68,9 @@ def share(part: int, whole: int) -> str:
         return "<1%"
     if part != whole and round(percent) == 100:
         # Just above must not read as just below.
-        return f"{percent:.1f}%" if abs(percent - 100) >= 0.05 else _by_a_hair(part > whole)
+        hair = ">100%" if part > whole else "<100%"
+        return f"{percent:.1f}%" if abs(percent - 100) >= 0.05 else hair
     return f"{percent:.0f}%"
-
-
-def _by_a_hair(above: bool) -> str:
-    return ">100%" if above else "<100%"
 
 
 def _scaled(number: float, base: int, units: tuple[str, ...]) -> tuple[float, str]:

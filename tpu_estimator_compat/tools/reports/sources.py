@@ -1,4 +1,4 @@
-"""The user's own words in a report: file names and lines of code, made fit to be shown."""
+"""Quotations of the user in a report: file names and lines of code, made safe to show."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def printable(text: str) -> str:
 def _short(file: str) -> str:
     for folder, prefix in ((os.getcwd(), ""), (os.path.expanduser("~"), "~" + os.sep)):
         below = folder.rstrip(os.sep) + os.sep
-        # Of the root everything is below: an absolute path says more there.
+        # Everything is below the root: an absolute path says more there.
         if len(below) > 1 and file.startswith(below):
             return prefix + file.removeprefix(below)
     return file

@@ -39,9 +39,8 @@ class Sheet:
     """The lines of a report. `str` gives them, without spaces at their ends.
 
     Args:
-      width: characters of a line. In paragraphs, only longer words go past it.
-      color: whether styles are shown, as codes of ANSI terminals. They never say more than the
-        words.
+      width: characters of a line. In paragraphs, only longer words exceed it.
+      color: whether styles are shown, as codes of ANSI terminals. They add nothing to the words.
     """
 
     def __init__(self, width: int, color: bool = False):
@@ -58,7 +57,6 @@ class Sheet:
         )
 
     def blank(self) -> None:
-        """Adds an empty line."""
         self._lines.append(Text())
 
     def add(self, text: str, first: str = "", indent: str = "", *, style: str = "") -> None:
@@ -78,7 +76,7 @@ class Sheet:
         self._lines.append(Text(printable(text)))
 
     def draw(self, table: Table, *, whole: bool = False) -> None:
-        """Adds a table; a `whole` one goes past the width where its words would be broken."""
+        """Adds a table; a `whole` one exceeds the width where its words would be broken."""
         width = UNLIMITED if whole else self.width
         options = self._console.options.update(max_width=width)
         for line in self._console.render_lines(table, options, pad=False):
@@ -98,18 +96,13 @@ class Sheet:
 
 
 def cell(text: str, style: str = "") -> Text:
-    """Lines of text in a table, which may come from the user's code; too long words are broken."""
+    """Lines of text in a table, which may be user code; too long words are broken."""
     lines = "\n".join(printable(line) for line in text.splitlines())
     return Text(lines, style, overflow="fold")
 
 
 def grid(rows: Iterable[Sequence[RenderableType]], *, gap: int = 2) -> Table:
-    """A table without lines and headings.
-
-    Args:
-      rows: cells; strings become those of `cell`.
-      gap: spaces between two columns.
-    """
+    """A table without lines and headings, with `gap` spaces between columns."""
     table = Table.grid(padding=(0, gap, 0, 0))
     for row in rows:
         table.add_row(*(cell(c) if isinstance(c, str) else c for c in row))

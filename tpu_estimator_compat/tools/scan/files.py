@@ -1,4 +1,4 @@
-"""Which files are searched, and their text."""
+"""The files to search, and their text."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages"}
 
 
 class CannotRead(Exception):
-    """A file whose text cannot be had; says why, and what to do."""
+    """A file whose text cannot be read; says why, and what to do."""
 
 
 class NoFiles(Exception):
-    """A path at which there is nothing to search; says why."""
+    """A path without files to search; says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FileText:
-    """The text of a Python file or a notebook, with what is needed to write it back byte for byte.
+    """The text of a Python file or a notebook, which can be written back byte for byte.
 
     Attributes:
-      text: with line endings as they are, and without a byte order mark.
+      text: with its own line endings, and without a byte order mark.
       encoding: as the file declares it; `utf-8` if it does not.
       bom: whether it begins with a byte order mark.
     """
@@ -40,7 +40,6 @@ class FileText:
     bom: bool = False
 
     def to_bytes(self) -> bytes:
-        """The file's contents."""
         return (codecs.BOM_UTF8 if self.bom else b"") + self.text.encode(self.encoding)
 
 
@@ -51,8 +50,8 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
       paths: files of Python (`*.py`, without an ending, or with `#!` and a Python in the first
         line), notebooks (`*.ipynb`), and folders, whose `*.py` and `*.ipynb` are taken. Below a
         folder, hidden folders, `build`, `dist` and virtual environments are left out.
-      exclude: patterns of `fnmatch` for what is left out below folders, against the name of a file
-        or folder and against its path.
+      exclude: patterns of `fnmatch` for files and folders to leave out below folders, against their
+        name and against their path.
 
     Raises:
       NoFiles: there is no such path, it is a file of another kind, or a folder without such files.
@@ -68,11 +67,7 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
 
 
 def read(path: str) -> FileText:
-    """A file's text.
-
-    Raises:
-      CannotRead: the file cannot be opened, or is not text in the encoding that it declares.
-    """
+    """A file's text; CannotRead unless it is text in the encoding that it declares."""
     try:
         data = pathlib.Path(path).read_bytes()
     except OSError as error:
@@ -117,7 +112,7 @@ def _at(path: str, patterns: list[str]) -> list[str]:
 
 
 def _starts_python(path: str) -> bool:
-    """Whether the first line of a file names a Python that is to run it."""
+    """Whether the first line of a file names a Python to run it."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         line = file.readline(200)
         return line.startswith(b"#!") and b"python" in line

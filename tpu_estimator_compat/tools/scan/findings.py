@@ -7,7 +7,7 @@ import enum
 
 
 class Status(enum.Enum):
-    """The status of a finding, which says who has to act; those that need a person come first."""
+    """The status of a finding; those that need a person come first."""
 
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -25,7 +25,7 @@ class Status(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, order=True)
 class ScanFinding:
-    """A use of a dead name, or what keeps a file from being searched for them.
+    """A use of a dead name, or the reason why a file cannot be searched.
 
     Attributes:
       file: as it was given, or found below a given folder.
@@ -33,7 +33,6 @@ class ScanFinding:
       column: in characters, from 1; 0 for the line as a whole.
       name: as the table of dead names spells it, such as `tf.contrib.tpu.TPUConfig`; or as the file
         does, if it is in no table.
-      status: the status of the name.
       advice: the remedy. May be empty for names that work.
       cell: of a notebook, from 1, counted over all cells; 0 in other files.
     """

@@ -15,13 +15,7 @@ from tpu_estimator_compat.tools.scan.verdict import Verdict, verdict
 
 @dataclasses.dataclass(frozen=True)
 class Module:
-    """The facts about a module.
-
-    Attributes:
-      source: its text, of Python 3.
-      references: its names of TensorFlow, with what is to be said of those that are dead.
-      bare: the module's meaning of `tensorflow`.
-    """
+    """A module's text, of Python 3, its names of TensorFlow, and its meaning of `tensorflow`."""
 
     source: python2.Mended
     references: list[tuple[Reference, Verdict | None]]
@@ -29,11 +23,7 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """Reads a module.
-
-    Raises:
-      SyntaxError: it is not Python 3, and no Python 2 that `migrate` rewrites.
-    """
+    """Reads a module; SyntaxError unless it is Python 3, or Python 2 that `migrate` rewrites."""
     source = python2.mended(text)
     found = references(source.tree)
     evidence = evidence_of_v1(found)
@@ -43,20 +33,20 @@ def parse(text: str) -> Module:
 
 
 def scan_text(text: str, file: str) -> list[ScanFinding]:
-    """The findings of a module's text."""
     try:
         module = parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         return [unparsable(error, text, file)]
     # As Python does it; splitlines knows more line endings.
     lines = re.split(r"\r\n|\r|\n", module.source.text)
-    found: dict[ScanFinding, None] = {}  # a name that is bound twice is found once
+    found: dict[ScanFinding, None] = {}  # a name that is bound twice counts once
     for line, today in module.source.changes:
         found[ScanFinding(file, line, 0, "", Status.PYTHON_2, f"{today}.")] = None
     for reference, said in module.references:
         if said is not None:
-            line, column = reference.line, _column(reference, lines)
-            finding = ScanFinding(file, line, column, said.name, said.status, _advice(said))
+            line = reference.line
+            at = column(lines, line, reference.node.col_offset) + 1
+            finding = ScanFinding(file, line, at, said.name, said.status, _advice(said))
             found.setdefault(finding, None)
     old = [f.line for f in found if f.status is Status.PYTHON_2 or f.name in python2.NAMES]
     if old:
@@ -95,8 +85,9 @@ def _advice(said: Verdict) -> str:
     return said.advice
 
 
-def _column(reference: Reference, lines: list[str]) -> int:
-    """`ast` counts in bytes of UTF-8."""
-    line = lines[reference.line - 1] if reference.line <= len(lines) else ""
-    before = line.encode("utf-8")[: reference.node.col_offset]
-    return len(before.decode("utf-8", "replace")) + 1
+def column(lines: list[str], line: int, offset: int) -> int:
+    """The column in characters, from 0, of an `offset` of `ast`, which counts bytes of UTF-8."""
+    text = lines[line - 1] if line <= len(lines) else ""
+    if text.isascii():
+        return offset
+    return len(text.encode("utf-8")[:offset].decode("utf-8", "replace"))

@@ -11,11 +11,7 @@ from tpu_estimator_compat.tools.scan.module import scan_text
 
 
 def scan_notebook(text: str, file: str) -> list[ScanFinding]:
-    """The findings of a notebook, in the order of its lines.
-
-    Raises:
-      NotANotebook: it is no notebook, or one of another language.
-    """
+    """The findings of a notebook, in the order of its lines; NotANotebook for other files."""
     modules = Notebook(text).modules()
     found = [finding for module in modules for finding in placed(scan_text(module, file), module)]
     return sorted(found, key=lambda f: (f.cell, f.line, f.column))

@@ -21,17 +21,14 @@ _HINTS = {
 
 _STYLES = {Status.WORKS: "green", Status.DIFFERS: "yellow", Status.PYTHON_2: "yellow"}
 _LEAST = 60
-"""Characters that advice needs beside the other columns; else it stands below them."""
+"""The fewest characters for advice beside the other columns; else it is put below."""
 
 
 def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: bool = False) -> str:
     """A line for each finding: place, name, status, advice; those that need a person first.
 
-    Args:
-      findings: the findings.
-      width: characters of a line in a terminal, where advice takes several lines if need be; None
-        for a file.
-      color: whether to color the statuses for a terminal.
+    `width` is that of a terminal, in which advice takes several lines if need be; None is for a
+    file.
 
     >>> print(table([ScanFinding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
     a.py:3  tf.contrib.x  unknown  Write it anew.
@@ -76,7 +73,7 @@ def searched(findings: Sequence[ScanFinding], files: int) -> str:
 
 
 def as_json(findings: Sequence[ScanFinding], files: int) -> str:
-    """An object: `files`, how many were searched; `counts` by status; `findings`, a list."""
+    """An object: `files`, the number searched; `counts` by status; `findings`, a list."""
     counts = collections.Counter(finding.status.value for finding in findings)
     listed = [
         {key: value for key, value in json_form.encoded(f).items() if key != "cell" or value}

@@ -1,4 +1,4 @@
-"""The verdict on a name that a module uses: whether it is dead, and what serves it."""
+"""The verdict on a name that a module uses: whether it is dead, and its replacement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.scan.findings import Status
 
 V1 = "tpu_estimator_compat.v1"
 INTERNAL = {"python", "core", "compiler", "lite", "tools"}
-"""Packages in TensorFlow's folder: what is there is not of one API."""
+"""Packages in TensorFlow's folder, which belong to no one API."""
 
 _GONE = ("contrib", "estimator", "keras.estimator")
 
@@ -26,7 +26,6 @@ class Verdict:
 
     Attributes:
       name: as the table spells it.
-      status: the status of the name.
       advice: the remedy; may be empty.
       row: of the table, if it has one for the name or for a module above it.
       of_2: whether TensorFlow 2's is meant, where TensorFlow 1 has another by that name.
@@ -54,11 +53,7 @@ class Verdict:
 
 
 def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
-    """The verdict on a reference.
-
-    Returns:
-      None if the name is alive.
-    """
+    """The verdict on a reference; None if the name is alive."""
     said = _of_path(reference, bare)
     if said is None or not said.status.needs_a_person:
         by_hand = _by_hand(reference, bare, said is not None)
@@ -127,13 +122,13 @@ def _of_python_2(path: str, form: Form) -> Verdict:
 
 
 def _imports_of_bare(reference: Reference) -> bool:
-    """`from tensorflow import x`, `import tensorflow.x`: not what they were, if TensorFlow 1's."""
+    """Whether it imports from `tensorflow` itself, which for TensorFlow 1 must be rewritten."""
     is_import = reference.form in (Form.FROM, Form.IMPORT)
     return is_import and not reference.path.startswith("tensorflow.compat.")
 
 
 def _of_migrated(path: str) -> Verdict | None:
-    """`tpu_estimator_compat.v1.x`: only what is not provided needs saying."""
+    """The verdict on `tpu_estimator_compat.v1.x`; None for names that are provided."""
     if not path.startswith(f"{V1}."):
         return None
     name = path.removeprefix(f"{V1}.")
@@ -149,7 +144,7 @@ def _of_row(name: str, asked: str) -> Verdict | None:
     row = rows.covering(name)
     is_namespace = bool(rows.below(name))
     refused = row is not None and row.status is table.Status.REFUSED
-    # In a namespace that is refused, some names may work all the same: each use will tell.
+    # In a refused namespace, some names may work: each use gets a verdict.
     says = row is not None and (row.name == name or _provides(row, name))
     if row is not None and says and not (refused and is_namespace):
         return Verdict(asked, Status(row.status.value), row.advice, row)
@@ -184,7 +179,7 @@ def _is_dead_in_v2(name: str) -> bool:
 
 
 def _provides(row: DeadName, name: str) -> bool:
-    """Whether what a row says holds for what follows in the name: its module has it, or refuses."""
+    """Whether a module's row holds for a name in it: the module has the name, or is refused."""
     if row.status is table.Status.REFUSED:
         return True
     following = name.removeprefix(f"{row.name}.").partition(".")[0]

@@ -13,15 +13,14 @@ _HERE = str(pathlib.Path(__file__).absolute().parents[3])
 _LIBRARIES = ("tensorflow", "tensorflow_estimator", "keras", "tf_keras", "tf_slim")
 _NEITHER = {"Const", "Placeholder", "IteratorGetNext", "ReadVariableOp", "VariableV2"}
 _GRADIENTS = "gradients"
-"""The first part of the names of what `tf.gradients` makes."""
+"""The first part of the names of `tf.gradients`' operations."""
 
 
 def of_step(loss: Any, train_op: Any) -> list[tuple[str, Any, dict[str, Any]]]:
     """Float tensors that the loss needs, and gradients, in the order of the graph.
 
-    Returns:
-      For each its operation's name, the tensor, and what to say of it: `type`, `gradient`, `file`,
-      `line` and `code`.
+    Each has its operation's name, the tensor, and facts: `type`, `gradient`, `file`, `line` and
+    `code`.
     """
     forward = randomness.ancestors([loss.op])
     backward = {op for op in randomness.ancestors([train_op]) if _is_gradient(op)}
@@ -47,7 +46,7 @@ def _facts(op: Any) -> dict[str, Any]:
 
 
 def _users_line(op: Any) -> tuple[str, int]:
-    """The innermost line that is no library's; a gradient has that of its operation."""
+    """The innermost line outside of libraries; for a gradient, that of its operation."""
     while op._original_op is not None:
         op = op._original_op
     found = ("", 0)

@@ -1,7 +1,7 @@
-"""`import tensorflow as tf` as scripts of TensorFlow 1 mean it, on a TensorFlow 2.
+"""Gives `import tensorflow as tf` the meaning of TensorFlow 1, on a TensorFlow 2.
 
-What the original has is there under its old name; of `tf.contrib`, what TensorFlow 2 and tf_slim
-have. A script that needs more has to be compared on 1.15.
+TensorFlow 2's own names appear under their old ones; of `tf.contrib`, those that TensorFlow 2 and
+tf_slim have. A script that needs more must be compared on 1.15.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ import tensorflow as tf
 
 
 def install(everywhere: bool) -> None:
-    """Lets `tensorflow.contrib` be imported from now on.
-
-    Args:
-      everywhere: whether `import tensorflow` is to give TensorFlow 1's names, too.
-    """
+    """Makes `tensorflow.contrib` importable; with `everywhere`, `import tensorflow` is v1, too."""
     if tf.__version__.startswith("1."):
         return
     v1 = tf.compat.v1
-    slim = _slim()  # it is to see the TensorFlow that it was written for
-    tpu = _module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
-    contrib = _module(
+    slim = _slim()  # before the change: it is written for TensorFlow 2
+    tpu = module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
+    contrib = module(
         "tensorflow.contrib",
         {
             "cluster_resolver": tf.distribute.cluster_resolver,
@@ -48,15 +44,11 @@ def _slim() -> dict[str, Any]:
         slim = importlib.import_module("tf_slim")
     except ImportError:
         return {}
-    return {
-        "layers": slim.layers,
-        "metrics": slim.metrics,
-        "slim": slim,
-        "training": slim.training,
-    }
+    return {"layers": slim.layers, "metrics": slim.metrics, "slim": slim, "training": slim.training}
 
 
-def _module(name: str, *namespaces: Any) -> types.ModuleType:
+def module(name: str, *namespaces: Any) -> types.ModuleType:
+    """A module with the public names of the namespaces; later ones replace earlier ones."""
     made = types.ModuleType(name)
     for namespace in namespaces:
         vars(made).update({k: v for k, v in namespace.items() if not k.startswith("_")})

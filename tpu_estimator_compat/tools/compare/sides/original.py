@@ -1,7 +1,7 @@
 """Runs a script in the environment of the original, recorded: `python original.py JOB.json`.
 
-This package is not there. A script that has moved its imports to it is given the original's names
-instead: `import tpu_estimator_compat.v1 as tf` is `tf.compat.v1`.
+This package is not there. A script that has moved its imports to it gets the original's names:
+`import tpu_estimator_compat.v1 as tf` is `tf.compat.v1`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import runpy
 import sys
-import types
 from typing import Any
 
 import tensorflow as tf
@@ -37,7 +36,6 @@ def main(path: str) -> int:
 
 
 def run(job: Any) -> None:
-    """Runs the script as `__main__`."""
     sys.argv = [job["script"], *job["args"]]
     if job["module"]:
         sys.path[0] = os.getcwd()
@@ -48,28 +46,21 @@ def run(job: Any) -> None:
 
 
 def modules() -> Any:
-    """This package's public modules, with what the original has under their names."""
-    v1 = tf.compat.v1
-    root = _module(OURS, vars(v1.estimator.tpu), vars(v1.tpu))
-    root.ModeKeys = v1.estimator.ModeKeys  # type: ignore[attr-defined]
-    root.WarmStartSettings = v1.estimator.WarmStartSettings  # type: ignore[attr-defined]
+    """This package's public modules, with the original's values under their names."""
+    v1, module = tf.compat.v1, _load("names_of_1").module
+    tpu = vars(v1.tpu), vars(v1.estimator.tpu)
+    root = module(OURS, *tpu)
+    root.ModeKeys = v1.estimator.ModeKeys
+    root.WarmStartSettings = v1.estimator.WarmStartSettings
     root.__path__ = []
     inner = {
         "estimator": v1.estimator,
         "layers": v1.layers,
-        "tpu": _module(OURS + ".tpu", vars(v1.estimator.tpu), vars(v1.tpu)),
+        "tpu": module(OURS + ".tpu", *tpu),
         "v1": v1,
     }
     vars(root).update(inner)
     return {OURS: root, **{OURS + "." + name: module for name, module in inner.items()}}
-
-
-def _module(name: str, *namespaces: Any) -> types.ModuleType:
-    made = types.ModuleType(name)
-    for namespace in reversed(namespaces):
-        names = {key: value for key, value in namespace.items() if not key.startswith("_")}
-        vars(made).update(names)
-    return made
 
 
 def _load(name: str) -> Any:

@@ -1,11 +1,11 @@
-"""The same random numbers on both sides.
+"""Draws the same random numbers on both sides.
 
 TensorFlow numbers the random operations of a graph, and takes the number for a seed where the code
-gives none; and each draws from a stream of its own, which begins anew with each compilation of a
-step. What else is in a graph, and when a step is compiled, is not the same everywhere. So a seed
-follows from the place in the script (`seeds_by_place`), and the numbers of a training step from
-that seed and the global step (`draw_by_step`). Kernels of both sides draw the same numbers from the
-same seeds.
+gives none; each operation draws from a stream of its own, which begins anew with each compilation
+of a step. The other operations of a graph, and the times of compilation, differ between the sides.
+So a seed follows from the place in the script (`seeds_by_place`), and the numbers of a training
+step from that seed and the global step (`draw_by_step`). Kernels of both sides draw the same
+numbers from the same seeds.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _ASSIGNMENTS = {"Assign", "AssignAdd", "AssignVariableOp", "AssignAddVariableOp"
 
 @contextlib.contextmanager
 def seeds_by_place() -> Iterator[None]:
-    """Within, random operations of graphs with a seed, and without one of their own, go by place.
+    """Seeds random operations by their place, in graphs with a seed, unless they have their own.
 
-    The place is the innermost function that is no library's, and how many operations it has made in
-    the graph: a line that is put before them does not change it.
+    The place is the innermost function outside of libraries, and the number of operations that it
+    has made in the graph: a line that is put before them does not change it.
     """
     counts: Any = weakref.WeakKeyDictionary()
     before = random_seed.get_seed
@@ -72,7 +72,7 @@ def seeds_by_place() -> Iterator[None]:
 
 
 def users_function() -> str:
-    """Name of the innermost function on the stack that is no library's."""
+    """Name of the innermost function on the stack outside of libraries."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -85,22 +85,17 @@ def users_function() -> str:
 
 
 def draw_by_step(targets: list[Any]) -> list[str]:
-    """Has random operations draw by the global step, and settles what reads it beside its update.
+    """Replaces random operations of a step by ones that draw by the global step.
 
-    A read of the global step that nothing orders comes before the step is raised: else an original
-    that runs both at once computes one learning rate or the other.
-
-    Args:
-      targets: tensors and operations of a training step, in a graph that has not run yet.
-
-    Returns:
-      Names of the random operations that could not be replaced.
+    Also orders reads of the global step that nothing orders before its update: an original that
+    runs both at once computes one learning rate or the other. The graph must not have run yet.
+    Returns the names of the random operations that could not be replaced.
     """
     global_step = tf.train.get_global_step()
     if global_step is None:
         return []
     needed = ancestors([getattr(target, "op", target) for target in targets])
-    # In the graph's order: sets have none, and both sides' graphs are to be the same.
+    # Sorted, since sets have no order, and both sides' graphs must be the same.
     drawing = sorted((op for op in needed if _is_random(op)), key=lambda op: int(op._id))
     if drawing:
         step = tf.cast(tf.convert_to_tensor(global_step), tf.int32)
@@ -114,12 +109,12 @@ def draw_by_step(targets: list[Any]) -> list[str]:
 def _is_random(op: Any) -> bool:
     if "seed2" not in op.node_def.attr:
         return False
-    # Functions of a dataset are not ours to change: their order is that of their elements.
+    # Functions of a dataset keep their order, that of their elements.
     return bool(op.outputs) and op.outputs[0].dtype not in (tf.variant, tf.resource)
 
 
 def _replace(op: Any, step: Any) -> None:
-    """Lets a stateless operation take the place of `op` for all who use it."""
+    """Puts a stateless operation in the place of `op`."""
     number = (op.get_attr("seed") ^ op.get_attr("seed2")) % (2**31 - 1)
     old = op.outputs[0]
     with tf.name_scope(None), tf.device(op.device or None):
@@ -149,10 +144,6 @@ def _read_before_raised(global_step: Any, needed: set[Any]) -> None:
         op._add_control_inputs([read for read in before if read not in op.control_inputs])
 
 
-def _inputs(op: Any) -> set[Any]:
-    return {tensor.op for tensor in op.inputs}
-
-
 def ancestors(roots: list[Any]) -> set[Any]:
     """Operations that `roots` need, themselves included."""
     found, left = set(), [op for op in roots if op is not None]
@@ -160,7 +151,7 @@ def ancestors(roots: list[Any]) -> set[Any]:
         op = left.pop()
         if op not in found:
             found.add(op)
-            left += [*_inputs(op), *op.control_inputs]
+            left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
     return found
 
 

@@ -1,15 +1,15 @@
-"""Records what a script's estimators do: losses, variables, results. The script sees none of it.
+"""Records the losses, variables and results of a script's estimators, unseen by the script.
 
 It stands between the script and the public methods of the estimators, and adds a hook of its own.
 A model_dir is replaced by a directory in the run's folder, and training ends after a number of
-steps. What is recorded is in the folder afterwards:
+steps. The folder then holds:
 
-- `record.json`: what is no array, see `Recorder.finish`;
+- `record.json`: everything but arrays, see `Recorder.finish`;
 - `losses.jsonl`: a line per training step, written as it ends: `[step, loss, checksums of input]`;
 - `input.npz`, `first_update.npz`, `activations.npz`, `predictions-N.npz`: arrays, with their names
   in a `.json` beside;
 - `model_dir-N`, `start-N`: the N-th model_dir, and the checkpoint that its training began with;
-- `export-N`: what the N-th export wrote.
+- `export-N`: the N-th export.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from . import activations, randomness, records
 from .recording_hook import RecordingHook
 
 SEED = 1
-"""Of Python's and NumPy's chance, and of a config that has no `tf_random_seed`."""
+"""Seed for `random`, `numpy.random` and configs without `tf_random_seed`."""
 
 
 class Recorder:
     """Records one run of a script.
 
     Args:
-      job: `folder`: where records go; `first_step`: whether activations and gradients of the first
-        step are recorded; `steps`: at most so many training steps; `checkpoint`: the
+      job: `folder`: of the records; `first_step`: whether activations and gradients of the first
+        step are recorded; `steps`: the most training steps; `checkpoint`: the
         path of a checkpoint to begin with, or the folder of a run, or None; `disturb`: None, or a
         seed: all trainable variables are moved by one unit in the last place before each step, up
         or down by chance; `config`: arguments of the script's RunConfig to
@@ -66,11 +66,7 @@ class Recorder:
         self._losses = open(os.path.join(self.folder, "losses.jsonl"), "a")  # noqa: SIM115
 
     def record(self, estimators: Any, run: Callable[[], None]) -> int:
-        """Runs the script, and writes `record.json` when it has ended, however that was.
-
-        Returns:
-          The exit status: 1 if the script raised, or left with a status of its own.
-        """
+        """Runs the script, writes `record.json` at its end, and returns 1 if it failed, else 0."""
         random.seed(SEED)  # scripts that shuffle without a seed
         np.random.seed(SEED)
         error: BaseException | None = None
@@ -88,7 +84,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def watching(self, estimators: Any) -> Iterator[None]:
-        """Within, estimators are recorded."""
+        """Replaces the public methods of estimators by recording ones."""
         bases = [estimators.Estimator, estimators.tpu.TPUEstimator]
         bases.append(getattr(estimators, "EstimatorV2", estimators.Estimator))
         classes = {c for base in bases for c in base.__mro__ if c is not object}
@@ -152,7 +148,7 @@ class Recorder:
         if config.save_checkpoints_steps is None and config.save_checkpoints_secs is None:
             changes["save_checkpoints_steps"] = max(self.job["steps"], 1)
         if getattr(config, "tpu_config", None) is not None:
-            # With TPU rules, hooks have their turn after each loop.
+            # With TPU rules, hooks run once per loop.
             changes["tpu_config"] = config.tpu_config._replace(iterations_per_loop=1)
         changes.update(self.job["config"])
         _give(given, "config", config.replace(**changes))
@@ -164,7 +160,7 @@ class Recorder:
     def _own_model_dir(self, wanted: str) -> str:
         if wanted not in self._model_dirs:
             own = os.path.abspath(wanted)
-            if os.path.dirname(own) != os.path.abspath(self.folder):  # it is not given by us
+            if os.path.dirname(own) != os.path.abspath(self.folder):  # the recorder has not made it
                 number = 0
                 while os.path.exists(os.path.join(self.folder, f"model_dir-{number}")):
                     number += 1
@@ -186,7 +182,7 @@ class Recorder:
         return str(given) if given and number == 0 else None
 
     def _watched(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """`model_fn`, what it is given and returns remembered."""
+        """`model_fn`, with a record of its arguments and its spec."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             spec = model_fn(*args, **kwargs)
@@ -260,7 +256,7 @@ class Recorder:
         given.arguments["export_dir_base"] = folder
         return self._call(method, given)
 
-    # What the hook tells.
+    # For the hook.
 
     def graph_inputs(self) -> dict[str, Any]:
         """Features and labels of the current graph by name, those that can be fetched."""
@@ -283,7 +279,6 @@ class Recorder:
         return {name: tensor for name, tensor, _ in found}
 
     def loss(self) -> Any:
-        """The loss of the current graph's training."""
         graph = tf.get_default_graph()
         for spec in reversed(self._specs):
             loss = getattr(spec, "loss", None)
@@ -293,7 +288,7 @@ class Recorder:
         return found[-1] if found else None
 
     def step_ended(self, step: int, loss: float | None, inputs: dict[str, Any]) -> None:
-        """Notes a training step: its loss, and a checksum for each tensor of its input."""
+        """Records a training step: its loss, and a checksum for each tensor of its input."""
         self._step_ends.append(time.time())
         sums = {name: zlib.crc32(records.plain(value).tobytes()) for name, value in inputs.items()}
         line = [step, loss if loss is None else repr(loss), sums]
@@ -301,11 +296,7 @@ class Recorder:
         self._losses.flush()
 
     def finish(self, error: BaseException | None) -> None:
-        """Writes `record.json`.
-
-        Args:
-          error: the script's exception; None if it came to its end.
-        """
+        """Writes `record.json`; `error` is the exception with which the script ended."""
         self._losses.close()
         started = self.job["started"]
         first = self._step_ends[0] if self._step_ends else None
@@ -328,7 +319,6 @@ class Recorder:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes."""
     import platform
 
     found = {"python": platform.python_version(), "tensorflow": tf.__version__}
@@ -348,7 +338,7 @@ def _named(name: str, value: Any) -> dict[str, Any]:
 
 
 def _all_arguments(given: inspect.BoundArguments) -> dict[str, Any]:
-    """Arguments by name, those that went through `**kwargs` too."""
+    """Arguments by name, including those of `**kwargs`."""
     found = dict(given.arguments)
     for name, parameter in given.signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:

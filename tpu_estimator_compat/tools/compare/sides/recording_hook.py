@@ -13,12 +13,7 @@ from . import records
 
 
 class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
-    """Fetches the loss of every step; keeps the start, the input and the result of the first step.
-
-    Args:
-      recorder: the `Recorder` of the run.
-      model_dir: of the estimator in training.
-    """
+    """Fetches the loss of every step; keeps start, input and result of the first step."""
 
     def __init__(self, recorder: Any, model_dir: str):
         self._recorder = recorder
@@ -33,7 +28,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
         self._global_step = tf.train.get_global_step()
         self._variables = {v.op.name: v for v in tf.global_variables()}
         self._trainable = list(tf.trainable_variables())
-        # The first training's is what is compared; later ones begin where that ended.
+        # Only the first training is compared; later ones begin where that ended.
         self._first = not self._recorder.trainable
         self._inputs = self._recorder.graph_inputs()
         self._activations = {}
@@ -44,7 +39,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
     def before_run(self, run_context: Any) -> Any:
         if self._chance is not None:
             disturb(self._trainable, run_context.session, self._chance)
-        # The same in every step: other fetches would be another function to make.
+        # The same in every step: other fetches would need another function.
         fetches = {"loss": self._loss} if self._loss is not None else {}
         fetches["inputs"] = self._inputs
         if self._first and self._activations:
@@ -53,7 +48,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         loss = run_values.results.get("loss")
-        # Fetched together with the loss, it could be the value of before the step.
+        # Fetched together with the loss, it could be the value before the step.
         step = int(run_context.session.run(self._global_step))
         # Replicas of one step may report a loss each.
         loss = None if loss is None else float(np.mean(loss))

@@ -50,7 +50,7 @@ def global_step_of(model_dir: str) -> int:
 def save_arrays(path: str, arrays: dict[str, Any]) -> None:
     """Writes arrays to `path`.npz, and their names to `path`.json."""
     names = sorted(arrays)
-    # An archive's entries cannot be called by the names: "/" would make folders.
+    # Names cannot be entries of an archive: "/" would make folders.
     entries = {f"a{i}": plain(arrays[name]) for i, name in enumerate(names)}
     np.savez(path + ".npz", **entries)
     with open(path + ".json", "w") as file:
@@ -64,7 +64,7 @@ def plain(value: Any) -> Any:
 
 
 def scalar(value: Any) -> Any:
-    """A metric in terms of JSON; exactly, for floats of any width."""
+    """A metric in terms of JSON; exact for floats of any width."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiub" or array.shape:
         return {"dtype": str(array.dtype), "value": None}
@@ -72,7 +72,6 @@ def scalar(value: Any) -> Any:
 
 
 def stacked(predictions: list[Any]) -> dict[str, Any]:
-    """Predictions of all examples by key."""
     if not predictions:
         return {}
     if not isinstance(predictions[0], dict):
@@ -101,7 +100,7 @@ def described(error: BaseException | None) -> dict[str, Any] | None:
 
 
 def _strip(shown: traceback.TracebackException | None) -> None:
-    """Leaves the frames of what runs and records the script out."""
+    """Removes the frames of the code that runs and records the script."""
     here = os.path.dirname(os.path.abspath(__file__))
     while shown is not None:
         kept = [

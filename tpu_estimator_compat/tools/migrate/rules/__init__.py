@@ -1,8 +1,8 @@
-"""One kind of change, one module; `RULES` is all of them, in the order in which they apply.
+"""The rules, a module for each kind of change; `RULES` has them in the order of application.
 
 A rule is made from the `Facts` of a module. `nodes` are the types of libcst that it changes, and
-`leave` gives the replacement of such a node, given its place in the file. The scan of the result
-finds again what a rule does not dare to change.
+`leave` gives the replacement of such a node, given its place in the file. Places that a rule cannot
+change safely are found again by the scan of the result.
 """
 
 from tpu_estimator_compat.tools.migrate.rules.added_import import AddedImport

@@ -1,6 +1,6 @@
-"""Imports of what other rules have written.
+"""Imports of names that other rules have written.
 
-`from tpu_estimator_compat import v1`, for modules that go on with TensorFlow 2 as their `tf`, and
+`from tpu_estimator_compat import v1`, for modules whose `tf` stays TensorFlow 2, and
 `import functools`.
 """
 
@@ -22,11 +22,7 @@ _DOCSTRING = matchers.SimpleStatementLine(
 
 
 class AddedImport:
-    """Imports `v1`, after the module's first import of TensorFlow, and `functools`, before all.
-
-    Args:
-      facts: of the module.
-    """
+    """Imports `v1`, after the module's first import of TensorFlow, and `functools`, before all."""
 
     nodes = (cst.Module,)
 
@@ -34,7 +30,6 @@ class AddedImport:
         self._facts = facts
 
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
-        """The module with the imports."""
         del span
         assert isinstance(node, cst.Module)
         if self._facts.uses_functools:
@@ -71,7 +66,7 @@ def _place(module: cst.Module, name: str) -> int:
 
 
 def _start(module: cst.Module) -> int:
-    """The index of the first statement that an import may stand before."""
+    """The index of the first statement that an import may precede."""
     start = 0
     if module.body and matchers.matches(module.body[0], _DOCSTRING):
         start = 1

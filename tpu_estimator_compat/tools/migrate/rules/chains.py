@@ -17,11 +17,7 @@ from tpu_estimator_compat.tools.scan.verdict import V1, Verdict
 
 
 class Chains:
-    """Rewrites chains of attributes whose alias does not lead to the name any more.
-
-    Args:
-      facts: of the module.
-    """
+    """Rewrites chains of attributes whose alias does not lead to the name any more."""
 
     nodes = (cst.Attribute, cst.Name)
 
@@ -35,7 +31,7 @@ class Chains:
                 self._plan(reference, said, said.target)
 
     def _plan(self, reference: Reference, said: Verdict, target: str) -> None:
-        """Replaces the front of the chain, up to where old path and new path go on alike."""
+        """Replaces the front of the chain, up to the part that old and new path share."""
         moves = self._facts.alias_moves(reference) and not said.of_2
         moved_row = said.row is not None and bool(said.row.move_to)
         is_root = not meaning(reference.base, self._facts.module.bare)[1]
@@ -60,10 +56,9 @@ class Chains:
             self._new[self._facts.span(node)] = (old, ".".join(new))
 
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
-        """The chain with its new front."""
         assert isinstance(node, cst.Attribute | cst.Name)
         old, new = self._new.get(span, ("", ""))
-        # Before Python 3.12, places within f-strings are not to be trusted.
+        # Before Python 3.12, positions within f-strings are wrong.
         if not new or _written(node) != old:
             return node
         if new.partition(".")[0] == self._facts.v1_name:
@@ -79,6 +74,6 @@ def _first_name(node: ast.AST) -> str:
 
 
 def _written(node: cst.BaseExpression) -> str:
-    """The chain without its blanks; empty if there are comments, which are not to be lost."""
+    """The chain without its blanks; empty if there are comments, which must not be lost."""
     text = cst.Module([]).code_for_node(node.with_changes(lpar=[], rpar=[]))
     return "" if "#" in text else "".join(c for c in text if c not in " \t\r\n\\()")

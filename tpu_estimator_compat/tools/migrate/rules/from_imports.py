@@ -18,13 +18,7 @@ from tpu_estimator_compat.tools.migrate.facts import Facts, Position, Span, unmo
 
 @dataclasses.dataclass(frozen=True)
 class _Name:
-    """A name that a statement imports.
-
-    Attributes:
-      old: as it is imported now.
-      module: the module to import from; None to leave it.
-      new: its name there.
-    """
+    """A name that a statement imports, and where to import it from; None leaves it."""
 
     old: str
     module: str | None = None
@@ -32,12 +26,6 @@ class _Name:
 
 
 class FromImports:
-    """Rewrites `from a import b`.
-
-    Args:
-      facts: of the module.
-    """
-
     nodes = (cst.ImportFrom, cst.SimpleStatementLine)
 
     def __init__(self, facts: Facts):
@@ -54,7 +42,6 @@ class FromImports:
     def leave(
         self, node: cst.CSTNode, span: Span
     ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseSmallStatement | cst.SimpleStatementLine]:
-        """The statement, or several, with the new modules."""
         if isinstance(node, cst.SimpleStatementLine):
             return self._a_line_each(node, span)
         if span[0] not in self._new:
@@ -67,19 +54,19 @@ class FromImports:
             aliases = [_renamed(a, n) for a, n in zip(node.names, names, strict=True)]
             return node.with_changes(module=dotted(str(modules[0])), names=aliases)
         if "#" in cst.Module([]).code_for_node(node):
-            return node  # to whom its comments belong cannot be told
+            return node  # its comments may belong to any of the parts
         return cst.FlattenSentinel([_part(node, names, module) for module in modules])
 
     def _a_line_each(
         self, line: cst.SimpleStatementLine, span: Span
     ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseSmallStatement | cst.SimpleStatementLine]:
-        """Statements that came from one get lines of their own, if it had one."""
+        """Gives statements that came from one lines of their own, if it had one."""
         parts = [part for part in line.body if isinstance(part, cst.ImportFrom)]
         if span[0] not in self._new or len(parts) < 2 or len(parts) < len(line.body):
             return line
         names = sum(len(p.names) for p in parts if not isinstance(p.names, cst.ImportStar))
         if names != len(self._new[span[0]]):
-            return line  # other statements stood on it before
+            return line  # the line had other statements before
         last = len(line.body) - 1
         return cst.FlattenSentinel(
             [

@@ -14,11 +14,7 @@ from tpu_estimator_compat.tools.scan.verdict import V1
 
 
 class PlainImports:
-    """Rewrites what `import` imports; what it binds keeps its name.
-
-    Args:
-      facts: of the module.
-    """
+    """Rewrites the modules that `import` imports; the names that it binds stay."""
 
     nodes = (cst.ImportAlias,)
 
@@ -37,13 +33,12 @@ class PlainImports:
                 unaliased.append((place, path))
             elif path is not None:
                 self._new[place] = (path if asname else V1, asname or root)
-        # `import tensorflow.a.b` binds `tensorflow`, whatever a.b is: all of them go together.
+        # `import tensorflow.a.b` binds `tensorflow`, whatever a.b is: all of them move together.
         if any(path for _, path in unaliased):
             new = (V1, "tensorflow") if is_v1 else ("tensorflow", "")
             self._new |= {place: new for place, path in unaliased if path or is_v1}
 
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
-        """The alias with its new name."""
         if span[0] not in self._new:
             return node
         assert isinstance(node, cst.ImportAlias)

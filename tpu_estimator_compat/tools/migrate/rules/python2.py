@@ -13,11 +13,7 @@ from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 
 
 class Python2:
-    """Rewrites builtins of Python 2, and methods of its dicts.
-
-    Args:
-      facts: of the module.
-    """
+    """Rewrites builtins of Python 2, and methods of its dicts."""
 
     nodes = (cst.Name, cst.Attribute)
 
@@ -39,11 +35,10 @@ class Python2:
                     self._new[facts.span(reference.node)] = name, new
 
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
-        """The name, or the method, of Python 3."""
         old, new = self._new.get(span, ("", ""))
         if isinstance(node, cst.Attribute) and node.attr.value == old:
             return node.with_changes(attr=cst.Name(new))
-        # Before Python 3.12, places within f-strings are not to be trusted.
+        # Before Python 3.12, positions within f-strings are wrong.
         if isinstance(node, cst.Name) and node.value == old:
             self._facts.uses_functools |= self._adds_functools and new.startswith("functools.")
             return dotted(new).with_changes(lpar=node.lpar, rpar=node.rpar)

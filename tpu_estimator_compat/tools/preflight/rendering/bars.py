@@ -1,4 +1,4 @@
-"""Memory as bars: by kind and by layer, against the line of what a device has."""
+"""Memory as bars: by kind and by layer, against the line of a device's memory."""
 
 from __future__ import annotations
 
@@ -10,28 +10,20 @@ from tpu_estimator_compat.tools.reports import numbers
 from tpu_estimator_compat.tools.reports.markup import Html, element
 
 _MARGIN = 1.02
-"""Of a bar's width to what it shows, so that nothing ends at its edge."""
+"""A bar's width, in units of its content, which must not end at the edge."""
 _NUMBERED = 3.0
-"""Percent of the width from which on a layer's number fits into its segment."""
+"""Percent of the width at which a layer's number fits into its segment."""
 
 KINDS_OF_LAYERS = ("variables", "slots", "temporaries")
 """Fields of `Layer`, in the order of a bar; their names are fills too."""
 
 FILLS = ("arguments", "outputs", "temporaries", "code", "variables", "slots", "input", "rest")
-"""Names of what a segment is filled with; some have a pattern, see `patterns`."""
+"""Names of the fills of segments; some have a pattern, see `patterns`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """A part of a bar.
-
-    Attributes:
-      name: the name of the part.
-      size: bytes.
-      fill: one of `FILLS`.
-      number: of a layer, shown in it if there is room; 0 for none.
-      meaning: the name in more words.
-    """
+    """A part of a bar; a layer's `number` is shown in it if there is room, 0 is none."""
 
     name: str
     size: int
@@ -60,10 +52,10 @@ def by_kind(report: Report) -> list[Segment]:
 
 
 def by_layer(report: Report) -> list[Segment]:
-    """Variables and slots of each layer, then the temporaries of all, then what is left.
+    """Variables and slots of each layer, then the temporaries of all, then the rest.
 
-    Temporaries are not split: those of different layers can share memory, so that they do not
-    add up to what the step needs.
+    Temporaries are not split: those of different layers can share memory, so they do not add up to
+    the total.
     """
     segments = [
         Segment(layer.name, layer.variables + layer.slots, "variables", number)
@@ -81,14 +73,7 @@ def by_layer(report: Report) -> list[Segment]:
 
 
 def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segment]) -> Html:
-    """Segments after one another, in proportion to their bytes, and the line of the memory.
-
-    Args:
-      title: the title of the bar.
-      segments: one or more.
-      hbm: bytes of a device.
-      said: the segments as its text alternative names them, which may be fewer.
-    """
+    """Segments in proportion to their bytes, and the memory's line; the text names `said`."""
     total = sum(segment.size for segment in segments)
     percent = 100 / (_MARGIN * max(total, hbm))
     shapes, start = [], 0
@@ -127,7 +112,6 @@ def _line(hbm: int, x: float) -> list[Html]:
 
 
 def bytes_of(layer: Layer) -> int:
-    """All that is known of a layer."""
     return layer.variables + layer.slots + layer.temporaries
 
 
@@ -170,14 +154,9 @@ def patterns() -> Html:
         )
         for name, mark in marks.items()
     ]
-    # Not `display: none`: browsers then leave out what the patterns fill.
+    # Not `display: none`, with which browsers do not draw the patterns.
     return element(
-        "svg",
-        element("defs", *made),
-        class_="patterns",
-        aria_hidden="true",
-        width="0",
-        height="0",
+        "svg", element("defs", *made), class_="patterns", aria_hidden="true", width="0", height="0"
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from tpu_estimator_compat.tools.preflight.report import Report, Verdict
+from tpu_estimator_compat.tools.preflight.report import Collectives, LargestBatch, Report, Verdict
 from tpu_estimator_compat.tools.reports import numbers
 
 VERDICT = "verdict"
@@ -15,19 +16,14 @@ VERDICT = "verdict"
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One figure of all reports.
-
-    Attributes:
-      name: the name of the row; starts with two spaces where it is a part of the row above.
-      cells: one for each report; empty where it does not have the figure.
-    """
+    """One figure of all reports; a name that begins with spaces is a part of the row above."""
 
     name: str
     cells: tuple[str, ...]
 
 
 def labels(reports: Sequence[Report]) -> list[str]:
-    """A name for each report, no two alike: its topology; its mode too where there are several."""
+    """A unique name for each report: its topology; its mode too where there are several."""
     several_modes = len({report.mode for report in reports}) > 1
     names = [f"{r.topology} {r.mode}" if several_modes else r.topology for r in reports]
     total, seen = collections.Counter(names), collections.Counter[str]()
@@ -62,10 +58,7 @@ def compiled_as(reports: Sequence[Report]) -> str:
 
 
 def summary(reports: Sequence[Report]) -> str:
-    """The verdicts in one sentence, the worst first.
-
-    Example: "fails on v2:1x1; compiles and fits on v3:1x1, v5e:1x1".
-    """
+    """The verdicts, the worst first: "fails on v2:1x1; compiles and fits on v3:1x1, v5e:1x1"."""
     names = labels(reports)
     parts = []
     for verdict in (Verdict.FAILS, Verdict.UNKNOWN, Verdict.CLOSE, Verdict.FITS):
@@ -78,8 +71,18 @@ def summary(reports: Sequence[Report]) -> str:
 
 
 def _captured(cell: Callable[[Report], str]) -> Callable[[Report], str]:
-    """A figure that says nothing where the graph could not be captured."""
+    """A figure that is empty where the graph could not be captured."""
     return lambda report: "" if report.reached is None else cell(report)
+
+
+def _known(field: str, cell: Callable[[Any], str]) -> Callable[[Report], str]:
+    """A figure of a field; empty where that is None."""
+
+    def of_report(report: Report) -> str:
+        value = getattr(report, field)
+        return "" if value is None else cell(value)
+
+    return of_report
 
 
 def _devices(report: Report) -> str:
@@ -119,37 +122,10 @@ def _used(report: Report) -> str:
     return f"{numbers.size(used)} ({numbers.share(used, report.hbm)})"
 
 
-def _part(name: str) -> Callable[[Report], str]:
-    return lambda r: "" if r.memory is None else numbers.size(getattr(r.memory, name))
-
-
-def _code(report: Report) -> str:
-    """Bytes of the program; empty where the compiler does not count them."""
-    memory = report.memory
-    return numbers.size(memory.code) if memory is not None and memory.code else ""
-
-
-def _new_outputs(report: Report) -> str:
-    memory = report.memory
-    return "" if memory is None else numbers.size(memory.outputs - memory.aliased)
-
-
-def _intensity(report: Report) -> str:
-    return "" if report.intensity is None else f"{report.intensity:,.1f} FLOPs/byte"
-
-
-def _all_reduces(report: Report) -> str:
-    asked = report.collectives
-    if asked is None:
-        return ""
+def _all_reduces(asked: Collectives) -> str:
     if not asked.all_reduces:
         return "0"
     return f"{numbers.count(asked.all_reduces)} ({numbers.size(asked.all_reduce_bytes)})"
-
-
-def _other_exchanges(report: Report) -> str:
-    asked = report.collectives
-    return numbers.count(asked.others) if asked is not None and asked.others else ""
 
 
 def _compiled_collectives(report: Report) -> str:
@@ -161,10 +137,7 @@ def _compiled_collectives(report: Report) -> str:
     return ", ".join(f"{numbers.count(number)} {kind}" for kind, number in kinds.items())
 
 
-def _largest_batch(report: Report) -> str:
-    found = report.largest_batch
-    if found is None:
-        return ""
+def _largest_batch(found: LargestBatch) -> str:
     if not found.fits:
         return "none fits"
     if found.fails is None:
@@ -172,22 +145,12 @@ def _largest_batch(report: Report) -> str:
     return f"{numbers.count(found.fits)} ({numbers.count(found.fails)} does not fit)"
 
 
-def _cached(report: Report) -> str:
-    if not report.compiler:
-        return ""
-    return "yes" if report.cached else "no"
-
-
-def _took(report: Report) -> str:
-    return f"{sum(report.seconds.values()):,.1f} s" if report.seconds else ""
-
-
 _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     (VERDICT, lambda report: report.verdict_in_words),
     ("mode", lambda report: report.mode),
     ("devices", _devices),
     ("replicas", lambda report: str(report.replicas)),
-    ("batch per replica", lambda r: "" if r.batch_size is None else numbers.count(r.batch_size)),
+    ("batch per replica", _known("batch_size", numbers.count)),
     ("global batch", _global_batch),
     ("depth reached", _depth),
     ("operations", _captured(lambda report: numbers.count(report.ops))),
@@ -197,22 +160,20 @@ _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("steps in a dispatch", lambda r: str(r.dispatch_steps or "")),
     ("memory of a device", _available),
     ("memory used", _used),
-    ("  arguments", _part("arguments")),
-    ("  new outputs", _new_outputs),
-    ("  temporaries", _part("temporaries")),
-    ("  code", _code),
-    ("FLOPs of a step *", lambda r: "" if r.flops is None else numbers.flops(r.flops)),
-    (
-        "bytes accessed *",
-        lambda r: "" if r.bytes_accessed is None else numbers.size(round(r.bytes_accessed)),
-    ),
-    ("arithmetic intensity", _intensity),
+    ("  arguments", _known("memory", lambda m: numbers.size(m.arguments))),
+    ("  new outputs", _known("memory", lambda m: numbers.size(m.outputs - m.aliased))),
+    ("  temporaries", _known("memory", lambda m: numbers.size(m.temporaries))),
+    # Not every compiler counts its program.
+    ("  code", _known("memory", lambda m: numbers.size(m.code) if m.code else "")),
+    ("FLOPs of a step *", _known("flops", numbers.flops)),
+    ("bytes accessed *", _known("bytes_accessed", lambda n: numbers.size(round(n)))),
+    ("arithmetic intensity", _known("intensity", lambda i: f"{i:,.1f} FLOPs/byte")),
     ("lower bound of a step *", _least_time),
-    ("all-reduces asked for", _all_reduces),
-    ("other exchanges", _other_exchanges),
+    ("all-reduces asked for", _known("collectives", _all_reduces)),
+    ("other exchanges", _known("collectives", lambda c: f"{c.others:,}" if c.others else "")),
     ("exchanges compiled", _compiled_collectives),
-    ("largest batch *", _largest_batch),
+    ("largest batch *", _known("largest_batch", _largest_batch)),
     ("compiler", lambda report: report.compiler),
-    ("from the cache", _cached),
-    ("this check took", _took),
+    ("from the cache", lambda r: r.compiler and ("yes" if r.cached else "no")),
+    ("this check took", lambda r: f"{sum(r.seconds.values()):,.1f} s" if r.seconds else ""),
 )

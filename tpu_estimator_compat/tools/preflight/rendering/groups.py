@@ -1,4 +1,4 @@
-"""Groups of equal statements: each is shown once, with the names of its reports."""
+"""Groups equal statements, to show each once with the labels of its reports."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ _Said = TypeVar("_Said", bound=Hashable)
 
 @dataclasses.dataclass(frozen=True)
 class Shared(Generic[_Said]):
-    """Something that one or more reports say.
-
-    Attributes:
-      said: the thing.
-      where: the labels of the reports that say it, such as "v2:2x2, v3:2x2"; empty if all do.
-    """
+    """A statement of one or more reports; `where` has their labels, and is empty if all make it."""
 
     said: _Said
     where: str
@@ -33,13 +28,7 @@ class Shared(Generic[_Said]):
 
 @dataclasses.dataclass(frozen=True)
 class FindingGroup:
-    """One finding of one or more reports and operations.
-
-    Attributes:
-      finding: the first of them.
-      nodes: the operations' names; findings that differ only by them are one.
-      where: the labels of the reports that have it; empty if all have it.
-    """
+    """Findings that differ only by the node; `where` is empty if all reports have them."""
 
     finding: Finding
     nodes: tuple[str, ...]
@@ -53,13 +42,7 @@ class FindingGroup:
 
 @dataclasses.dataclass(frozen=True)
 class BufferGroup:
-    """Buffers of one report that differ only by their operation: those of layers that repeat.
-
-    Attributes:
-      buffer: the first of them.
-      number: the number of buffers.
-      ops: names of their operations, as far as they are known.
-    """
+    """Buffers of one report that differ only by their operation: those of layers that repeat."""
 
     buffer: Buffer
     number: int
@@ -102,7 +85,6 @@ def buffers(report: Report) -> list[BufferGroup]:
 
 
 def notes(reports: Sequence[Report]) -> list[Shared[str]]:
-    """The reports' remarks."""
     return _shared(reports, [report.notes for report in reports])
 
 
@@ -118,13 +100,12 @@ def cannot_know(reports: Sequence[Report]) -> list[Shared[str]]:
 
 
 def _few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(names[:_NAMES]) + more
 
 
 def _shared(reports: Sequence[Report], said: Sequence[Iterable[_Said]]) -> list[Shared[_Said]]:
-    """Each different thing once, in the order of its first saying."""
+    """Each different statement once, in the order of first mention."""
     sayers: dict[_Said, dict[str, None]] = {}
     for label, things in zip(comparison.labels(reports), said, strict=True):
         for thing in things:

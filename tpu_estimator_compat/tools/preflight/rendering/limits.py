@@ -67,11 +67,11 @@ ORDER = (
     _DYNAMIC,
     _NO_RUN,
 )
-"""All sentences there are, in the order in which they are to be read."""
+"""All sentences, in the order of the reports."""
 
 
 def cannot_know(report: Report) -> list[str]:
-    """Sentences on what is not known at the depth that a report reached, and why."""
+    """Sentences on the unknowns at the depth that a report reached, and why."""
     reached = report.reached
     if reached is None:
         return [_NO_GRAPH, _NO_COMPILATION, _NO_RUN]

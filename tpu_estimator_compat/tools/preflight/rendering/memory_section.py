@@ -13,7 +13,7 @@ _LAYERS = 30
 
 
 def memory_section(reports: Sequence[Report]) -> Html:
-    """A part for each report. Layers are listed open only once, since they are much alike."""
+    """A part for each report; only the first list of layers is open, since they are alike."""
     parts = []
     is_first = True
     for label, report in zip(comparison.labels(reports), reports, strict=True):
@@ -83,7 +83,7 @@ def _entry(segment: bars.Segment) -> list[Html]:
 
 
 def _layers(report: Report, is_open: bool) -> Html:
-    """The layers in the order of the graph; of very many, the smallest in one row."""
+    """The layers in the order of the graph; beyond a number, the smallest in one row."""
     kinds = [kind for kind in bars.KINDS_OF_LAYERS if any(getattr(x, kind) for x in report.layers)]
     numbered = list(enumerate(report.layers, 1))
     by_size = sorted(numbered, key=lambda pair: -bars.bytes_of(pair[1]))

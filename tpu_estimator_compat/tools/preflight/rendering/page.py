@@ -1,4 +1,4 @@
-"""The reports as one page of HTML that needs nothing else: no files, no network, no scripts."""
+"""The reports as one self-contained HTML page: no files, no network, no scripts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ _CLASSES = {Verdict.FITS: "fits", Verdict.FAILS: "fails"}
 
 
 def to_html(reports: Sequence[Report]) -> str:
-    """A whole document in UTF-8, to be written to a file as it is.
-
-    Raises:
-      ValueError: there is no report.
-    """
+    """A whole document in UTF-8, to be written to a file as it is."""
     verdict = Verdict.worst([report.verdict for report in reports])
     title = f"Preflight: {verdict.value}"
     body = element("body", bars.patterns(), element("main", *_sections(reports, title)))
@@ -31,7 +27,7 @@ def to_html(reports: Sequence[Report]) -> str:
 
 
 def in_a_frame(page: str) -> Html:
-    """The page within another page, neither's style touching the other's."""
+    """The page in a frame, so that neither page's style affects the other."""
     return element(
         "iframe",
         srcdoc=page,
@@ -79,7 +75,7 @@ def _header(reports: Sequence[Report], title: str) -> Html:
 
 
 def _in_short(report: Report) -> str:
-    """The figure to be seen first: the memory, or why there is none."""
+    """The first figure to read: the memory, or why there is none."""
     hbm = numbers.size(report.hbm)
     if report.memory is not None:
         used = report.memory.total
@@ -100,10 +96,7 @@ def _findings(reports: Sequence[Report], severity: Severity) -> Html:
 
 def _finding(group: groups.FindingGroup) -> Html:
     finding = group.finding
-    parts = [
-        element("div", finding.kind.value, class_="kind"),
-        element("h3", finding.message),
-    ]
+    parts = [element("div", finding.kind.value, class_="kind"), element("h3", finding.message)]
     if finding.source is not None:
         parts.append(_source(finding.source))
     if group.operations:
@@ -165,15 +158,12 @@ def _figures(reports: Sequence[Report]) -> Html:
 
 
 def _row(row: comparison.Row) -> Html:
+    style = "part" if row.name.startswith(" ") else "whole"
     return element(
         "tr",
-        element("th", row.name.strip(), scope="row", class_=_indented(row)),
+        element("th", row.name.strip(), scope="row", class_=style),
         *(element("td", cell or "\u2013") for cell in row.cells),
     )
-
-
-def _indented(row: comparison.Row) -> str:
-    return "part" if row.name.startswith(" ") else "whole"
 
 
 def _headers(*names: str) -> list[Html]:

@@ -31,18 +31,14 @@ _STYLES = {
 
 
 def table(reports: Sequence[Report], width: int | None = None, color: bool = False) -> str:
-    """The reports side by side, then what they found, and what they cannot know.
+    """The reports side by side, then their findings and their limits.
 
-    All of it is ASCII but for what comes from the user's code.
+    The text is ASCII except for quoted user code.
 
     Args:
-      reports: of one call; at least one.
-      width: characters of a line, 40 or more; None means the terminal's, but 120 at most. Only
-        words that are longer go past it.
-      color: whether to use the colours of ANSI terminals. They never say more than the words.
-
-    Raises:
-      ValueError: there is no report.
+      width: characters of a line, at least 40; None for the terminal's, at most 120. Only
+        longer words exceed it.
+      color: whether to use the colours of ANSI terminals, which add nothing to the words.
     """
     verdict = Verdict.worst([report.verdict for report in reports])
     if width is None:

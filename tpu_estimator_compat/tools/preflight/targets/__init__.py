@@ -12,14 +12,10 @@ BACKENDS: dict[str, Backend] = {"TPU": TpuCompiler(), "GPU": GpuCompiler()}
 
 
 def parse(name: str, memory_share: float = gpu.MEMORY_SHARE) -> Target:
-    """The devices of that name.
+    """The devices of a name, a TPU topology such as "v5e:2x2", or GPUs such as "h100:8".
 
-    Args:
-      name: a TPU topology such as "v5e:2x2", or GPUs such as "h100:8".
-      memory_share: the share of a GPU's memory that JAX takes, above 0 and at most 1.
-
-    Raises:
-      ValueError: there are no such devices, or no such share.
+    `memory_share` is the share of a GPU's memory that JAX takes, above 0 and at most 1. Raises
+    ValueError for unknown devices or another share.
     """
     if name.strip().lower().partition(":")[0] in gpu.cards():
         return gpu.parse(name, memory_share)

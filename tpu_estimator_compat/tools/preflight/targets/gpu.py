@@ -1,7 +1,7 @@
-"""NVIDIA GPUs by name, such as "h100:8": what XLA's compiler is told of them, and their memory.
+"""NVIDIA GPUs by name, such as "h100:8": their description for XLA's compiler, and their memory.
 
 `gpus.csv` has a row for each card. Its memory is the size that the driver reports, which is less
-than the box says: for T4, A10, L4 and L40S from messages of programs that ran out of it, for the
+than the nominal one: for T4, A10, L4 and L40S from messages of programs that ran out of it, for the
 others from the descriptions of devices in XLA's repository, as are the figures of the chips.
 """
 
@@ -23,48 +23,23 @@ if TYPE_CHECKING:
 MEMORY_SHARE = 0.75
 """The share of a GPU's memory that JAX takes, unless XLA_PYTHON_CLIENT_MEM_FRACTION is set."""
 WITH_ROOM = 0.85
-"""The share of that up to which a step fits with room: what is not counted takes the rest."""
+"""The share of that up to which a step fits with room; uncounted memory needs the rest."""
 
 _OF_A_HOST = 8
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuTarget(Target):
-    """NVIDIA GPUs of one kind, named such as "h100:8".
+    """NVIDIA GPUs of one kind, named such as "h100:8"; `card` is a row of `gpus.csv`."""
 
-    Attributes:
-      share: the share of the memory that JAX takes.
-      card: the row of `gpus.csv`.
-    """
-
-    share: float
     card: dict[str, str]
 
     kind: ClassVar[str] = "GPU"
     needs_jax: ClassVar[bool] = True
 
-    @property
-    def fits_below(self) -> int:
-        """`WITH_ROOM` of what JAX takes."""
-        return math.floor(self.hbm * WITH_ROOM)
-
-    @property
-    def memory_share(self) -> float:
-        """The share that was asked for."""
-        return self.share
-
-    @property
-    def peak_flops(self) -> float:
-        """FLOP/s of products of 16-bit floats, as NVIDIA publishes them."""
-        return float(self.card["peak in TFLOP/s"]) * 1e12
-
     def described(self) -> dict[str, Any]:
-        """See `GpuCompiler.devices`."""
-        return {"card": self.card, "hosts": self.hosts, "devices_of_host": self._of_host}
-
-    @property
-    def _of_host(self) -> int:
-        return self.devices // self.hosts
+        of_host = self.devices // self.hosts
+        return {"card": self.card, "hosts": self.hosts, "devices_of_host": of_host}
 
     def judged(self, compiled: Compiled) -> Compiled:
         """Too large above what JAX takes: XLA's compiler for GPUs refuses no size."""
@@ -80,21 +55,15 @@ class GpuTarget(Target):
 
 @functools.cache
 def cards() -> dict[str, dict[str, str]]:
-    """The rows of `gpus.csv` by name."""
     file = importlib.resources.files(__package__) / "gpus.csv"
     return {row["name"]: row for row in csv.DictReader(file.read_text().splitlines())}
 
 
 def parse(name: str, share: float = MEMORY_SHARE) -> GpuTarget:
-    """The GPUs of that name.
+    """The GPUs of a name such as "h100:8"; more than eight are those of several hosts of eight.
 
-    Args:
-      name: a card and the number of GPUs, such as "h100:8". More than eight are those of several
-        hosts of eight.
-      share: the share of the memory that JAX takes, above 0 and at most 1.
-
-    Raises:
-      ValueError: no such card, no such number of GPUs, or no such share.
+    `share` is the share of the memory that JAX takes, above 0 and at most 1. Raises ValueError for
+    an unknown card, and for a number of GPUs or a share out of range.
     """
     card, _, count = name.strip().lower().partition(":")
     if card not in cards():
@@ -107,11 +76,14 @@ def parse(name: str, share: float = MEMORY_SHARE) -> GpuTarget:
     if not 0 < share <= 1:
         raise ValueError(f"The share of memory must be above 0 and at most 1, got {share!r}.")
     row, devices = cards()[card], int(count)
+    hbm = math.floor(int(row["memory in bytes"]) * share)
     return GpuTarget(
         name=f"{card}:{devices}",
         devices=devices,
         hosts=math.ceil(devices / _OF_A_HOST),
-        hbm=math.floor(int(row["memory in bytes"]) * share),
-        share=share,
+        hbm=hbm,
+        fits_below=math.floor(hbm * WITH_ROOM),
+        memory_share=share,
+        peak_flops=float(row["peak in TFLOP/s"]) * 1e12,  # of products of 16-bit floats
         card=row,
     )

@@ -1,7 +1,7 @@
-"""XLA's compiler for NVIDIA GPUs: it takes a description of a card in place of the card.
+"""XLA's compiler for NVIDIA GPUs, which takes a description of a card in place of the card.
 
-Neither a driver nor cuDNN, cuBLAS or NCCL is needed. Nothing can be timed without a device, so that
-nothing is tuned: the libraries of the card may choose other algorithms, with other workspaces.
+It needs neither a driver nor cuDNN, cuBLAS or NCCL. Nothing can be timed without a device, so
+nothing is tuned: the libraries may choose other algorithms on the card, with other workspaces.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ runtime_version {{ major: 12 minor: 9 }}
 
 
 class GpuCompiler(Backend):
-    """See the module."""
+    """XLA's compiler for NVIDIA GPUs."""
 
     packages = {
         "jax": JAX,
@@ -86,11 +86,11 @@ class GpuCompiler(Backend):
         return {"xla_gpu_autotune_level": 0}
 
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
-        """FLOPs before fusion: in the compiled program, those of calls to libraries count nothing.
+        """Counts FLOPs before fusion: in the compiled program, library calls count none.
 
         Before it is divided among devices, the step is that of a whole replica. Bytes are those of
-        the compiled program, without those calls'. Either is counted with the CPU's client: the
-        plugin counts nothing without a GPU.
+        the compiled program, without library calls. The CPU's client counts both: without a GPU,
+        the plugin counts nothing.
         """
         import jax
         from jaxlib import _jax

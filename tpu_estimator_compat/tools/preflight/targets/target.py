@@ -1,8 +1,7 @@
 """The target of a compilation, and the interface of a compiler for it.
 
-A kind of device is a subclass of `Target` and one of `Backend`, each in a file of its own; nothing
-else knows one compiler from another. Both are imported where TensorFlow is not: by the process in
-which compilers run.
+Each kind of device has a subclass of `Target` and one of `Backend`, in files of their own; only
+these know their compiler. Both are imported without TensorFlow, by the process of the compiler.
 """
 
 from __future__ import annotations
@@ -16,48 +15,39 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.tools.preflight.compiled import Compiled
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
     """Devices that are not there.
 
     Attributes:
       name: a name such as "v5e:2x2" or "h100:8".
       devices: number of devices that a program sees.
-      hosts: number of hosts of these devices.
       hbm: bytes of one device that a program can use.
+      fits_below: bytes up to which a step certainly fits; None where the compiler decides itself.
+      memory_share: the share of a device's memory that `hbm` is; None where the compiler says the
+        size.
+      peak_flops: a device's peak FLOP/s, as its maker publishes them; None where not known.
     """
 
     name: str
     devices: int
     hosts: int
     hbm: int
+    fits_below: int | None = None
+    memory_share: float | None = None
+    peak_flops: float | None = None
 
     kind: ClassVar[str]
     """Key of its `Backend` in `BACKENDS`, and the word for one device."""
     needs_jax: ClassVar[bool] = False
     """Whether only `runtime="jax"` compiles steps for such devices."""
 
-    @property
-    def fits_below(self) -> int | None:
-        """Bytes below which a step certainly fits; None where the compiler decides itself."""
-        return None
-
-    @property
-    def memory_share(self) -> float | None:
-        """The share of a device's memory that `hbm` is; None where the compiler says the size."""
-        return None
-
-    @property
-    def peak_flops(self) -> float | None:
-        """FLOP/s of one device at most, as its maker publishes them; None where not known."""
-        return None
-
     def described(self) -> dict[str, Any]:
         """The arguments of `Backend.devices`, as JSON values."""
         raise NotImplementedError
 
     def judged(self, compiled: Compiled) -> Compiled:
-        """The compiler's answer, with the verdict on its memory where the compiler has none."""
+        """The compiler's answer, with a verdict on its memory where the compiler gives none."""
         return compiled
 
 
@@ -78,9 +68,8 @@ class Backend(abc.ABC):
     """A compiler for devices that are not there.
 
     Attributes:
-      packages: the packages that it consists of, with the release that is needed; empty for any.
+      packages: its packages, with the required release; empty for any.
       extra: the extra of this package that installs them.
-      dump: the files that it writes.
       variables: of the environment of its process.
     """
 
@@ -91,7 +80,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def name(self, answer: dict[str, Any]) -> str:
-        """Its name and version, then after a comma what else is known of it."""
+        """Its name and version, then after a comma further information."""
 
     @abc.abstractmethod
     def sizes(self, refusal: str) -> tuple[int, int] | None:
@@ -99,12 +88,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def devices(self, described: dict[str, Any], directory: pathlib.Path) -> tuple[Any, ...]:
-        """Devices of JAX that nobody has, for which programs can be compiled.
-
-        Args:
-          described: the result of `Target.described`.
-          directory: for files of its own.
-        """
+        """JAX devices to compile for, though they do not exist; `described` is the target's."""
 
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
@@ -112,10 +96,4 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
-        """The counts "flops" and "bytes_accessed" of one device; None where not known.
-
-        Args:
-          lowered: the program before compiling, a `jax.stages.Lowered`.
-          executable: the compiled program.
-          cores: number of devices that share a replica.
-        """
+        """The counts "flops" and "bytes_accessed" of one device; None where not known."""

@@ -1,7 +1,7 @@
 """TPU topologies by name, such as "v5e:2x2": their devices, hosts and HBM.
 
-The figures are what the compiler of libtpu 0.0.51 says, and a test asks it again. They may differ
-from what a cloud offers: it counts two hosts for "v5e:2x4", which Google Cloud also has on one.
+The figures are those of the compiler of libtpu 0.0.51; a test compares them. They may differ from a
+cloud's: it counts two hosts for "v5e:2x4", which Google Cloud also has on one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ _MIB = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class _Generation:
-    """The properties of one TPU generation.
+    """One TPU generation.
 
     Attributes:
       dimensions: of the arrangement of its chips.
-      devices_per_chip: devices that a program sees.
       hbm: bytes of one device that a program can use: the memory less what the compiler reserves.
       accelerator_type: prefix of Google Cloud's names of its slices.
       counted_per_chip: the units per chip that the number in those names counts.
-      chip_config: the configuration of a chip to ask libtpu for; empty for the default.
+      chip_config: libtpu's name of a chip's configuration; empty for the default.
     """
 
     dimensions: int
@@ -37,7 +36,7 @@ class _Generation:
     chip_config: str = ""
 
 
-# As the compiler of libtpu 0.0.51 says. `hbm` is the size, in whole MiB, up to which it compiles a
+# From the compiler of libtpu 0.0.51. `hbm` is the size, in whole MiB, up to which it compiles a
 # program that only updates its argument in place.
 _GENERATIONS = {
     "v2": _Generation(2, 2, 7662 * _MIB, "v2", 2),
@@ -56,7 +55,7 @@ _HOST = (2, 2, 1)
 
 _EXAMPLES = "v2:2x2, v3:2x2, v4:2x2x1, v5e:2x2, v5p:2x2x1, v6e:2x4 or tpu7x:2x2x1"
 
-# Names that people use for a generation and libtpu does not have, or has for another thing.
+# Common names of a generation that libtpu does not have, or has for another thing.
 _OTHER_NAMES = {"v5litepod": "v5e", "v5lite": "v5e", "v7x": "tpu7x", "v7": "tpu7x", "tpu7": "tpu7x"}
 
 # The arrangements of the slices that Google Cloud names by a number alone, by chips. Larger ones in
@@ -67,15 +66,9 @@ _ARRANGEMENTS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TpuTopology(Target):
-    """An arrangement of TPU chips, named in libtpu's spelling, such as "v5e:2x2".
-
-    Attributes:
-      generation: a name such as "v5e".
-      shape: chips in each dimension.
-      chip_config: the configuration of a chip to ask libtpu for; empty for the default.
-    """
+    """An arrangement of TPU chips, named in libtpu's spelling, such as "v5e:2x2"."""
 
     generation: str
     shape: tuple[int, ...]
@@ -84,12 +77,10 @@ class TpuTopology(Target):
     kind: ClassVar[str] = "TPU"
 
     def described(self) -> dict[str, Any]:
-        """See `TpuCompiler.devices`."""
         return {"topology": self.name, "chip_config": self.chip_config}
 
     @property
     def chips(self) -> int:
-        """Number of chips."""
         return math.prod(self.shape)
 
 
@@ -98,15 +89,10 @@ class UnknownGenerationError(ValueError):
 
 
 def parse(name: str) -> TpuTopology:
-    """The topology of that name.
+    """The topology of a name: generation and chips in each dimension, such as "v5e:2x2".
 
-    Args:
-      name: generation and chips in each dimension, such as "v5e:2x2" or "v4:2x2x1".
-
-    Raises:
-      UnknownGenerationError: no such generation.
-      ValueError: an arrangement that it does not have, or a name in another spelling, such as
-        Google Cloud's accelerator types.
+    Raises UnknownGenerationError, or ValueError for an arrangement that the generation does not
+    have and for another spelling, such as Google Cloud's accelerator types.
     """
     stripped = name.strip().lower()
     _refuse_accelerator_type(name, stripped)

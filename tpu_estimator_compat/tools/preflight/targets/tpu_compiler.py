@@ -1,4 +1,4 @@
-"""The TPU's own compiler, libtpu: how it is asked, and how its answers are read."""
+"""The TPU's own compiler, libtpu: its options, and the format of its answers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TOO_LARGE_PLACED = re.compile(rf"Used {_SIZE} of {_SIZE} hbm\. Exceeded hbm cap
 
 
 class TpuCompiler(Backend):
-    """See the module."""
+    """The TPU's own compiler, libtpu."""
 
     packages = {"jax": "", "jaxlib": "", "libtpu": LIBTPU}
     extra = "preflight"
     dump = Dump(".after_optimizations", has_other_memories=True)
-    # The device is never opened: libtpu is told what its machine would be, and that other
-    # processes may load it too.
+    # The device is never opened: libtpu gets the description of a machine, and permission for other
+    # processes to load it too.
     variables = {
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_WORKER_HOSTNAMES": "localhost",
@@ -48,7 +48,7 @@ class TpuCompiler(Backend):
     def devices(self, described: dict[str, Any], directory: pathlib.Path) -> tuple[Any, ...]:
         from jax.experimental import topologies
 
-        os.environ["TPU_LOG_DIR"] = str(directory)  # read when libtpu is loaded, which is below
+        os.environ["TPU_LOG_DIR"] = str(directory)  # read when libtpu is loaded, below
         config = described["chip_config"]
         topology = topologies.get_topology_desc(
             platform="tpu",
