@@ -19,18 +19,11 @@ class HostFunction:
     """One set of fetches, targets and feeds, compiled on first use; runs on the host.
 
     Args:
-      graph: the captured graph.
-      store: holds the variables and resources.
-      fetches: graph tensors to return.
-      targets: operations to run.
-      feeds: graph tensors that the caller gives.
       optimize: see `functions.call_options`. A function that runs in every step wants it; it also
         leaves out what nobody asks for in branches and loops, which TF1 did not run.
       done: operations that have run elsewhere: nothing waits for them, or runs them again.
 
     Attributes:
-      program: the operations that run.
-      store: the same.
       read: names of the variables that it reads, and does not write.
     """
 

@@ -11,16 +11,13 @@ from tpu_estimator_compat.spec.tpu_estimator_spec import HostCall, call_on_host,
 
 
 class HostPlaceholders:
-    """Makes a host placeholder for whatever the host is to see of all replicas.
+    """Makes placeholders of the host part for tensors of all replicas.
 
     Args:
-      graph: the captured graph.
-      replicas: the number of replicas.
       same_on_all_replicas: whether all compute the same: the host gets the first replica's tensors,
         which are not concatenated and may be scalars.
 
     Attributes:
-      replicas: the number of replicas.
       made: the placeholders by `key()`, each with the replicas' tensor that it stands for.
     """
 
@@ -32,9 +29,6 @@ class HostPlaceholders:
 
     def over_replicas(self, tensor: tf.Tensor) -> tf.Tensor:
         """A placeholder for `tensor` concatenated over replicas along dimension 0.
-
-        Args:
-          tensor: a tensor of the graph, of rank 1 or more.
 
         Returns:
           A placeholder of shape [replicas * batch, ...], or of the tensor's own shape where the
@@ -63,16 +57,13 @@ class HostPlaceholders:
         return tf.TensorShape([rows]).concatenate(shape[1:])
 
     def call(self, name: str, host_call: HostCall) -> Any:
-        """The results of a function of a spec for placeholders of tensors of all replicas.
+        """The result of `host_call`'s function for placeholders of its tensors of all replicas.
 
         Call it with the captured graph as default graph.
 
         Args:
           name: the field of the spec, for messages: `eval_metrics` or `host_call`.
           host_call: `(function, tensors)`; a list is passed by position, a dict by name.
-
-        Returns:
-          The function's result, made of tensors and operations of the captured graph.
 
         Raises:
           RuntimeError: one of the tensors is a scalar.

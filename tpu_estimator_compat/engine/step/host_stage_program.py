@@ -17,17 +17,17 @@ from tpu_estimator_compat.tf_internals import distribute_utils
 
 
 class HostStageProgram:
-    """The host stage of a step, for all replicas of this machine.
+    """The host stage of a plan that has one, for all replicas of this machine.
 
     Args:
-      plan: a plan with a host stage.
+      plan: the computation of a step.
       feeds: the `replica_feeds` that the device part takes.
       results: the stage's results that the host part takes.
       group: the machines that train together; None for one.
 
     Attributes:
-      handles: handle ops of the variables that it reads, which are the host's.
-      results: `results`, and those that the machines exchange for what they compute together.
+      handles: handle ops of the host's variables that it reads.
+      results: `results`, and those that machines exchange for what they compute together.
     """
 
     def __init__(
@@ -54,22 +54,13 @@ class HostStageProgram:
         return shared | {f"over_replicas/{t.name}" for t in self.results}
 
     def of_one(self, values: list[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:
-        """Builds the stage of one replica whose results nobody wants; returns its input.
-
-        Args:
-          values: the replica's element, flat.
-          handle_of: gives the handle of a variable of the host.
-        """
+        """Builds the stage of one replica, of its flat element; returns the replica's input."""
         return self._own(values, handle_of)[0]
 
     def __call__(
         self, elements: Sequence[list[tf.Tensor]], handle_of: HandleOf
     ) -> tuple[Any, dict[Key, tf.Tensor]]:
-        """Builds the stage of one step into the function under construction.
-
-        Args:
-          elements: the element of each replica of this machine, flat.
-          handle_of: gives the handle of a variable of the host.
+        """Builds the stage of one step, of the flat elements of this machine's replicas.
 
         Returns:
           The input of the replicas, as `strategy.run` takes it, and the results over all replicas.
@@ -96,16 +87,7 @@ class HostStageProgram:
 
 
 class OfElement:
-    """The host stage of one replica's element.
-
-    Args:
-      plan: a plan with a host stage.
-      feeds: the `replica_feeds` that the device part takes; none is partial.
-      results: the results that the host part takes.
-
-    Attributes:
-      handles: handle ops of the variables that it reads, which are the host's.
-    """
+    """The host stage of one replica's element; none of the `feeds` of the device part is partial."""
 
     def __init__(self, plan: StepPlan, feeds: Sequence[tf.Tensor], results: Sequence[tf.Tensor]):
         self._feeds, self._results = list(feeds), list(results)
@@ -121,14 +103,10 @@ class OfElement:
     def __call__(
         self, values: Sequence[tf.Tensor], handle_of: HandleOf
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        """Builds the stage of one replica into the function under construction.
-
-        Args:
-          values: its element: one tensor for each of the plan's feeds.
-          handle_of: gives the handle of a variable of the host.
+        """Builds the stage, of one tensor for each of the plan's feeds.
 
         Returns:
-          The replica's input, and the results.
+          The replica's input, and the results that the host part takes.
         """
         known = dict(zip(map(key, self._program.feeds), values, strict=True))
         found = self._program(values, handle_of)
@@ -140,14 +118,7 @@ class OfElement:
 class _OfMachines:
     """The partial tensors of a host stage: each machine computes them of the rows that it holds.
 
-    Args:
-      plan: a plan with a host stage.
-      feeds: the partial feeds that the device part takes.
-      group: the machines.
-
-    Attributes:
-      handles: handle ops of the variables that it reads, of which this machine has some rows.
-      wanted: results of the stage that it takes of all replicas.
+    `wanted` are the results of the stage that it takes of all replicas.
     """
 
     def __init__(self, plan: StepPlan, feeds: Sequence[tf.Tensor], group: Workers):
@@ -169,12 +140,7 @@ class _OfMachines:
     def __call__(
         self, results: Mapping[Key, tf.Tensor], replicas: int, handle_of: HandleOf
     ) -> list[dict[Key, tf.Tensor]]:
-        """Builds the partial tensors of one step into the function under construction.
-
-        Args:
-          results: the stage's results over all replicas of all machines.
-          replicas: the number of replicas of this machine.
-          handle_of: gives the handle of a variable of the host.
+        """Builds the partial tensors of one step, of the results over all replicas.
 
         Returns:
           For each replica of this machine, its input by `key()` of the feed.

@@ -15,17 +15,10 @@ _COPIES = frozenset({"Identity", "Cast"})
 
 
 def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[tf.Tensor]:
-    """The tensors by whose one value all updates of trainable variables go.
+    """The learning rate of all updates of the variables `trainable`: a scalar, or its reads.
 
-    An update says which of its inputs is the rate, if it is an optimizer's operation. What another
-    update makes of the rate is its own, so long as it looks at it.
-
-    Args:
-      train_ops: operations that a training step runs.
-      trainable: names of the trainable variables.
-
-    Returns:
-      Scalars of the graph: one, or reads of one variable.
+    An optimizer's operation says which of its inputs is the rate. Another update may use the rate
+    as it likes, but must depend on it.
 
     Raises:
       ValueError: there is no such value; the message is the reason.
@@ -52,11 +45,7 @@ def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[
 
 
 def replace(rates: Sequence[tf.Tensor]) -> tf.Operation:
-    """Has the value of a variable take the place of `rates` in their graph.
-
-    Returns:
-      The variable's handle, which has its name. The variable has no value yet.
-    """
+    """Puts a variable, without a value yet, in the place of `rates`; returns its handle."""
     graph, dtype = rates[0].graph, rates[0].dtype
     before = len(graph.get_operations())
     graph._unsafe_unfinalize()  # a Scaffold has finalized it
