@@ -87,7 +87,7 @@ class HostStageProgram:
 
 
 class OfElement:
-    """The host stage of one replica's element; none of the `feeds` of the device part is partial."""
+    """The host stage of one replica's element, of which no feed is partial."""
 
     def __init__(self, plan: StepPlan, feeds: Sequence[tf.Tensor], results: Sequence[tf.Tensor]):
         self._feeds, self._results = list(feeds), list(results)
