@@ -1,4 +1,4 @@
-"""The device part of a step on JAX: what is compiled, by the runtime and by preflight alike."""
+"""The device part of a step on JAX: the runtime and preflight compile the same."""
 
 from __future__ import annotations
 
@@ -19,35 +19,18 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """The tensors and operations that the host fetches from a step, by names in the graph.
+    """Names of what the host fetches from a step: tensors, operations.
 
-    Attributes:
-      fetches: of tensors.
-      targets: of operations.
-      of_stage: of tensors that the host part takes of the host stage, and not from the devices.
+    `of_stage` names the host stage's results that the host part takes; devices do not compute them.
     """
 
     fetches: tuple[str, ...]
     targets: tuple[str, ...]
-    of_stage: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        fetches: Sequence[tf.Tensor],
-        targets: Sequence[tf.Operation],
-        of_stage: Sequence[tf.Tensor] = (),
-    ) -> Wanted:
-        """The fetches of these tensors and operations."""
-        return cls(
-            tuple(t.name for t in fetches),
-            tuple(op.name for op in targets),
-            tuple(t.name for t in of_stage),
-        )
+    of_stage: tuple[str, ...]
 
     @classmethod
     def of_all(cls, wanted: Sequence[Wanted]) -> Wanted:
-        """The union of several processes' fetches, in one order for all."""
+        """The union of several processes' fetches; sorted, so that all have the same order."""
         return cls(
             tuple(sorted({name for one in wanted for name in one.fetches})),
             tuple(sorted({name for one in wanted for name in one.targets})),
@@ -58,21 +41,17 @@ class Wanted:
 class JaxDevicePart:
     """The part of a step that every replica computes, and the values that the host fetches.
 
-    JAX is not needed for it.
+    It does not import JAX.
 
     Args:
-      plan: the computation of a step.
-      replicas: the number of replicas that run it together.
       fed: tensors that are fed with every step, besides the input.
       together: the union of several processes' fetches of the step; None for one process alone.
 
     Attributes:
       wanted: the plan's fetches from the devices.
-      plan: the same.
-      parts: of the step.
       tail: values that the host computes for every replica, since no device can.
       step: one replica's step, without the tail.
-      passed: keys of fed tensors that are wanted back: the host has them already.
+      passed: keys of fed tensors that are also fetched: the host has them already.
     """
 
     def __init__(
@@ -90,7 +69,8 @@ class JaxDevicePart:
         targets = [*parts.device.targets, *graph_ops.in_creation_order(awaited)]
         late, given = set(map(key, self.tail.fetches)), set(map(key, feeds))
         device = [t for t in [*parts.device.fetches, *self.tail.feeds] if key(t) not in late]
-        self.wanted = Wanted.of(device, targets, parts.transfers.from_stage)
+        wanted = (device, targets, parts.transfers.from_stage)
+        self.wanted = Wanted(*(tuple(t.name for t in kind) for kind in wanted))
         self._of_stage = parts.transfers.from_stage
         if together is not None:
             device = [plan.graph.get_tensor_by_name(name) for name in together.fetches]
@@ -105,21 +85,21 @@ class JaxDevicePart:
 
     @property
     def from_host(self) -> list[tf.Tensor]:
-        """The stage's results for the host part, with the input that stays on the host."""
+        """The host stage's results for the host part, and the input that stays on the host."""
         taken = set(map(key, self.step.feeds))
         passed = [t for t in self.plan.feeds if key(t) in self.passed - taken]
         return [*self._of_stage, *passed]
 
     @functools.cached_property
     def number_of_loss(self) -> int | None:
-        """Which of the step's fetches the loss is; None where nobody wants it of this step."""
+        """The loss's index among the step's fetches; None where the step does not fetch it."""
         fetched = list(map(key, self.step.program.fetches))
         loss = None if self.plan.loss is None else key(self.plan.loss)
         return fetched.index(loss) if loss in fetched else None
 
     @property
     def stops_on(self) -> int | None:
-        """Which of the step's fetches ends a loop of steps where it is NaN; None for none."""
+        """The index of the fetch whose NaN ends a loop of steps; None for none."""
         return self.number_of_loss if self.plan.stop_on_nan else None
 
     @property
@@ -128,11 +108,11 @@ class JaxDevicePart:
         if self.plan.partition is None:
             return None
         parts = dict(zip(map(key, self.plan.feeds), self.plan.partition, strict=True))
-        return [parts.get(key(t)) for t in self.step.feeds]  # all else is whole on each
+        return [parts.get(key(t)) for t in self.step.feeds]
 
     @property
     def bytes_of_step(self) -> int | None:
-        """Bytes of a replica's input and results in one step; None where a shape is not known."""
+        """Bytes of a replica's input and results in one step; None where a shape is unknown."""
         kept = [*self.step.feeds, *self.step.program.fetches]
         if not all(t.shape.is_fully_defined() for t in kept):
             return None

@@ -1,4 +1,4 @@
-"""The input of some steps on JAX's devices, and the results of the dispatch that makes them."""
+"""The input of some steps on JAX's devices, and the results of the dispatch that runs them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ class Chunk:
     """Input of some steps.
 
     Attributes:
-      steps: the number of steps.
-      feeds: per feed an array [steps, replicas * share, ...].
-      of_stage: of one step, the results of its host stage over all replicas.
+      feeds: per feed an array [steps, replicas * batch, ...].
+      of_stage: the host stage's results over all replicas; then `steps` is 1.
     """
 
     steps: int
@@ -30,11 +29,10 @@ class Chunk:
 
 
 NOTHING = Chunk(0, [])
-"""The input of no steps."""
 
 
 class Done:
-    """A dispatch: steps that were started, and are perhaps not finished."""
+    """A dispatch of steps, perhaps still running. Its methods wait for them."""
 
     def __init__(self, step: JaxStep, chunk: Chunk, dispatched: Dispatched):
         self.step = step
@@ -43,28 +41,22 @@ class Done:
 
     @functools.cached_property
     def made(self) -> int:
-        """The number of steps made; waits for them."""
+        """The number of steps made."""
         return 1 if self._chunk.steps == 1 else int(np.asarray(self._dispatched.steps))
 
     def values(self, index: int) -> Values:
-        """The values of a step; waits for them."""
         feeds = [array[index] for array in self._chunk.feeds]
         return {**self.step.values(self._dispatched, index, feeds), **self._chunk.of_stage}
 
     def losses(self) -> list[np.generic]:
-        """The losses of all steps; waits for them."""
         return [self.step.loss(self._dispatched, index) for index in range(self.made)]
 
 
 class LossSum:
-    """Counts the steps of a run, sums up their losses, and stops at a NaN.
-
-    Args:
-      stop_on_nan: whether no step is made after one whose loss is NaN.
+    """Counts the steps of a run and adds up their losses.
 
     Attributes:
-      steps: the number of steps made.
-      stopped: whether the last loss ended the run.
+      stopped: whether the last loss was NaN and ended the run.
     """
 
     def __init__(self, *, stop_on_nan: bool):
@@ -75,12 +67,11 @@ class LossSum:
         self._loss: np.generic | None = None
 
     def add(self, done: Done) -> None:
-        """Counts the steps of a dispatch; waits for them."""
+        """Adds the steps of a dispatch; waits for them."""
         for self._loss in done.losses():
             self.steps, self._sum = self.steps + 1, self._sum + float(self._loss)
         self.stopped = self._stop_on_nan and self.steps > 0 and ends_training(self._loss)
 
     def result(self, exhausted: bool, counter: np.ndarray | None) -> LoopResult:
-        """The result of the run; for the arguments see `LoopResult`."""
         loss = tf.constant(np.nan if self._loss is None else self._loss)
         return LoopResult(self.steps, loss, self._sum, exhausted, counter, None, self.stopped)

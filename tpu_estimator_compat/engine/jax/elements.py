@@ -1,4 +1,4 @@
-"""Elements of the input as JAX's devices take them: arrays of some steps and of all replicas."""
+"""Elements of the input as JAX's devices take them: arrays over some steps and all replicas."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ class Elements:
     """Reads elements, and stacks those of several steps and replicas into arrays.
 
     Args:
-      topology: the devices.
-      stacked: whether the elements of replicas are stacked, as `DeployedInput` gives them, or
-        concatenated, as Keras does.
+      stacked: whether an element stacks the replicas' batches, as `DeployedInput` does, or
+        concatenates them, as Keras does.
     """
 
     def __init__(self, topology: JaxTopology, *, stacked: bool):
@@ -34,7 +33,7 @@ class Elements:
     def next(self, iterator: Iterator, steps: int, stage: JaxHostStage | None) -> Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error.
 
-        With `stage`, the host stage of the step, they are for one step.
+        With a host stage, they are for one step.
         """
         if stage is not None:
             parts = self.parts_for_stage(iterator)
@@ -46,7 +45,7 @@ class Elements:
     def read(self, iterator: Iterator, steps: int, elements: list[list[np.ndarray]]) -> None:
         """Appends to `elements` until it has `steps` of them, or the data ends.
 
-        An error of the input is raised when the steps before it are made.
+        The steps before an error of the input are made first; the next call raises it.
         """
         if self._error is not None and not elements:
             error, self._error = self._error, None
@@ -62,7 +61,7 @@ class Elements:
             self._error = error
 
     def parts_for_stage(self, iterator: Iterator) -> list[list[np.ndarray]] | None:
-        """The parts of an element of every replica; None at the end of the data."""
+        """The flat parts of every replica's element; None at the end of the data."""
         count = 1 if self._concatenated else self._replicas
         found = itertools.islice(iterator, count)
         elements = [[t.numpy() for t in tf.nest.flatten(e, expand_composites=True)] for e in found]
@@ -74,11 +73,10 @@ class Elements:
         return elements
 
     def chunk(self, elements: Sequence[Sequence[np.ndarray]]) -> Chunk:
-        """The parts of elements that were read, of one step or more."""
         return Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
 
     def chunk_of(self, element: Any, stage: JaxHostStage | None) -> Chunk:
-        """One element that the caller has, of all replicas."""
+        """The chunk of one element, of all replicas, that the caller has read."""
         if stage is None:
             return self.chunk([[t.numpy() for t in tf.nest.flatten(element)]])
         parts = self.parts_for_stage(iter([element]))
@@ -86,22 +84,22 @@ class Elements:
         return staged(parts, stage)
 
     def of_all_replicas(self, value: np.ndarray) -> np.ndarray:
-        """A value that all replicas are given in one step, as an array [1, replicas * n, ...]."""
+        """The same value for all replicas in one step: an array [1, replicas * n, ...]."""
         rows = value if value.ndim else value[None]
         return np.concatenate([rows] * self._all_replicas)[None]
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """Elements of some steps as an array [steps, replicas * share, ...]."""
+        """The same part of some steps' elements: an array [steps, replicas * batch, ...]."""
         array = parts[0][None] if len(parts) == 1 else np.stack(parts)
-        if not self._stacked:  # [steps, replicas * share, ...]
+        if not self._stacked:  # [steps, replicas * batch, ...]
             return array[:, None] if array.ndim == 1 else array
-        # [steps, replicas, share, ...]
+        # [steps, replicas, batch, ...]
         return array if array.ndim == 2 else array.reshape(len(parts), -1, *array.shape[3:])
 
 
 def staged(elements: list[list[np.ndarray]], stage: JaxHostStage) -> Chunk:
-    """Elements of every replica, and what the host computes for them before a step."""
+    """The chunk of one step: `elements` of every replica after the host stage."""
     fed, results = stage(elements)
-    # [replicas, share, ...]
+    # [replicas, batch, ...]
     feeds = [a[None] if a.ndim == 1 else a.reshape(1, -1, *a.shape[2:]) for a in fed]
     return Chunk(1, feeds, results)

@@ -1,4 +1,4 @@
-"""A step as a file that JAX alone can run, on other machines. It needs no TensorFlow."""
+"""A step as a file that JAX alone, without TensorFlow, can run on another machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HIGHEST = "#stablehlo<precision HIGHEST>"
 
 
 def precise(step: StepModule) -> StepModule:
-    """The same step with its products in float32, on chips that round their inputs by default."""
+    """The same step with full float32 products, on chips that round their inputs by default."""
     with mlir.make_ir_context():
         module = ir.Module.parse(step.code)
         for operation in operations(module.operation):
@@ -39,9 +39,7 @@ def exported(step: StepModule, most: int, loss: int | None, platforms: Sequence[
     `StepFunction`. Call it with 64-bit types enabled.
 
     Args:
-      step: the lowered step.
-      most: the largest number of steps.
-      loss: the number of the fetch that ends the loop where it is NaN; None for none.
+      loss: the index of the fetch whose NaN ends the loop; None for none.
       platforms: names such as "cpu", "cuda", "tpu".
     """
     from jax import export

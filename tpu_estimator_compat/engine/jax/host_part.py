@@ -20,12 +20,10 @@ from tpu_estimator_compat.engine.step.host_function import HostFunction
 
 @dataclasses.dataclass(frozen=True)
 class Tail:
-    """Values that a device cannot compute, and the values from which the host can.
+    """Values that no device can compute, and what the host computes them from.
 
     Attributes:
-      fetches: the values that a device cannot compute.
-      feeds: the inputs that they are computed from.
-      done: operations that they wait for, which the device has run by then.
+      done: operations that the values wait for; the device has run them by then.
     """
 
     fetches: list[tf.Tensor]
@@ -41,13 +39,7 @@ def cut_tail(
 ) -> Tail:
     """Cuts off what XLA has no kernel for, and what follows from it.
 
-    An operation that the step itself needs stays where it is; XLA, or a check before, refuses it.
-
-    Args:
-      fetches: the values to fetch from a replica.
-      feeds: the input of a replica.
-      targets: the operations to run for their effect.
-      loss: of the step; every step gives it. None for none.
+    An operation that `targets` or `loss` need stays; XLA, or a check before it, refuses it.
     """
     stops = {key(t) for t in feeds}
     needed = graph_ops.ancestors([*targets, *([] if loss is None else [loss.op])], stops)
@@ -76,10 +68,6 @@ def _is_lowered(op: tf.Operation) -> bool:
 class JaxHostPart:
     """The host part of a step: metrics, host calls, fetches that no replica computes.
 
-    Args:
-      parts: of the step.
-      store: the variables.
-
     Attributes:
       uses: names of the variables and resources that it uses.
     """
@@ -103,21 +91,12 @@ class JaxHostPart:
 
     @property
     def is_empty(self) -> bool:
-        """Whether steps leave the host nothing to do."""
         return self._in_step is None and self._calls is None
 
     def __call__(
         self, values: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> dict[Key, np.ndarray]:
-        """Computes the host part of one step.
-
-        Args:
-          values: of the placeholders and of fed tensors, by key.
-          makes_calls: whether host calls are due in this step.
-
-        Returns:
-          The values of its fetches.
-        """
+        """Computes one step's host part from the values of its placeholders and fed tensors."""
         found: dict[Key, np.ndarray] = {}
         if self._in_step is not None:
             function, feeds = self._in_step

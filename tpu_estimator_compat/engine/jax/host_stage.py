@@ -1,4 +1,4 @@
-"""The host stage before a step on JAX's devices: the host's part, for each replica's element."""
+"""The host stage before a step on JAX's devices: the host's values for each replica's element."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ class JaxHostStage:
     """The host stage of a step.
 
     Args:
-      plan: a plan with a host stage.
       store: the variables; those that the stage reads are created here.
-      feeds: of the plan's `replica_feeds` those that the devices take.
+      feeds: the subset of the plan's `replica_feeds` that the devices take.
       results: the stage's results that the host part takes.
 
     Attributes:
@@ -47,13 +46,13 @@ class JaxHostStage:
     def __call__(
         self, elements: Sequence[Sequence[np.ndarray]]
     ) -> tuple[list[np.ndarray], dict[Key, np.ndarray]]:
-        """Computes the stage of one step; call it eagerly.
+        """Computes the stage for one step; call it eagerly.
 
         Args:
-          elements: of every replica, the flat parts of its element.
+          elements: per replica, the flat parts of its element.
 
         Returns:
-          The input of the replicas, stacked; and the results, concatenated over replicas.
+          The replicas' input, stacked, and the results, concatenated over replicas.
         """
         found = [self._function(*parts) for parts in elements]
         fed, results = ([[t.numpy() for t in of_one[i]] for of_one in found] for i in (0, 1))

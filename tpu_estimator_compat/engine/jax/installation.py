@@ -1,4 +1,4 @@
-"""JAX as it is installed here, and its devices."""
+"""The installed JAX, and its devices."""
 
 from __future__ import annotations
 
@@ -20,30 +20,28 @@ OLDEST, NEWEST = "0.10.2", "0.12.0.1"
 """The releases of JAX that this package was tried with: the ends of the range of extra `jax`."""
 
 RANGE = f">={OLDEST},<={NEWEST}"
-"""The same as pip has it."""
 
 _CPU_FLAG = "xla_force_host_platform_device_count"
 _INSTALL = environment.pip_line("jax")
 
 
 def line_for(accelerator: str) -> str:
-    """The pip command that installs JAX for "tpu" or "cuda12"."""
     return f"pip install 'jax[{accelerator}]{RANGE}'"
 
 
 def is_installed() -> bool:
-    """Whether there is a JAX, of whatever version."""
+    """Whether JAX is installed, in any version."""
     return importlib.util.find_spec("jax") is not None and _version("jaxlib") is not None
 
 
 def check() -> None:
     """Checks the installed JAX, before it is imported.
 
-    A release that was not tried gets a warning, once in a process: interfaces that this package
-    takes from JAX may have moved there, or not.
+    An untried release gets a warning, once in a process: the package uses interfaces of JAX that
+    are not stable.
 
     Raises:
-      ImportError: there is no JAX.
+      ImportError: JAX is not installed.
     """
     if not is_installed():
         raise ImportError(
@@ -88,8 +86,8 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
     """The devices of JAX's default platform, in all processes.
 
     Args:
-      cpus: the number of CPU devices to make, where JAX has nothing else, and nobody has asked
-        it for its devices or set their number before.
+      cpus: the number of CPU devices to make where JAX has no other devices, has not started, and
+        the user has set no number.
       tpu_chips: the number of TPU chips of this machine.
 
     Raises:
@@ -104,49 +102,46 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
         cache_files.trim()  # JAX sets no limit to its own
         config.update("jax_compilation_cache_dir", str(cache_directory()))
     if config.jax_platforms is None and not tpu_chips and not _has_plugins():
-        # libtpu, which preflight brings, would look for a TPU, and complain.
+        # libtpu, which preflight installs, would look for a TPU, and complain.
         config.update("jax_platforms", "cpu")
     if config.jax_num_cpu_devices == -1 and _CPU_FLAG not in os.environ.get("XLA_FLAGS", ""):
-        # JAX has started already, with as many as it has.
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError):  # JAX has started already
             config.update("jax_num_cpu_devices", cpus)
     return tuple(jax.devices())
 
 
 def _has_plugins() -> bool:
-    """Whether JAX has found packages for other devices, such as GPUs."""
     return importlib.util.find_spec("jax_plugins") is not None
 
 
 def process_index() -> int:
-    """Which of the processes of `jax.distributed` this is; 0 for one alone."""
+    """The index of this process in `jax.distributed`; 0 for one alone. Starts JAX."""
     import jax
 
     return int(jax.process_index())
 
 
 def joined_as() -> int:
-    """As `process_index`, where JAX must not be started yet."""
+    """As `process_index`, without starting JAX."""
     from jax._src import distributed  # nothing public tells
 
     return int(distributed.global_state.process_id)
 
 
 def local(devices: Iterable[Any]) -> tuple[Any, ...]:
-    """The devices of this process among `devices`."""
     own = process_index()
     return tuple(device for device in devices if device.process_index == own)
 
 
 def is_started() -> bool:
-    """Whether JAX has its devices already; how many there are is settled then."""
+    """Whether JAX has made its devices: their number can no longer change."""
     from jax._src import xla_bridge  # nothing public tells
 
     return bool(xla_bridge.backends_are_initialized())
 
 
 def profiler_would_crash() -> bool:
-    """Whether JAX has loaded libtpu where there is no TPU: then its profiler ends the process.
+    """Whether JAX has loaded libtpu on a machine without a TPU: its profiler ends the process then.
 
     So does plain JAX 0.10.2 with libtpu 0.0.51: `jax.devices()`, `jax.profiler.start_trace(...)`.
     """

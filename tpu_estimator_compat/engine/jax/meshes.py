@@ -1,7 +1,7 @@
-"""JAX's devices as replicas, and what of a step is on which of them. It needs no TensorFlow.
+"""Replicas as a mesh of JAX's devices, and the shardings of a step's values. Without TensorFlow.
 
-Where several devices share a replica, XLA's partitioner divides its step among them. What is split
-where decides only how the step is computed, not what.
+Where several devices share a replica, XLA's partitioner divides its step among them. The split
+decides only how the step is computed, not its results.
 """
 
 from __future__ import annotations
@@ -24,14 +24,10 @@ SMALLEST_SPLIT = 2**14
 
 @functools.cache
 def mesh(devices: tuple[Any, ...], cores_per_replica: int = 1) -> Mesh:
-    """A mesh of replicas, each on as many devices that follow each other.
+    """A mesh of replicas, each on `cores_per_replica` adjacent devices, which is a power of 2.
 
     The devices of a replica have an axis for every factor 2 of their number, so that an array can
     be split among them along several of its dimensions.
-
-    Args:
-      devices: the devices of all replicas, in the order of the replicas.
-      cores_per_replica: a power of 2.
     """
     factors = (2,) * (cores_per_replica.bit_length() - 1)
     if math.prod(factors) != cores_per_replica:
@@ -41,16 +37,15 @@ def mesh(devices: tuple[Any, ...], cores_per_replica: int = 1) -> Mesh:
 
 
 def cores(mesh: Mesh) -> int:
-    """The number of devices of a replica."""
     return mesh.size // mesh.shape[REPLICA]
 
 
 def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
     """The sharding of a variable.
 
-    Every replica has its own value. The devices of a replica share it: they are given a part each
-    of its largest dimension that their number divides, of equally large ones the last. Variables
-    of less than `SMALLEST_SPLIT` elements, and those without such a dimension, are whole on each.
+    Every replica has its own value. Its devices split the largest dimension that their number
+    divides; of equally large ones, the last. Variables of less than `SMALLEST_SPLIT` elements, and
+    those without such a dimension, are whole on each device.
     """
     parts = cores(mesh)
     fitting = [i for i, size in enumerate(shape) if size and size % parts == 0]
@@ -64,10 +59,9 @@ def of_feed(mesh: Mesh, shape: Sequence[int], parts: Sequence[int] | None) -> Na
     """The sharding of the elements of some steps, [steps, replicas * rows, ...].
 
     Args:
-      mesh: the replicas.
       shape: of what one replica is fed in a step.
-      parts: in how many parts each of its dimensions is split over the devices of the replica;
-        None for no split. A dimension that cannot be split evenly stays whole.
+      parts: per dimension of `shape`, the number of parts over the devices of a replica; None for
+        no split. A dimension that cannot be split evenly stays whole.
     """
     left = list(mesh.axis_names[1:])
     dimensions: list[tuple[str, ...]] = []

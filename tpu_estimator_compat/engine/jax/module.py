@@ -1,4 +1,4 @@
-"""A lowered step as an operation of JAX. It needs no TensorFlow."""
+"""A lowered step as an operation of JAX. Without TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ _ALIASES = "mhlo.input_output_alias"
 
 
 class DynamicShapeError(NotImplementedError):
-    """A step has values whose shapes depend on data, which JAX does not compile."""
+    """A step has values whose shapes depend on data; JAX does not compile it."""
 
 
 class ParsedModule:
-    """The facts about a step's module that JAX needs.
+    """A step's module with the facts that JAX needs.
 
     Args:
-      step: the step.
-      positions: of the devices in the mesh, [replicas, devices of a replica].
+      positions: the devices' positions in the mesh, [replicas, devices of a replica].
 
     Attributes:
-      step, positions: the same.
       results: shapes and dtypes of the results.
-      updates: for results that are new values of variables, the variable's number by the result's.
+      updates: index of the variable by index of the result that is its new value.
     """
 
     def __init__(self, step: StepModule, positions: np.ndarray):
@@ -67,11 +65,7 @@ class ParsedModule:
     def __call__(
         self, feeds: Sequence[jax.Array], variables: Sequence[jax.Array]
     ) -> tuple[list[jax.Array], list[jax.Array]]:
-        """One step on the device that calls, within a function that JAX compiles.
-
-        Returns:
-          The fetches, and all variables.
-        """
+        """Traces one step on one device: the fetches, and all variables afterwards."""
         replica = jax.lax.axis_index(REPLICA).astype(np.uint32)
         results = _step.bind(*feeds, *variables, replica, module=self)
         after = list(variables)
@@ -84,8 +78,7 @@ def _parse(code: bytes) -> Any:
     try:
         module = ir.Module.parse(code)
     except ir.MLIRError as error:
-        # What TensorFlow could not write in StableHLO, such as reshapes to a dynamic shape.
-        if "mhlo.unknown" in str(error):
+        if "mhlo.unknown" in str(error):  # not StableHLO, such as reshapes to a dynamic shape
             raise DynamicShapeError(str(error)) from None
         raise
     for operation in operations(module.operation):
@@ -143,7 +136,7 @@ _DTYPES = {
     "complex<f32>": "complex64",
     "complex<f64>": "complex128",
 }
-"""NumPy's names of StableHLO's types."""
+"""Names of dtypes by StableHLO's names."""
 
 
 def _abstract(described: Any) -> Any:
@@ -155,15 +148,14 @@ def _abstract(described: Any) -> Any:
 
 
 def legalize(module: Any, positions: np.ndarray) -> None:
-    """Replaces what TensorFlow's lowering leaves and other compilers do not know, in place.
+    """Replaces, in place, what TensorFlow's lowering leaves and other compilers do not know.
 
     TensorFlow writes collectives of XLA's replicas; JAX's devices are partitions of one replica.
     With a channel and global ids, a group names partitions, which are positions in the mesh.
 
     Args:
-      module: the module.
-      positions: of the devices in the mesh, [replicas, devices of a replica]. A device exchanges
-        values with those of the same place in other replicas.
+      positions: as for `ParsedModule`. A device exchanges values with the devices of the same place
+        in other replicas.
     """
     for operation in list(operations(module.operation)):
         if operation.name == "mhlo.copy":  # says where a value is, not what
@@ -185,13 +177,13 @@ def legalize(module: Any, positions: np.ndarray) -> None:
 
 
 def _takes_replica(module: Any) -> bool:
-    """Has `main` take the number of the replica that runs it, as its last argument, if it asks.
+    """Replaces `replica_id` by a new last argument of `main`; whether `main` has any.
 
-    XLA's replicas are not JAX's, which are partitions: by itself each would be number 0.
+    XLA's replicas are not JAX's, which are partitions: every replica would read 0.
     """
     if not _of_type(module.operation, "stablehlo.replica_id"):
         return False
-    # Branches and loops call functions, which have no argument for it.
+    # Branches and loops call functions, which lack the argument.
     passmanager.PassManager.parse("builtin.module(inline)").run(module.operation)
     [main] = [op for op in module.body.operations if op.sym_name.value == "main"]
     asking = _of_type(main.operation, "stablehlo.replica_id")
@@ -222,12 +214,12 @@ def operations(operation: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _placed(replicas: Any, positions: np.ndarray) -> list[list[int]]:
-    """Positions in the mesh, for every place in a replica, out of rows of numbers of replicas."""
+    """Groups of positions in the mesh, one per place in a replica, of groups of replicas."""
     return [group.tolist() for row in replicas for group in positions[np.asarray(row)].T]
 
 
 def _replace_marker(operation: ir.Operation, name: str, positions: np.ndarray) -> None:
-    """Turns the custom call that stands for a collective without a CPU kernel into that collective.
+    """Turns the custom call that marks a collective without a CPU kernel into that collective.
 
     Its `backend_config` is JSON: the attributes of StableHLO's op `name`, integers or matrices.
     """

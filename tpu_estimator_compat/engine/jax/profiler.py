@@ -1,8 +1,7 @@
-"""Has JAX's profiler record while TensorFlow's does, once a step runs on JAX's devices.
+"""Has JAX's profiler record whenever TensorFlow's does, once a step runs on JAX's devices.
 
-Each profiler knows the work of its own runtime alone. Scripts, the callback of TensorBoard and
-`run --profile` use TensorFlow's. The record of JAX's goes into the same folder, as the record of
-one more host.
+Each profiler knows its own runtime's work alone; scripts, Keras' TensorBoard callback and `run
+--profile` use TensorFlow's. JAX's record goes into the same folder, as that of one more host.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ class _Session(_interface.ProfilerSession):
         self._jax_record: tempfile.TemporaryDirectory[str] | None = None
 
     def start(self, folder: str, options: dict[str, Any]) -> None:
-        """Starts the session, and JAX's if steps run there."""
         super().start(folder, options)
         self._folder, self._options = folder, options
         if self.with_jax:
@@ -53,7 +51,7 @@ class _Session(_interface.ProfilerSession):
             )
             return
         options = jax.profiler.ProfileOptions()
-        # TensorFlow's default: no event for a call of Python, of which there are very many.
+        # As TensorFlow's default: no events for Python calls, of which there are very many.
         options.python_tracer_level = self._options.get("python_tracer_level", 0)
         options.host_tracer_level = self._options.get("host_tracer_level", 2)
         record = tempfile.TemporaryDirectory()
@@ -70,13 +68,13 @@ class _Session(_interface.ProfilerSession):
         )
 
     def stop(self) -> bytes:
-        """Stops both; the record of TensorFlow's, serialized."""
+        """Stops both; returns TensorFlow's record, serialized."""
         self._stop_jax()
         found: bytes = super().stop()
         return found
 
     def export_to_tb(self) -> None:
-        """Stops both, and writes the records for TensorBoard."""
+        """Stops both, and writes both records for TensorBoard."""
         record = self._stop_jax()
         super().export_to_tb()
         if record is None:
@@ -97,20 +95,20 @@ class _Session(_interface.ProfilerSession):
         return record
 
     def __del__(self) -> None:
-        self._stop_jax()  # TensorFlow drops a session whose record nobody wants
+        self._stop_jax()  # TensorFlow drops a session without stopping it
 
 
 def watch() -> None:
-    """From now on, sessions of TensorFlow's profiler can have one of JAX's beside them.
+    """Prepares TensorFlow's profiler so that `record_too` can add JAX's, even to a running session.
 
-    Called where an estimator is made whose steps may run on JAX's devices: all others leave
-    TensorFlow as it is.
+    Called only where an estimator's steps may run on JAX's devices: elsewhere TensorFlow stays as
+    it is.
     """
     _interface.ProfilerSession = _Session
 
 
 def record_too() -> None:
-    """Has profiles show the work of JAX's devices, one that is being recorded included."""
+    """Adds the work of JAX's devices to profiles, including one that is being recorded."""
     watch()
     _Session.with_jax = True
     if isinstance(profiler_v2._profiler, _Session):

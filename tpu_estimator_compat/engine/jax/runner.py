@@ -20,15 +20,7 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 class JaxRunner:
-    """A `Runner` on JAX's devices, in one process.
-
-    Args:
-      plan: the computation of a step.
-      store: its live variables.
-      steps: the steps of the plan.
-      elements: their input.
-      interrupted: asked within long runs whether to end them early.
-    """
+    """A `Runner` on JAX's devices, in one process."""
 
     ended = False
     notes_before = False
@@ -51,11 +43,9 @@ class JaxRunner:
         """Does nothing: there are no other machines."""
 
     def begin_loop(self) -> None:
-        """See `Runner`."""
         self._steps.begin_loop()
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
-        """See `Runner`."""
         with eager.eager_mode():
             return self._run(iterator, steps)
 
@@ -86,7 +76,6 @@ class JaxRunner:
 
     @property
     def step(self) -> JaxStep:
-        """A step of the plan."""
         return self._steps.main
 
     def feeds(self, iterator: Iterator, steps: int) -> list[np.ndarray]:
@@ -101,7 +90,6 @@ class JaxRunner:
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> list[Any]:
-        """See `Runner`."""
         step = self._steps.other(fetches, targets, feeds)
         with eager.eager_mode():
             chunk = self._elements.next(iterator, 1, step.stage)
@@ -113,7 +101,7 @@ class JaxRunner:
         return fetched
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
-        """A function of the concatenated input elements of all replicas to the plan's fetches."""
+        """A function from one element of all replicas, concatenated, to the plan's fetches."""
 
         def function(element: Any) -> list[tf.Tensor]:
             with eager.eager_mode():
@@ -124,13 +112,11 @@ class JaxRunner:
         return function
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
-        """See `Runner`."""
         return all(t.shape.rank for t in fetches)
 
     def collect(
         self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
     ) -> list[list[np.ndarray]]:
-        """See `Runner`."""
         same = list(map(key, self.plan.fetches)) == list(map(key, fetches))
         step = self.step if same and not self.plan.targets else self._steps.other(fetches, [])
         results: list[list[np.ndarray]] = []
@@ -154,6 +140,5 @@ class JaxRunner:
         """Does nothing: no other machine waits."""
 
     def close(self) -> None:
-        """See `Runner`."""
         self.store.flush_summaries()
         self._steps.clear()

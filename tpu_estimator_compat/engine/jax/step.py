@@ -41,20 +41,18 @@ class JaxStep:
     """A step of a plan.
 
     Args:
-      plan: the computation of a step.
-      store: the variables; those that it needs are created here.
+      store: the variables; those that the step needs are created here.
       mesh: of the replicas.
       fed: tensors whose values the caller gives with every step, the same for all replicas, and
         the shapes of these values.
-      together: names of fetches and targets that other processes want of the same step: all of
-        them, those of this process included. None for those of the plan.
-      first_replica: the number of the first replica whose input this process has.
+      together: the union of all processes' fetches of the step; None for the plan's.
+      first_replica: the index of the first replica whose input this process has.
 
     Attributes:
-      plan, store, mesh: the same.
+      device: the device part.
       stage: the host stage before a step; None for none.
-      overlaps: whether the host may do its part while the next steps run: it looks at none of
-        their variables, nor do they at what it changes.
+      overlaps: whether the host part may run during the next steps: it uses none of their
+        variables, and there is no host stage that might read what it changes.
     """
 
     def __init__(
@@ -72,14 +70,14 @@ class JaxStep:
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
         self._replicas = mesh.shape[REPLICA]
-        self._device = JaxDevicePart(plan, self._replicas, fed_tensors, together)
-        self._host = JaxHostPart(self._device.parts, store)
-        self._step, self._tail = self._device.step, self._device.tail
-        # What others have their part of comes back from the devices.
+        self.device = JaxDevicePart(plan, self._replicas, fed_tensors, together)
+        self._host = JaxHostPart(self.device.parts, store)
+        self._step, self._tail = self.device.step, self.device.tail
+        # Other processes have rows of these feeds: the devices return the whole.
         self._returned = [
             i
             for i, t in enumerate(self._step.feeds)
-            if mesh.is_multi_process and key(t) in self._device.passed
+            if mesh.is_multi_process and key(t) in self.device.passed
         ]
         store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
         self._late: HostFunction | None = None
@@ -96,7 +94,7 @@ class JaxStep:
         self.stage: JaxHostStage | None = None
         if plan.host_stage:
             feeds = self._step.feeds[: len(self._step.feeds) - len(fed)]
-            self.stage = JaxHostStage(plan, store, feeds, self._device.from_host)
+            self.stage = JaxHostStage(plan, store, feeds, self.device.from_host)
         on_devices = {op.name for op in self._step.variables}
         self.overlaps = self.stage is None and not self._host.uses & on_devices
         self._functions: dict[int, StepFunction] = {}
@@ -108,53 +106,47 @@ class JaxStep:
 
     @property
     def number_of_loss(self) -> int | None:
-        """See `JaxDevicePart.number_of_loss`."""
-        return self._device.number_of_loss
+        return self.device.number_of_loss
 
     def function(self, most: int) -> StepFunction:
         """The function of up to `most` steps."""
         if most not in self._functions:
-            device = self._device
             try:
                 self._functions[most] = StepFunction(
                     self.module,
                     self.mesh,
                     most,
-                    device.stops_on,
-                    device.partition,
+                    self.device.stops_on,
+                    self.device.partition,
                     gathers=self.mesh.is_multi_process,
                     returned=self._returned,
                     first_replica=self._first_replica,
                 )
             except DynamicShapeError as error:
-                raise _refused(_dynamic_shapes(self._step), str(error)) from None
+                found = [f for f in scan(self._step) if f.kind is Kind.DYNAMIC_SHAPE]
+                raise _refused(found, str(error)) from None
         return self._functions[most]
 
     def place(self, feeds: Sequence[np.ndarray], steps: int, most: int, drawing: Drawing) -> Placed:
-        """Sends to the devices what the next dispatch takes; see `StepFunction.place`.
+        """Sends the arguments of the next dispatch to the devices; see `StepFunction.place`.
 
         Args:
-          feeds: per feed an array [most, replicas * share, ...].
-          steps: the number of steps.
+          feeds: per feed an array [most, replicas * batch, ...].
           most: the largest number of steps of the function.
-          drawing: the key and position of random numbers.
         """
         return self.function(most).place(feeds, steps, drawing)
 
     def dispatch(self, placed: Placed, most: int) -> Dispatched:
-        """Starts the steps for which `place` has sent what they take; does not wait for them."""
+        """Starts the steps of `placed` with the stored variables; does not wait."""
         function = self.function(most)
         done = function(self.store.take(function.names), placed)
         self.store.give(function.names, done.variables)
         return done
 
     def values(self, done: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:
-        """The values of one step of a dispatch, [replicas * rows, ...]; waits for them.
+        """The values of step `index` of a dispatch, [replicas * rows, ...]; waits for them.
 
-        Args:
-          done: the dispatch.
-          index: number of the step in it.
-          feeds: the input of its replicas, [replicas * rows, ...].
+        `feeds` is the input of the step's replicas, [replicas * rows, ...].
         """
         returned = [self._step.feeds[i] for i in self._returned]
         fetched = [*self._step.program.fetches, *returned]
@@ -162,7 +154,7 @@ class JaxStep:
             key(t): np.asarray(value)[index] for t, value in zip(fetched, done.fetches, strict=True)
         }
         for tensor, value in zip(self._step.feeds, feeds, strict=True):
-            if key(tensor) in self._device.passed:
+            if key(tensor) in self.device.passed:
                 found.setdefault(key(tensor), value)
         if self._late is not None:
             self._compute_late(self._late, found)
@@ -185,69 +177,56 @@ class JaxStep:
         return value[replica * rows : (replica + 1) * rows]
 
     @property
-    def wanted(self) -> Wanted:
-        """The values that this process fetches from the devices."""
-        return self._device.wanted
-
-    @property
     def variables(self) -> list[str]:
         """Names of the variables that the devices use."""
         return [op.name for op in self._step.variables]
 
     @property
     def host_variables(self) -> list[str]:
-        """Names of the variables that the host looks up in, and of those that it updates then."""
+        """Names of the variables that host stage and host part use; none without a host stage."""
         if self.stage is None:
             return []
         return sorted(name for name in self.stage.uses | self._host.uses if name in self.store)
 
     def loss(self, done: Dispatched, index: int) -> Any:
-        """The mean of the replicas' losses in one of a dispatch's steps; waits for it."""
-        number = self._device.number_of_loss
+        """The mean of the replicas' losses in step `index` of a dispatch; waits for it."""
+        number = self.device.number_of_loss
         assert number is not None
         return _mean(np.asarray(done.fetches[number])[index])
 
     @functools.cached_property
     def has_convolution(self) -> bool:
-        """Whether a step has convolutions, in functions too."""
+        """Whether the step has convolutions, in functions too."""
         return any("Conv" in op.type for op in sources.with_functions(self._step.ops))
 
     @property
-    def bytes_of_step(self) -> int | None:
-        """See `JaxDevicePart.bytes_of_step`."""
-        return self._device.bytes_of_step
-
-    @property
     def has_host_part(self) -> bool:
-        """Whether the host has anything to do in a step."""
         return not self._host.is_empty
 
     def finish(
         self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> dict[Key, Any]:
-        """The host part of a step.
+        """Runs the host part of a step.
 
         Args:
-          values: the results of the replicas.
+          values: the replicas' results.
           fed: values of the fed tensors.
           makes_calls: whether host calls are due in this step.
 
         Returns:
-          Those of the plan's fetches that are the host's.
+          Those of the plan's fetches that the host computes.
         """
         if not self.has_host_part:
             return {}
-        sent = {
-            k: self._sent(t, values) for k, (_, t) in self._device.parts.transfers.pairs.items()
-        }
+        sent = {k: self._sent(t, values) for k, (_, t) in self.device.parts.transfers.pairs.items()}
         return self._host({**sent, **fed}, makes_calls=makes_calls)
 
     def fetches(
         self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> list[Any]:
-        """The host part of a step, and the plan's fetches; see `finish`."""
+        """Runs the host part of a step as `finish` does; returns all of the plan's fetches."""
         found = self.finish(values, fed, makes_calls=makes_calls)
-        for tensor in self._device.parts.own:
+        for tensor in self.device.parts.own:
             if self.plan.is_loss(tensor):
                 found[key(tensor)] = _mean(values[key(tensor)])
             else:
@@ -265,14 +244,13 @@ def _mean(loss: np.ndarray) -> Any:
 
 
 def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:
-    """The module of a step.
+    """The module of a step, from the cache where it has it.
 
     Args:
-      step: the step.
       shapes: of feeds whose own shapes are not static.
 
     Raises:
-      NotImplementedError: it cannot be compiled; by the user's lines, with what to write instead.
+      NotImplementedError: XLA cannot compile it; names the user's lines and what to write instead.
     """
     name, directory = module_cache.name_of(step, shapes), installation.cache_directory()
     if (cached := module_cache.load(directory, name)) is not None:
@@ -288,12 +266,8 @@ def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepMod
     return module
 
 
-def _dynamic_shapes(step: ReplicaStep) -> list[Finding]:
-    return [finding for finding in scan(step) if finding.kind is Kind.DYNAMIC_SHAPE]
-
-
 def _refused(findings: Sequence[Finding], otherwise: str = "") -> NotImplementedError:
-    """The error that names the user's lines; `otherwise` where none is known."""
+    """The error that lists findings; `otherwise` is its text where there are none."""
     lines = "\n".join(map(_described, findings)) or otherwise
     return NotImplementedError(
         f'This step cannot run with runtime="jax", which compiles it with XLA:\n{lines}'

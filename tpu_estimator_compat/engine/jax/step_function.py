@@ -1,7 +1,7 @@
-"""Steps on the devices of a mesh, many in one dispatch. It needs no TensorFlow.
+"""Runs steps on the devices of a mesh, many in one dispatch. Without TensorFlow.
 
-Every device of the axis `replica` runs the step of one replica. Variables are on all of them, each
-with its own value, as on the cores of a TPU: what a step does not exchange may differ.
+Every device of the axis `replica` runs the step of one replica. Each has all variables with values
+of its own, as on the cores of a TPU: what a step does not exchange may differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tpu_estimator_compat.engine.jax.meshes import REPLICA
 from tpu_estimator_compat.engine.jax.module import ParsedModule
 
 _KERAS_SEED = "seed_generator_state"
-"""Ends the names of the states of Keras 3's seed generators: uint32, a seed and a counter."""
+"""The suffix of the states of Keras 3's seed generators: uint32, a seed and a counter."""
 
 # Odd, and far from each other: from MurmurHash3's finalizer.
 _BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
@@ -33,7 +33,7 @@ class Drawing:
     """The key and position from which a dispatch draws its random numbers.
 
     Attributes:
-      key: of all steps; 63 bits.
+      key: 63 bits, the same for all steps.
       position: the number of the first step; no two steps of a training have the same.
     """
 
@@ -46,8 +46,8 @@ class Placed:
     """The arguments of a dispatch besides variables, on their way to the devices.
 
     Attributes:
-      feeds: per feed an array [most, replicas * share, ...].
-      numbers: the number of steps to make; the key and position of random numbers.
+      feeds: per feed an array [most, replicas * batch, ...].
+      numbers: int64 [steps to make, key, position]; see `Drawing`.
     """
 
     feeds: list[jax.Array]
@@ -76,20 +76,18 @@ class StepFunction:
     Args:
       step: the lowered step of a replica.
       mesh: of the replicas. Where several devices share one, XLA's partitioner divides its step.
-      most: the largest number of steps of a dispatch. One step is no loop: XLA's CPU backend runs
+      most: the largest number of steps of a dispatch. 1 compiles no loop: XLA's CPU backend runs
         convolutions within loops on a slow path.
-      loss: the number of the fetch whose NaN mean over replicas ends the loop; None for none.
-      partition: per feed, in how many parts each of its dimensions is split over the devices of a
-        replica, or None; None in all for no split.
-      gathers: whether every device gets what all replicas fetch. Where there are several processes,
-        each sees no other devices than its own.
-      returned: numbers of feeds that a step returns after its fetches.
-      first_replica: the number of the first replica whose input this process has, of several.
+      loss: index of the fetch whose NaN mean over replicas ends the loop; None for none.
+      partition: as in `Dispatch`.
+      gathers: whether every device gets the fetches of all replicas: one of several processes sees
+        only its own devices.
+      returned: indices of feeds that a step returns after its fetches.
+      first_replica: the index of the first replica whose input this process has.
 
     Attributes:
-      mesh, most: the same.
       names: of the variables, in the order in which they are given.
-      function: the same as a function that `jax.jit` has made.
+      function: the compiled function, as made by `jax.jit`.
     """
 
     def __init__(
@@ -131,13 +129,12 @@ class StepFunction:
         )
 
     def place(self, feeds: Sequence[np.ndarray], steps: int, drawing: Drawing) -> Placed:
-        """Sends to the devices what a dispatch takes; does not wait.
+        """Sends the arguments of a dispatch to the devices; does not wait.
 
         Args:
-          feeds: per feed an array [most, replicas * share, ...], of the replicas whose input this
+          feeds: per feed an array [most, replicas * batch, ...], of the replicas whose input this
             process has.
-          steps: the number of steps to make, `most` at most.
-          drawing: the key and position of random numbers.
+          steps: the number of steps to make, at most `most`.
         """
         numbers = np.asarray([steps, drawing.key, drawing.position], np.int64)
         with jax.enable_x64(True):
@@ -146,7 +143,6 @@ class StepFunction:
                     [*feeds, numbers], [*self._feeds, self._replicated]
                 )
                 return Placed(placed, numbers)
-            # Elsewhere are parts of the feeds, and the same numbers.
             _, shapes, _ = self.shapes()
             return Placed(
                 list(map(self._given, self._feeds, shapes, feeds)),
@@ -167,17 +163,12 @@ class StepFunction:
         return jax.make_array_from_callback(whole.shape, sharding, part)
 
     def __call__(self, variables: Sequence[jax.Array], placed: Placed) -> Dispatched:
-        """Makes steps.
-
-        Args:
-          variables: in the order of `names`; they are donated.
-          placed: the other arguments of the steps.
-        """
+        """Starts the steps of `placed`; `variables`, in the order of `names`, are donated."""
         with jax.enable_x64(True):
             return Dispatched(*self.function(list(variables), placed.feeds, placed.numbers))
 
     def lower(self) -> Any:
-        """`jax.stages.Lowered` of the function; neither values nor devices have to be there."""
+        """Lowers the function to `jax.stages.Lowered`; needs neither values nor real devices."""
         with jax.enable_x64(True):
             return self.function.lower(*self.shapes())
 
@@ -211,7 +202,7 @@ class StepFunction:
         steps, key, position = numbers
         if self.most == 1:
             after, fetched = self._step(variables, self._element(feeds, 0), key, position)
-            return after, jnp.int32(1), self._whole([_row(f)[None] for f in fetched])
+            return after, jnp.int32(1), self._whole([f[None] for f in fetched])
         kept = [jnp.zeros((self.most, *a.shape), a.dtype) for a in self._fetched]
 
         def goes_on(state: Any) -> Any:
@@ -233,16 +224,20 @@ class StepFunction:
 
         start = (jnp.int32(0), jnp.bool_(False), variables, kept)
         made, _, after, kept = jax.lax.while_loop(goes_on, body, start)
-        return after, made, self._whole([k if k.ndim > 1 else k[:, None] for k in kept])
+        return after, made, self._whole(kept)
 
     def _whole(self, fetched: list[Any]) -> list[Any]:
-        """Gathers the fetches of all replicas, where a process has to see those of others."""
+        """A device's fetches, [steps, rows, ...], with those of all replicas where it `gathers`.
+
+        A scalar is a row of its replica.
+        """
+        fetched = [f if f.ndim > 1 else f[:, None] for f in fetched]
         if not self._gathers:
             return fetched
         return [jax.lax.all_gather(f, REPLICA, axis=1, tiled=True) for f in fetched]
 
     def _element(self, feeds: list[Any], i: Any) -> list[Any]:
-        """The input of a replica in step `i`; scalars of the replicas lie side by side."""
+        """The input of a replica in step `i`; feeds have scalars as rows, one per replica."""
         return [
             jax.lax.dynamic_index_in_dim(f, i, keepdims=False).reshape(described.shape)
             for f, described in zip(feeds, self._module.step.feeds, strict=True)
@@ -264,11 +259,6 @@ class StepFunction:
         fetched, after = self._module(feeds, arguments)
         fetched = [*fetched, *(feeds[i] for i in self._returned)]
         found = dict(zip(self._all_names, after, strict=True))
-        # A seed depends on the step: it stays what it was.
+        # The shift of a seed is for this step alone: keep the seed.
         kept = [given[n] if n.endswith(_KERAS_SEED) else found[n] for n in self.names]
         return kept, fetched
-
-
-def _row(value: Any) -> Any:
-    """A replica's part of a value that is to be concatenated."""
-    return value if value.ndim else value[None]

@@ -1,4 +1,4 @@
-"""The steps of a plan on JAX's devices: started, and the host part of them done."""
+"""Starts the steps of a plan on JAX's devices, and runs their host parts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,11 @@ Names = tuple[str, ...]
 
 
 class Steps:
-    """The step of a plan, and those that compute something else of its graph.
+    """The step of a plan, and steps that compute something else of its graph.
 
     Args:
-      plan: the computation of a step.
-      store: its live variables.
-      topology: the devices.
-      seed: of the random numbers; None for others in every training.
+      seed: of the random numbers; None draws others in every training.
       makes_host_calls: whether this process makes host calls: one of several does.
-      tuning: the numbers that decide the steps of a dispatch.
 
     Attributes:
       main: the plan's step.
@@ -71,7 +67,7 @@ class Steps:
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> JaxStep:
-        """The step that fetches something else; made once."""
+        """The step with other fetches and targets; made once."""
         fed = [(tensor, value.shape) for tensor, value in feeds]
         names = (
             tuple(t.name for t in fetches),
@@ -83,19 +79,19 @@ class Steps:
         return self._others[names]
 
     def clear(self) -> None:
-        """Frees all but the plan's step."""
+        """Frees all steps but `main`."""
         self._others.clear()
 
     def most_for(self, steps: int) -> int:
-        """The largest number of steps of a dispatch, where `steps` are to be made."""
+        """The largest number of steps of a dispatch, in a run of `steps`."""
         if steps == 1 or not self.main.overlaps:
             return 1
         if self._topology.platform == "cpu" and self.main.has_convolution:
             return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
-            self._most = self._tuning.steps_of_dispatch(self.main.bytes_of_step, steps)
-        elif steps > self._most:  # loops in seconds begin with short ones: compile once more
-            self._most = self._tuning.steps_of_dispatch(self.main.bytes_of_step, None)
+            self._most = self._tuning.steps_of_dispatch(self.main.device.bytes_of_step, steps)
+        elif steps > self._most:  # loops timed in seconds begin short: compile once more
+            self._most = self._tuning.steps_of_dispatch(self.main.device.bytes_of_step, None)
         return self._most
 
     def placed(self, step: JaxStep, chunk: Chunk, most: int) -> Placed | None:
@@ -111,7 +107,7 @@ class Steps:
     def dispatch(
         self, step: JaxStep, chunk: Chunk, most: int, placed: Placed | None = None
     ) -> Done:
-        """Starts the steps of a chunk, which `placed` may have sent to the devices already."""
+        """Starts the steps of a chunk; sends it to the devices unless `placed` has."""
         placed = placed or self.placed(step, chunk, most)
         assert placed is not None
         dispatched = step.dispatch(placed, most)
@@ -124,7 +120,7 @@ class Steps:
         self._step_in_loop = 0
 
     def finish(self, done: Done) -> None:
-        """The host part of the steps of a dispatch."""
+        """Runs the host parts of a dispatch's steps."""
         for index in range(done.made):
             due = self._call_is_due()
             if done.step.has_host_part:
@@ -133,7 +129,7 @@ class Steps:
     def fetches(
         self, done: Done | None, fed: Sequence[tuple[tf.Tensor, np.ndarray]] = ()
     ) -> list[list[Any]]:
-        """The host part of the steps of a dispatch, and what they fetch; `fed` was given."""
+        """Runs the host parts of a dispatch's steps, given `fed`; returns each step's fetches."""
         if done is None:
             return []
         given = {key(tensor): value for tensor, value in fed}
@@ -149,24 +145,20 @@ class Steps:
         return due and self._makes_host_calls
 
     def counter(self) -> np.ndarray | None:
-        """The global step; None where there is none."""
+        """The global step; None for a graph without one."""
         step = tf.compat.v1.train.get_global_step(self._plan.graph)
         return None if step is None else self._store.peek(step.op.name)
 
 
 class Finishing:
-    """The host part of the dispatches of a run, done while the next one is at work.
-
-    Args:
-      steps: the maker of the dispatches.
-    """
+    """Runs the host part of each dispatch of a run while the devices run the next one."""
 
     def __init__(self, steps: Steps):
         self._steps = steps
         self._waiting: Done | None = None
 
     def add(self, done: Done | None) -> None:
-        """Finishes the dispatch before; `done`, too, where steps do not overlap."""
+        """Finishes the dispatch before; also `done`, where steps do not overlap."""
         self.end()
         self._waiting = done
         if not self._steps.main.overlaps:
@@ -201,8 +193,8 @@ def _warn_of_uneven_parts(plan: StepPlan) -> None:
 
 
 def _filled_up(array: np.ndarray, most: int) -> np.ndarray:
-    """`array` with zeros for steps that are not made."""
     missing = most - len(array)
     if not missing:
         return array
+    # Zeros for steps that are not made.
     return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])

@@ -32,29 +32,15 @@ class JaxTopology(Topology):
     devices: tuple[Any, ...] = ()
     cores_per_replica: int = 1
 
-    @property
-    def runtime(self) -> str:
-        """ "jax"."""
-        return environment.JAX
-
-    @property
-    def compiles_steps(self) -> bool:
-        """Whether XLA compiles the device part of all steps: it does."""
-        return True
+    runtime = environment.JAX
+    compiles = compiles_steps = splits_replicas = True
 
     @property
     def num_replicas(self) -> int:
-        """Number of replicas on all hosts."""
         return len(self.devices) // self.cores_per_replica
 
     @property
-    def compiles(self) -> bool:
-        """Always."""
-        return True
-
-    @property
     def workers(self) -> Any:
-        """The processes that run steps together; None for one alone."""
         if len(self.readers) == 1:
             return None
         from tpu_estimator_compat.engine.jax.processes import group
@@ -63,13 +49,7 @@ class JaxTopology(Topology):
 
     @property
     def is_first_process(self) -> bool:
-        """False in all but the first process of `jax.distributed`."""
         return installation.process_index() == 0
-
-    @property
-    def splits_replicas(self) -> bool:
-        """Yes: XLA divides a step."""
-        return True
 
     @property
     def replicas_per_element(self) -> int:
@@ -78,12 +58,12 @@ class JaxTopology(Topology):
 
     @property
     def first_replica(self) -> int:
-        """The number of the first of them."""
+        """The index of the first of them."""
         return (self.this_host or 0) * self.replicas_per_host
 
     @property
     def readers(self) -> list[int]:
-        """For each process the number of the first process that is fed the same."""
+        """For each process the index of the first process that is fed the same."""
         count = len(_processes(self.devices))
         together = count // self.num_hosts
         return [index - index % together for index in range(count)]
@@ -95,7 +75,6 @@ class JaxTopology(Topology):
 
     @property
     def mesh(self) -> Any:
-        """The replicas as a mesh of JAX."""
         from tpu_estimator_compat.engine.jax import meshes
 
         return meshes.mesh(self.devices, self.cores_per_replica)
@@ -111,15 +90,11 @@ def has_tpu() -> bool:
 
 
 def resolve(config: RunConfig, mode: str) -> JaxTopology:
-    """The replicas on JAX's devices.
-
-    Args:
-      config: the run configuration. `TPUConfig.num_shards` takes the first so many replicas.
-      mode: a `ModeKeys` value, for the log.
+    """The replicas of `mode` on JAX's devices: the first `TPUConfig.num_shards`, or all.
 
     Raises:
       ImportError: JAX is not installed.
-      RuntimeError: it is tensorflow-tpu that is installed, which has no XLA for the CPU.
+      RuntimeError: tensorflow-tpu is installed, which has no XLA for the CPU.
       ValueError: the configuration names a strategy of TensorFlow, or more replicas than there are.
     """
     for field in ("train_distribute", "eval_distribute"):
@@ -152,12 +127,7 @@ def resolve(config: RunConfig, mode: str) -> JaxTopology:
 
 
 def _replicas(shards: int | None, devices: Sequence[Any], cores: int) -> int:
-    """The number of replicas.
-
-    Args:
-      shards: `TPUConfig.num_shards`.
-      devices: the devices to divide, perhaps of several processes.
-      cores: the number of devices of a replica.
+    """The number of replicas on `devices`, perhaps of several processes.
 
     Raises:
       ValueError: there are fewer devices, or some of those of several processes would be left out.
@@ -182,18 +152,13 @@ def _replicas(shards: int | None, devices: Sequence[Any], cores: int) -> int:
 def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[Any, ...], int]:
     """The devices that run a mode, and the number of hosts that are fed differently.
 
-    In training, a process is fed by itself, unless a replica spans several. Evaluation and
-    prediction are shared by all processes that come to it together. Each reads all of the input
+    In training, each process is fed by itself, unless a replica spans several. An evaluation or
+    prediction is shared by all processes if all come to it together. Each reads all of the input
     then: the results are those of one process, whatever input_fn does with hosts.
 
-    Args:
-      devices: of all processes.
-      mode: a `ModeKeys` value.
-      cores: the number of devices of a replica.
-
     Raises:
-      ValueError: the processes have devices of different number, or such that replicas would begin
-        within one process and end in another; or not all evaluate, and a replica spans them.
+      ValueError: the processes have different numbers of devices, or a replica would begin within
+        one process and end in another; or a replica spans processes, and not all evaluate.
     """
     processes = _processes(devices)
     if len(processes) == 1:
@@ -225,12 +190,11 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
 
 
 def _processes(devices: Sequence[Any]) -> list[int]:
-    """The processes that have some of the devices."""
     return sorted({device.process_index for device in devices})
 
 
 def _logical_cpus() -> int:
-    """The number of TensorFlow's logical CPUs, present or future; starts no device for that."""
+    """The number of TensorFlow's logical CPUs, present or future; initializes no device."""
     cpus = tf.config.list_physical_devices("CPU")
     return sum(len(tf.config.get_logical_device_configuration(cpu) or [cpu]) for cpu in cpus)
 

@@ -1,4 +1,4 @@
-"""Variables that live on JAX's devices, and on the host for as long as it looks at them."""
+"""Variables that live on JAX's devices; a read by the host copies them to the host."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 class DeviceStore(VariableStore):
     """A store whose variables may be on devices.
 
-    A value is here or there. It goes to the devices when a step takes it, and the host's variable
-    is then empty; a read of the variable through the store brings the value back.
-    What the host writes, the devices forget.
+    When a step takes a value, it moves to the devices, and leaves the host's variable empty. A read
+    through the store copies it back; a write by the host drops the devices' copy.
 
     Args:
-      sharding: the sharding of a variable of a shape.
+      sharding: maps a variable's shape to its sharding.
 
     Attributes:
-      ask: gives whole values of variables, by name, of which this process has parts only; None
+      ask: gives whole values of variables, by name, of which this process has only parts; None
         where it has all of every variable.
     """
 
@@ -39,7 +38,7 @@ class DeviceStore(VariableStore):
         self._away: set[str] = set()
 
     def take(self, names: Sequence[str]) -> list[jax.Array]:
-        """The devices' values of variables `names`, for a step that may write over them."""
+        """The devices' values of variables, for a step that may overwrite them."""
         for name in names:
             if name not in self._away:
                 self._send(name)
@@ -69,7 +68,7 @@ class DeviceStore(VariableStore):
         self._on_devices.update(zip(names, values, strict=True))
 
     def to_host(self, names: Iterable[str]) -> None:
-        """Brings the values of variables `names`, where they are on the devices alone."""
+        """Copies to the host those of the variables that are on the devices alone."""
         asked = sorted(self._away.intersection(names))
         for name, value in self._whole(asked):
             variable = super().__getitem__(name)
@@ -89,7 +88,7 @@ class DeviceStore(VariableStore):
             yield from ((name, found[name]) for name in partial)
 
     def put_together(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Whole values of variables on the devices; all processes call it with the same names."""
+        """Whole values of variables on the devices; a call of all processes together."""
         return {name: _replicated(self._on_devices[name]) for name in names}
 
     def peek(self, name: str) -> np.ndarray:
@@ -101,14 +100,13 @@ class DeviceStore(VariableStore):
             return np.asarray(super().__getitem__(name).read_value())
 
     def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
-        """See `VariableStore`."""
         for name in names:
             value = group.from_chief(self.peek(name), f"first value of {name}")
             if not group.is_chief:
                 self.assign(name, value)
 
     def host_wrote(self, names: Iterable[str]) -> None:
-        """Drops the devices' values of variables `names`: the host has newer ones."""
+        """Drops the devices' values of variables: the host has newer ones."""
         for name in names:
             self._away.discard(name)
             self._on_devices.pop(name, None)
@@ -118,12 +116,11 @@ class DeviceStore(VariableStore):
         return super().__getitem__(name)
 
     def assign(self, name: str, value: Any) -> None:
-        """Gives variable `name` a value."""
         self.host_wrote([name])
         super().assign(name, value)
 
     def global_step(self, graph: tf.Graph) -> tf.Variable | None:
-        """The variable of a graph's global step, up to date; None without one."""
+        """The variable of a graph's global step, its value on the host; None without one."""
         step = super().global_step(graph)
         if step is not None:
             self.to_host([step.name[:-2]])
@@ -131,24 +128,22 @@ class DeviceStore(VariableStore):
 
     @contextlib.contextmanager
     def host_view(self, names: Iterable[str]) -> Iterator[None]:
-        """While host code reads variables `names`, has their values here."""
         names = list(names)
         self.to_host(names)
         with super().host_view(names):
             yield
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
-        """Drops the devices' values of variables that the host has written."""
         self.host_wrote(op.name for op in handles)
 
 
 def _set(variable: tf.Variable, value: tf.Tensor) -> None:
-    """Sets the host's value, to one of another shape too, where it is to be empty."""
+    """Assigns a value of any shape: an emptied variable has a scalar."""
     tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
 
 
 def whole(array: jax.Array) -> np.ndarray:
-    """A variable's value: the first replica's of this process, put together from its devices."""
+    """The value of this process's first replica, put together from its devices."""
     if array.is_fully_replicated:
         return np.asarray(array.addressable_data(0))
     value = np.empty(array.shape, array.dtype)
@@ -158,14 +153,14 @@ def whole(array: jax.Array) -> np.ndarray:
 
 
 def is_here(array: jax.Array) -> bool:
-    """Whether the devices of this process have all parts of a variable's value."""
+    """Whether this process's devices have all parts of a variable's value."""
     if array.is_fully_replicated:
         return True
     return sum(shard.data.size for shard in _parts(array)) == array.size
 
 
 def _parts(array: jax.Array) -> list[Any]:
-    """The parts of a value that this process's devices have, each once."""
+    """The parts of a value on this process's devices, each once."""
     found = {
         tuple((part.start, part.stop) for part in shard.index): shard
         for shard in array.addressable_shards
@@ -174,7 +169,7 @@ def _parts(array: jax.Array) -> list[Any]:
 
 
 def _replicated(array: jax.Array) -> np.ndarray:
-    """A value of which every process has parts; all of them make this call."""
+    """A value of which every process has parts; a call of all processes together."""
     everywhere = NamedSharding(array.sharding.mesh, PartitionSpec())  # type: ignore[attr-defined]
     with jax.enable_x64(True):
         found = jax.jit(lambda value: value, out_shardings=everywhere)(array)

@@ -12,12 +12,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Kind
 
 
 class Advice(NamedTuple):
-    """A row of the table.
-
-    Attributes:
-      kind: why such an op does not run.
-      text: the code to write instead.
-    """
+    """A row of the table: why an op does not run, and what to write instead."""
 
     kind: Kind
     text: str
@@ -32,5 +27,5 @@ def _table() -> list[tuple[str, Advice]]:
 
 @functools.cache
 def advice(op: str) -> Advice | None:
-    """The first row whose pattern fits an op's type, or None."""
+    """The first row whose pattern fits an op's type."""
     return next((found for pattern, found in _table() if fnmatch.fnmatchcase(op, pattern)), None)

@@ -1,4 +1,4 @@
-"""A finding of a preflight about one place in the user's code."""
+"""The findings of a preflight: faults, possible or certain, in the user's code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ class Severity(enum.Enum):
     FAILS = "fails"
     """The step certainly cannot run on a TPU as it is."""
     MIGHT = "might"
-    """It may fail, or cost more than it seems; not known without a TPU."""
+    """The step may fail, or cost more than it seems; not known without a TPU."""
 
 
 class Kind(enum.Enum):
-    """The kind of a finding."""
-
     CONFIGURATION = "configuration"
     INPUT = "input"
     MODEL_FN = "model_fn"
@@ -34,16 +32,14 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that is, or may be, wrong.
+    """One thing that is, or may be, wrong. What is not known, or does not exist, is empty.
 
     Attributes:
-      severity: the certainty of the finding.
-      kind: the kind of the finding.
       message: the fault, in one sentence.
-      advice: the code to write instead; empty where none is known.
-      op: type of the operation, such as "StringToNumber"; empty where there is none.
-      node: name of the operation in the user's graph; empty where there is none.
-      source: the user's line; None where it is not known.
+      advice: the code to write instead.
+      op: type of the operation, such as "StringToNumber".
+      node: name of the operation in the user's graph.
+      source: the user's line.
     """
 
     severity: Severity

@@ -1,4 +1,4 @@
-"""Keeps lowered steps in files: the next start of the same training need not lower them again."""
+"""The cache of lowered steps: the next start of the same training does not lower them again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.runtime import cache_files
 
-# What makes a module of a step.
 _PACKAGE = pathlib.Path(__file__).parents[3]
 _SOURCES = ("engine/jax/lowering/*.py", "engine/step/replica_program.py", "engine/step/stages.py")
+"""The code whose changes change modules."""
 
 
 @functools.cache
@@ -27,14 +27,12 @@ def _sources() -> bytes:
 
 
 def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
-    """Name of a step's file: the same for the same step, TensorFlow and package.
+    """The name of a step's file: the same for the same step, TensorFlow and package.
 
-    Args:
-      step: the step.
-      shapes: as for `stablehlo.lower`.
+    `shapes` is as for `stablehlo.lower`.
     """
     feeds = [[t.name, str(shapes.get(key(t), t.shape)), t.dtype.name] for t in step.feeds]
-    # The step only has their handles, of whatever shape.
+    # The definitions have only their handles, without shapes.
     variables = [
         [op.name, str(tf.TensorShape(op.get_attr("shape"))), op.get_attr("dtype").name]
         for op in step.variables

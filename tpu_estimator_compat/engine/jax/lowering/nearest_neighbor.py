@@ -10,7 +10,7 @@ OP_TYPE = "ResizeNearestNeighborGrad"
 
 
 def is_lowered(op: tf.Operation) -> bool:
-    """Always: XLA itself says where the size is not constant."""
+    """Always true: XLA itself says where the size is not constant."""
     del op
     return True
 
@@ -18,10 +18,9 @@ def is_lowered(op: tf.Operation) -> bool:
 def call(
     op_type: str, inputs: Sequence[tf.Tensor], switches: dict[str, bool]
 ) -> Sequence[tf.Tensor]:
-    """The sums of the gradients of all pixels that were copied from a pixel.
+    """Adds up, for each pixel of the image before, the gradients of its copies.
 
     Args:
-      op_type: the type of the op.
       inputs: gradients [batch, rows, columns, channels]; the size of the image before, int32 [2].
       switches: `align_corners` and `half_pixel_centers`.
 
@@ -40,9 +39,9 @@ def call(
 def _copies(
     after: tf.Tensor, before: tf.Tensor, dtype: tf.DType, *, align_corners: bool, **others: bool
 ) -> tf.Tensor:
-    """Which pixel along a side each pixel was copied from, as [after, before] of 0 and 1.
+    """The pixel along a side that each pixel was copied from, as [after, before] of 0 and 1.
 
-    TensorFlow's kernel computes places in float32, as this does.
+    Places are computed in float32, as in TensorFlow's kernel.
     """
     to, of = tf.cast(after, tf.float32), tf.cast(before, tf.float32)
     scale = of / to

@@ -1,9 +1,9 @@
 """Random ops that draw from a state which the caller gives: fresh in every step, and repeatable.
 
 XLA's own numbers for TF1's stateful random ops know neither a seed nor a step. So all ops of a step
-draw from one generator, a resource that goes with the variables; it is handed down to whatever
-function draws. The state is Philox's, as `tf.random.Generator` has it: a counter of 128 bits, low
-half first, and a key of 64 bits.
+draw from one generator, a resource beside the variables, which is passed to every function that
+draws. The state is Philox's, as `tf.random.Generator` has it: a counter of 128 bits, low half
+first, and a key of 64 bits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _multinomial(logits: tf.Tensor, num_samples: tf.Tensor, *, output_dtype: tf.
 
 
 def _shuffle(value: tf.Tensor) -> tf.Tensor:
-    """Rows in the order of random keys."""
+    """Sorts rows by random keys."""
     rows = tf.shape(value)[:1]
     keys = tf.raw_ops.RandomUniformInt(
         shape=rows, minval=tf.constant(0, tf.int64), maxval=tf.constant(2**62, tf.int64)
@@ -55,7 +55,7 @@ def _truncated(
     *,
     dtype: tf.DType,
 ) -> tf.Tensor:
-    """Draws by the inverse of the normal distribution's function; parameters have a value a row."""
+    """Draws by the inverse of the normal distribution function; parameters have a value per row."""
 
     def column(parameter: tf.Tensor) -> tf.Tensor:
         parameter = tf.cast(tf.reshape(parameter, [-1]), tf.float32)
@@ -81,7 +81,7 @@ def _probability_below(x: tf.Tensor) -> tf.Tensor:
 
 
 def _quantile(probability: tf.Tensor) -> tf.Tensor:
-    """The inverse of `_probability_below`, where XLA's `ndtri` is minus infinity too."""
+    """The inverse of `_probability_below`; also where XLA's `ndtri` gives minus infinity."""
     small = probability < 1e-3
     p = tf.where(small, tf.maximum(probability, 1e-37), 1e-3)
     x = -tf.sqrt(-2 * tf.math.log(p))
@@ -97,33 +97,31 @@ _COMPOSED: dict[str, tuple[Callable[..., tf.Tensor], dict[str, str]]] = {
     "RandomShuffle": (_shuffle, {}),
     "ParameterizedTruncatedNormal": (_truncated, {"dtype": "dtype"}),
 }
-"""What draws the same by ops that `random_streams` knows, and its keywords by the op's attributes
-of types."""
+"""Functions that draw by ops of `random_streams`, with their keywords' attributes, by op type."""
 
 DRAWING = frozenset({*FROM_STATE, *_COMPOSED})
 """Types of the ops that draw from the state."""
 
 
 class RandomState:
-    """The state that a program's random ops draw from: a `StateRewrite` of a `ReplicaProgram`.
+    """A `StateRewrite` of a `ReplicaProgram`: its random ops draw from a state.
 
     Args:
-      handle: of the resource that holds it, an int64 vector of 3.
+      handle: of the resource that holds the state, an int64 vector of 3.
     """
 
     def __init__(self, handle: tf.Tensor):
         self._handle = handle
 
     def applies_to(self, node: NodeDef) -> bool:
-        """Whether a node draws from the state."""
         return node.op in DRAWING
 
     def apply(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
-        """`graph_def` with all random ops, those in functions too, drawing from the state.
+        """`graph_def` with all random ops, also in functions, drawing from the state.
 
         Returns:
-          The changed graph, and what the importer has to map; the same and nothing, where nothing
-          is drawn.
+          The changed graph, and the importer's input map; the same graph and an empty map where
+          nothing draws.
         """
         changed = tf.compat.v1.GraphDef()
         changed.CopyFrom(graph_def)
@@ -133,9 +131,9 @@ class RandomState:
 
 
 def thread(graph_def: GraphDef) -> bool:
-    """Rewrites in place; whether there was anything to rewrite.
+    """Adds the state to all that draws, in place; false where nothing does.
 
-    The graph takes the state as an input that it does not have: `random_state:0`.
+    The graph takes the state as an input that it does not define: `random_state:0`.
     """
     if not any(node.op in DRAWING for node in _all_nodes(graph_def)):
         return False
@@ -159,13 +157,13 @@ def _all_nodes(graph_def: GraphDef) -> Iterator[NodeDef]:
 
 
 def _drawing(graph_def: GraphDef) -> set[str]:
-    """Names of the functions that take the state: they draw, or call, or go with one that does."""
+    """Names of the functions that take the state: they draw, or call or pair with one that does."""
     functions = graph_def.library.function
     found = {f.signature.name for f in functions if any(x.op in FROM_STATE for x in f.node_def)}
     while True:
         more = {f.signature.name for f in functions if found.intersection(_called(f.node_def))}
         for node in _all_nodes(graph_def):
-            # Branches take the same arguments, and so do the body and the condition of a loop.
+            # Branches take the same arguments; so do a loop's body and condition.
             names = {f.name for f in _functions_of(node)}
             if names & found:
                 more |= names
@@ -224,7 +222,7 @@ def _thread_node(node: NodeDef, drawing: set[str], state: str, algorithm: str) -
 
 
 def _call_composed(graph_def: GraphDef) -> None:
-    """Turns every op of `_COMPOSED` into the call of a function that draws by simpler ones."""
+    """Turns every op of `_COMPOSED` into a call of a function that draws by simpler ops."""
     known = {f.signature.name for f in graph_def.library.function}
     for node in list(_all_nodes(graph_def)):
         if node.op not in _COMPOSED:
@@ -250,13 +248,7 @@ def _call_composed(graph_def: GraphDef) -> None:
 def _composed(
     op_type: str, element: int, types: tuple[tuple[str, int], ...]
 ) -> tuple[Any, list[Any]]:
-    """The function that stands for an op, and those that it calls.
-
-    Args:
-      op_type: a key of `_COMPOSED`.
-      element: the op's attribute `T`.
-      types: the keywords of the row.
-    """
+    """The function in place of an op whose `T` is `element`, and the functions that it calls."""
     call, _ = _COMPOSED[op_type]
     keywords = {name: tf.as_dtype(value) for name, value in types}
     given = tf.as_dtype(element)

@@ -1,4 +1,4 @@
-"""Operations for which XLA has no kernel, as functions of operations for which XLA has one."""
+"""Operations without a kernel in XLA, as functions of operations that have one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from tpu_estimator_compat.tf_internals import context
 
 
 class _Replacement(NamedTuple):
-    """The replacement of an op.
+    """The replacement of an op type.
 
     Attributes:
-      fits: whether it replaces an operation, which has a type of the table.
-      call: takes the op's type, its inputs, and its attributes that are truth values; returns its
-        outputs.
+      fits: whether it replaces an operation of the type.
+      call: takes the op's type, inputs and boolean attributes; returns its outputs.
     """
 
     fits: Callable[[tf.Operation], bool]
@@ -36,11 +35,10 @@ _TABLE = {
 }
 
 OP_TYPES = frozenset(_TABLE)
-"""Those that may be replaced."""
+"""Types that may be replaced: see `is_replaced`."""
 
 
 def is_replaced(op: tf.Operation) -> bool:
-    """Whether `rewrites` replaces an operation."""
     return op.type in _TABLE and _TABLE[op.type].fits(op)
 
 
@@ -50,10 +48,10 @@ def rewrites(graph: tf.Graph) -> Rewrites:
 
 
 def _rewrite(sources: Sources, node: NodeDef) -> None:
-    """Turns a node into the call of a function of the same inputs and outputs."""
+    """Turns a node into the call of a function with the same inputs and outputs."""
     op = sources.find(node.name)
     if op is None or not is_replaced(op):
-        return  # stays as it is, and XLA says that it does not know it
+        return  # XLA names the op in its error
     given, returned = [t.dtype for t in op.inputs], [t.dtype for t in op.outputs]
     switches = {name: attr.b for name, attr in node.attr.items() if attr.WhichOneof("value") == "b"}
     name = _function(op.type, tuple(given), tuple(sorted(switches.items())))
@@ -68,7 +66,7 @@ def _rewrite(sources: Sources, node: NodeDef) -> None:
 def _function(
     op_type: str, dtypes: tuple[tf.DType, ...], switches: tuple[tuple[str, bool], ...]
 ) -> str:
-    """Name of a function, known to the runtime, that does what an op does."""
+    """Registers a function that replaces an op, and returns its name."""
 
     def call(*inputs: tf.Tensor) -> Sequence[tf.Tensor]:
         return _TABLE[op_type].call(op_type, inputs, dict(switches))

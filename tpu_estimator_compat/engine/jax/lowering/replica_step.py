@@ -1,4 +1,4 @@
-"""The device part of a step on one replica, as a compiler is given it."""
+"""The device part of a step on one replica, as compilers take it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ class ReplicaStep:
     """The step of one replica.
 
     Attributes:
-      plan: the computation of the whole step.
-      program: the device part of it, exchanges left to XLA.
+      program: the device part of `plan`, with exchanges left to XLA.
     """
 
     plan: StepPlan
@@ -31,7 +30,7 @@ class ReplicaStep:
 
     @property
     def feeds(self) -> list[tf.Tensor]:
-        """Placeholders of what a replica is fed: its input, and what the host looks up for it."""
+        """Placeholders of a replica's input, and of what the host looks up for it."""
         return self.program.feeds
 
     @property
@@ -43,7 +42,7 @@ class ReplicaStep:
 
     @property
     def ops(self) -> list[tf.Operation]:
-        """The operations of the step, those of nested functions left out."""
+        """The operations of the step, without those of nested functions."""
         return graph_ops.in_creation_order(self.program.ops)
 
     @property
@@ -58,15 +57,10 @@ class ReplicaStep:
 
 
 def replica_step(plan: StepPlan, replicas: int, part: Part | None = None) -> ReplicaStep:
-    """The device part of a step.
+    """The device part of a step, or `part` of it.
 
     As on a TPU, every tensor of `host_call` and `eval_metrics` leaves the device, whether or not
-    the host looks at it.
-
-    Args:
-      plan: the computation of a step.
-      replicas: the number of replicas that run it together.
-      part: the part to run, where that is not the whole device part.
+    the host uses it.
     """
     if part is None:
         parts = step_cut.cut(plan)

@@ -1,4 +1,4 @@
-"""The first depth: reads the captured graph, without lowering it.
+"""Preflight's first depth: finds faults in the captured graph, without lowering it.
 
 XLA stops at the first op that it has no kernel for; this lists them all.
 """
@@ -32,8 +32,8 @@ def scan(step: ReplicaStep) -> list[Finding]:
 
 @functools.cache
 def supported_ops() -> frozenset[str]:
-    """Types of the ops that XLA has kernels for, as far as the public TensorFlow knows."""
-    # They are registered by the first compilation of a process.
+    """Types of the ops for which the installed TensorFlow registers kernels of XLA."""
+    # The first compilation of a process registers them.
     with eager.eager_mode():
         tiny = tf.function(lambda x: x + 1, jit_compile=True)
         tiny.experimental_get_compiler_ir(tf.TensorSpec([2]))(stage="hlo")
@@ -68,19 +68,14 @@ def _variables(step: ReplicaStep) -> Iterator[Finding]:
 
 
 def _of_ops(ops: Sequence[tf.Operation], seen: set[str]) -> list[Finding]:
-    """The findings in `ops`, in an order in which they can run, and in their functions.
-
-    Args:
-      ops: the operations.
-      seen: names of functions that were read already; more are added.
-    """
+    """The findings in `ops`, which are in creation order, and in their functions not yet `seen`."""
     found: list[Finding] = []
-    behind: set[tf.Operation] = set()  # a dynamic shape is reported where it comes up, not later
+    behind: set[tf.Operation] = set()  # downstream of a dynamic shape, which is reported once
     for op in ops:
         is_behind = any(t.op in behind for t in op.inputs)
         of_op = _of_function(op, seen) or _of_op(op, is_behind)
         found += of_op
-        # What follows from distinct ids has as many rows as there are ids.
+        # `Unique` as replaced gives as many rows as there are ids: no finding, but dynamic here.
         dynamic = (of_op and not _is_static(op.outputs)) or replacements.is_replaced(op)
         if is_behind or dynamic:
             behind.add(op)

@@ -1,8 +1,8 @@
-"""The formulas of TensorFlow's sparse updates of a row, by the ends of their ops' names.
+"""The formulas of TensorFlow's sparse updates of a row, by the suffixes of their ops' types.
 
-Source: the CPU kernels in tensorflow/core/kernels/training_ops.cc. Each function takes a value by
-name, which are those of the op's inputs and attributes: rows of the variable and of its slots, the
-gradient's rows `grad`, and scalars. It returns the new rows by name.
+Source: the CPU kernels in tensorflow/core/kernels/training_ops.cc. A function takes values by the
+names of the op's inputs and attributes: rows of the variable and of its slots, the gradient's rows
+`grad`, and scalars. It returns the new rows by name.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _proximal(v: Rows, lr: Any) -> Any:
 
 
 def _shrunk(x: Any, by: Any) -> Any:
-    """`x` with an absolute value that is smaller, down to zero."""
+    """`x` with an absolute value that is smaller by `by`, but not below zero."""
     return tf.sign(x) * tf.maximum(tf.abs(x) - by, 0.0)
 
 

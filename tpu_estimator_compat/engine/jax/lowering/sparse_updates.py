@@ -1,10 +1,9 @@
 """Sparse updates of variables, for XLA, which has no kernels for them.
 
 A gradient of `tf.gather` has rows and their ids. TensorFlow's optimizers find the distinct ids
-(`Unique`, the number of whose results depends on data), add up rows of the same id, and update the
-rows of these ids in a variable and its slots (`ResourceSparseApply...`). Here there are as many
-distinct ids as there are ids: those that are left over name no row, and XLA leaves out what is
-scattered to them.
+(`Unique`, whose number of results depends on data), add up rows of the same id, and update these
+ids' rows in a variable and its slots (`ResourceSparseApply...`). Here there are as many distinct
+ids as ids: those left over name no row, and XLA drops what is scattered to them.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ _UPDATES = frozenset(_PREFIX + name for name in FORMULAS)
 _SCATTERS = frozenset(f"ResourceScatter{kind}" for kind in ("Add", "Sub", "Update"))
 
 OP_TYPES = (*_UPDATES, _UNIQUE)
-"""Those that may be replaced: see `is_lowered`."""
+"""Types that may be replaced: see `is_lowered`."""
 
 
 def is_lowered(op: tf.Operation) -> bool:
-    """Whether an op is replaced: a sparse update, or what finds its distinct ids."""
+    """Whether an op is replaced: a sparse update, or the `Unique` of its ids."""
     if op.type in _UPDATES:
         return _is_distinct(op.inputs[_inputs(op.type).index("indices")])
-    # Places are of 32 bits in `_distinct`, as TensorFlow's optimizers have them.
+    # `_distinct` gives places of 32 bits, as TensorFlow's optimizers ask for.
     return op.type == _UNIQUE and op.outputs[1].dtype == tf.int32 and _is_of_updates(op)
 
 
 def _is_distinct(ids: tf.Tensor) -> bool:
-    """Whether no id comes twice, for which TensorFlow would update a row twice."""
+    """Whether ids are those of `Unique`; TensorFlow updates the row of a repeated id twice."""
     while ids.op.type == "Identity":
         ids = ids.op.inputs[0]
     return bool(ids.op.type == _UNIQUE and ids.value_index == 0)
 
 
 def _is_of_updates(op: tf.Operation) -> bool:
-    """Whether distinct ids serve nothing but updates of the rows that they name."""
+    """Whether distinct ids serve only updates of the rows that they name."""
     takers = list(_takers(op.outputs[0]))
     shapes = [taker for taker in takers if taker.type == "Shape"]
     others = {taker.type for taker in takers} - {"Shape"}
@@ -66,7 +65,7 @@ def _takers(tensor: tf.Tensor) -> Iterator[tf.Operation]:
 def call(
     op_type: str, inputs: Sequence[tf.Tensor], switches: dict[str, bool]
 ) -> Sequence[tf.Tensor]:
-    """Does what an op does; see `replacements`."""
+    """Replaces an op; see `replacements`."""
     if op_type == _UNIQUE:
         return _distinct(*inputs)
     _update(op_type, dict(zip(_inputs(op_type), inputs, strict=True)), switches)
@@ -78,7 +77,7 @@ def _inputs(op_type: str) -> list[str]:
 
 
 def _distinct(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The distinct ids, filled up with ids of no row, and the place of each id among them."""
+    """The distinct ids, padded with ids of no row, and each id's place among them."""
     count = tf.size(ids)
     ordered, order = gen_xla_ops.xla_key_value_sort(ids, tf.range(count))
     is_new = tf.concat([[False], ordered[1:] != ordered[:-1]], 0)

@@ -1,4 +1,4 @@
-"""From a replica's step to a StableHLO module, by XLA on the CPU.
+"""Lowers a replica's step to a StableHLO module, by XLA on the CPU.
 
 The public TensorFlow cannot lower for a TPU, but what it lowers for a CPU is the same program.
 """
@@ -28,23 +28,17 @@ _ADVICE = {
     "must be a compile-time constant": "give shapes, sizes and axes as Python numbers",
     "fixed tensor list size": "give tf.while_loop a constant maximum_iterations",
 }
-"""What to write instead, by XLA's words."""
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
-
-
 _NO_SHAPES: Mapping[Key, Sequence[int]] = {}
 
 
 class LoweringError(Exception):
     """XLA refuses the step.
 
-    Args:
-      message: its words.
-
     Attributes:
-      message: its words.
-      nodes: names of the ops that it names, as far as they are to be found in its words.
-      not_constant: whether an op lacks a value that has to be known in advance.
+      message: XLA's words.
+      nodes: names of the ops in the message.
+      not_constant: whether an op lacks a value that must be known at compile time.
     """
 
     def __init__(self, message: str):
@@ -56,12 +50,12 @@ class LoweringError(Exception):
 
     @property
     def advice(self) -> str:
-        """Advice on what to write instead; empty where nothing is known."""
+        """The code to write instead; empty where none is known."""
         return next((text for words, text in _ADVICE.items() if words in self.message), "")
 
     @property
     def first_line(self) -> str:
-        """Its words without stack traces."""
+        """The message without stack traces."""
         return self.message.removeprefix("Failed getting HLO text: '").splitlines()[0]
 
 
@@ -71,7 +65,7 @@ def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -
     No variable gets memory: a step may be lowered on a machine that could not run it.
 
     Args:
-      step: the step; its input has static shapes, and it has no resources besides variables.
+      step: its input has static shapes, and it has no resources besides variables.
       shapes: of feeds whose own shapes are not static.
 
     Raises:
@@ -98,7 +92,7 @@ def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -
         try:
             concrete = function.get_concrete_function()
             ir = function.experimental_get_compiler_ir(*specs)
-            # As text: the bytes of a release of MLIR are read by its neighbours alone.
+            # As text: only neighbouring releases of MLIR read its bytecode.
             code = ir(stage="stablehlo", platform_name="CPU").encode()
         except (ValueError, tf.errors.OpError) as error:
             raise LoweringError(str(error)) from None
@@ -113,5 +107,5 @@ def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -
 
 
 def _array(described: Any) -> Array:
-    # as_list(): with TF1's behaviour, a shape is made of Dimensions.
+    # as_list(): with TF1's behaviour, a shape consists of Dimensions.
     return Array(tuple(described.shape.as_list()), np.dtype(described.dtype.as_numpy_dtype))

@@ -1,4 +1,4 @@
-"""A lowered step as plain data, which needs no TensorFlow."""
+"""A lowered step as plain data, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANDOM_STATE = "random_state"
 """Name of the generator's state among the variables: int64, a counter of 128 bits and a key."""
 
 PREFIX = "tpu_estimator_compat."
-"""Begins the names of custom calls that stand for ops of StableHLO."""
+"""The prefix of custom calls that `module.legalize` turns into ops of StableHLO."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,12 +27,10 @@ class Array:
     dtype: np.dtype
 
     def to_json(self) -> list[Any]:
-        """As JSON values."""
         return [list(self.shape), self.dtype.name]
 
     @classmethod
     def from_json(cls, fields: list[Any]) -> Array:
-        """Undoes `to_json`."""
         import numpy as np
 
         shape, dtype = fields
@@ -45,11 +43,11 @@ class StepModule:
 
     Attributes:
       code: a StableHLO module, text or bytecode. Its arguments are the feeds, then the variables;
-        its results are the fetches, then new values of variables that the step writes, which its
-        attribute `mhlo.input_output_alias` ties to arguments.
+        its results are the fetches, then new values of the variables that the step writes. The
+        module's attribute `mhlo.input_output_alias` ties these to arguments.
       feeds: the input of a replica in a step.
-      variables: in the order of the arguments, by name; `RANDOM_STATE` is among them where the step
-        draws random numbers.
+      variables: in the order of the arguments; with `RANDOM_STATE` where the step draws random
+        numbers.
       fetches: names of the tensors that the step returns.
     """
 
@@ -68,7 +66,6 @@ class StepModule:
 
     @classmethod
     def from_json(cls, code: bytes, fields: Mapping[str, Any]) -> StepModule:
-        """The module of code with what `to_json` gave."""
         return cls(
             code,
             tuple(map(Array.from_json, fields["feeds"])),
@@ -88,12 +85,11 @@ class Dispatch:
 
     Attributes:
       step: one replica's step.
-      most: the largest number of them. One is no loop.
-      loss: number of the fetch that ends the loop where its mean over replicas is NaN; None for
-        none.
-      cores: devices that share a replica.
-      partition: per feed, in how many parts each of its dimensions is split over them, or None;
-        None in all for no split.
+      most: the largest number of steps; 1 compiles no loop.
+      loss: index of the fetch whose NaN mean over replicas ends the loop; None for none.
+      cores: the number of devices of a replica.
+      partition: per feed and dimension, the number of parts over the devices of a replica; None for
+        no split.
     """
 
     step: StepModule
@@ -109,6 +105,5 @@ class Dispatch:
 
     @classmethod
     def from_json(cls, code: bytes, fields: Mapping[str, Any]) -> Dispatch:
-        """The dispatch of a module with what `to_json` gave."""
         own = {name: fields[name] for name in ("most", "loss", "cores", "partition")}
         return cls(StepModule.from_json(code, fields), **own)

@@ -1,7 +1,7 @@
-"""Variables of any size, for programs that are lowered and not run: their values take no memory.
+"""Variables of any size whose values take no memory, for programs that are lowered and not run.
 
-XLA looks at shapes and types alone. So all values are the same bytes of a file that has a length
-and no content, mapped into memory that nobody touches.
+XLA reads only shapes and types. So all values map the same sparse file into memory, whose pages
+nobody touches.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-_SMALL = 2**20
-"""Bytes that are not worth the trouble."""
+_SMALL = 2**20  # bytes that variables may simply take
 
 
 class Untouched:
@@ -34,7 +33,6 @@ class Untouched:
                 self._bytes = mmap.mmap(file.fileno(), largest)
 
     def variable(self, shape: tf.TensorShape, dtype: tf.DType) -> tf.Variable:
-        """A variable of static shape."""
         dims = shape.as_list()
         if math.prod(dims) * dtype.size <= _SMALL or dtype == tf.bool:
             return tf.Variable(lambda: tf.raw_ops.Empty(shape=dims, dtype=dtype, init=False))

@@ -1,7 +1,7 @@
-"""Ops that exist only on a TPU, in the words of those that a CPU's XLA can lower.
+"""Collectives of replicas, in ops that XLA on a CPU can lower.
 
-A sum over replicas becomes XLA's all-reduce. For the other exchanges there is no such op: they
-become custom calls by names that the compiler's worker knows and turns into StableHLO.
+A sum over replicas becomes XLA's all-reduce. Other exchanges have no such op: they become custom
+calls, which `jax/module.py` turns into StableHLO by their names.
 """
 
 from __future__ import annotations
@@ -34,16 +34,14 @@ TPU_ONLY = frozenset(
         "XlaSendTPUEmbeddingGradients",
     }
 )
-"""Ops that a TPU has, and that nothing here can lower."""
+"""Ops of TPUs, which the public TensorFlow cannot lower."""
 
 
 def rewrites(graph: tf.Graph, replicas: int) -> Rewrites:
     """The rewrites of the collectives in `graph`, for `graph_def.subgraph_def`.
 
-    Args:
-      graph: the captured graph.
-      replicas: the number of replicas. One replica has nothing to exchange, and XLA's partitioner
-        refuses an exchange with itself where several devices share it.
+    One replica has nothing to exchange, and XLA's partitioner refuses an exchange with itself where
+    several devices share it.
     """
     sources = Sources(graph)
     lowered = {
@@ -66,7 +64,7 @@ def _custom_call(sources: Sources, lowering: StableHloOp, node: NodeDef) -> None
     op = sources.find(node.name)
     constant = None if op is None else collectives.participants(op)
     if op is None or constant is None:
-        return  # stays as it is, and XLA says that it does not know it
+        return  # XLA names the op in its error
     [result] = op.outputs
     config = {lowering.participants: np.asarray(constant).tolist()}
     config |= {name: node.attr[name].i for name in lowering.attributes}

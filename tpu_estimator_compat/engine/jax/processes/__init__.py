@@ -1,1 +1,1 @@
-"""The processes that run steps on JAX's devices together: how they join, agree and run."""
+"""The processes that run steps on JAX's devices together: they join, agree and run."""

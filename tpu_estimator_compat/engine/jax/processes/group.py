@@ -1,8 +1,7 @@
 """The group of `runtime/group.py` between the processes of `jax.distributed`.
 
-They meet in the key-value store of JAX's coordinator, which is a part of the chief's process: no
-device is asked, so they can agree on a step while the one before it runs. Arrays travel from device
-to device.
+They meet in the key-value store of JAX's coordinator, in the chief's process. That takes no device,
+so they can agree on a step while the one before it runs. Arrays travel from device to device.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from tpu_estimator_compat.engine.runtime.group import (
 )
 
 Record = dict[str, Any]
-"""What a process tells the others when they meet: its state, and what they need to know besides."""
+"""A process's message to the others when they meet: its state, and other JSON values."""
 
 _PATIENCE = 1000  # milliseconds between two looks for signals
 _LONGEST_WAIT = 60  # seconds
 _PAUSE = 0.05  # seconds between two looks for what others do
-_LARGEST_PIECE = 2**26  # bytes of a broadcast: the devices hold so much of it at once
+_LARGEST_PIECE = 2**26  # bytes of a broadcast, as they take memory of devices
 _BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "NCCL", "Connection")
 
 
@@ -46,8 +45,8 @@ _BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "
 class Processes(Group):
     """The processes of `jax.distributed`.
 
-    Servers are functions of names of variables, which have all processes put together their values,
-    of which each has parts.
+    A server takes names of variables of which each process has parts, and puts together their
+    values in all processes.
     """
 
     count: int
@@ -57,18 +56,14 @@ class Processes(Group):
     )
     _turn: int = 0
     _has_met_failed: bool = False  # in the last exchange
-    _calls: tuple[int, int] = (0, 0)  # made in this turn, which is the first number
+    _calls: tuple[int, int] = (0, 0)  # a turn, and the number of calls in it
 
     def meet(self, state: State, place: str = "") -> np.ndarray:
-        """See `Group`. The place is the number of the exchange."""
-        del place
+        del place  # meetings are numbered
         return states_in(self.exchange({"state": state}))
 
     def exchange(self, record: Mapping[str, Any]) -> list[Record]:
-        """As `meet`, with all that the processes tell each other; serves as it does.
-
-        Args:
-          record: a value for JSON.
+        """Meets like `meet`, with records of JSON values in place of states; serves as it does.
 
         Raises:
           MachineLostError: a process is lost.
@@ -85,18 +80,17 @@ class Processes(Group):
         with lost_if_broken():
             self.say(record)
             found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
-            if self.is_chief and turn:  # a process that comes here has read the values from before
+            if self.is_chief and turn:  # all are here, so all have read the turn before
                 _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
         self._has_met_failed = State.FAILED in states_in(found)
         return found
 
     def say(self, record: Mapping[str, Any]) -> None:
-        """Leaves `record` for the others' next `exchange`, and does not wait for them."""
+        """Leaves `record` for the others' next `exchange`; does not wait for them."""
         _client().key_value_set(self._key(self._turn, self.index), json.dumps(record))
         self._turn += 1
 
     def numbers(self, number: int, name: str) -> np.ndarray:
-        """See `Group`."""
         records = self.exchange({"name": name, "number": number})
         check_none_failed(states_in(records))
         if any(record.get("name") != name for record in records):
@@ -104,12 +98,12 @@ class Processes(Group):
         return np.asarray([record["number"] for record in records], np.int64)
 
     def fail(self, place: str = "", *, owes_step: bool) -> None:
-        """See `Group`. Others would wait for an owed step as long as this process lives.
+        """Tells the others in the next exchange, and ends this process where they do not come to it.
 
-        Then it ends, unless they come to the next exchange within a minute.
+        Others would wait for an owed step as long as this process lives: they have a minute.
         """
-        del place  # the next exchange, whichever it is
-        if self._has_met_failed:  # so have all others, who are at no exchange then
+        del place
+        if self._has_met_failed:  # so have the others, which come to no further exchange
             return
         turn = self._turn
         self.say({"state": State.FAILED})
@@ -131,7 +125,7 @@ class Processes(Group):
                 os._exit(1)
             time.sleep(1)
             client = distributed.global_state.client
-            if client is None:  # it was shut down: the waiting process has lost its connection
+            if client is None:  # shut down: the others have lost their connection
                 return
             for index in list(missing):
                 with contextlib.suppress(jax.errors.JaxRuntimeError):  # not there yet
@@ -143,9 +137,6 @@ class Processes(Group):
 
         The others serve in their next `exchange`, wherever that is.
 
-        Args:
-          names: of the variables.
-
         Raises:
           MachineLostError: another process has failed.
         """
@@ -154,18 +145,15 @@ class Processes(Group):
         return self.servers[-1](_asked_for(records))
 
     def gather(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-        """The arrays of every process; each gives any number of them, of any shapes.
-
-        They travel from device to device.
-        """
+        """Every process's arrays; each gives any number of them, of any shapes."""
         told = self.exchange({"arrays": [(a.shape, a.dtype.name) for a in arrays]})
         sent = b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
         described = [
             [(tuple(shape), np.dtype(name)) for shape, name in record["arrays"]] for record in told
         ]
-        sizes = [[_bytes_of(*array) for array in arrays_of_one] for arrays_of_one in described]
-        # Few sizes, since each is a program.
-        most = 1 << max(10, (max(map(sum, sizes)) - 1).bit_length())
+        sizes = [sum(math.prod(shape) * t.itemsize for shape, t in one) for one in described]
+        # Powers of 2, since each size compiles a program.
+        most = 1 << max(10, (max(sizes) - 1).bit_length())
         padded = np.zeros([8 + most], np.uint8)
         padded[:8] = np.frombuffer(np.int64(self.index).tobytes(), np.uint8)
         padded[8 : 8 + len(sent)] = np.frombuffer(sent, np.uint8)
@@ -175,7 +163,6 @@ class Processes(Group):
         return [_arrays_in(by_process[i], described[i]) for i in range(self.count)]
 
     def from_chief(self, value: np.ndarray, name: str = "") -> np.ndarray:
-        """See `Group`. It has no need of a name."""
         del name
         sent = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
         pieces = [sent[i : i + _LARGEST_PIECE] for i in range(0, len(sent) or 1, _LARGEST_PIECE)]
@@ -187,13 +174,10 @@ class Processes(Group):
         return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
 
     def together(self, call: str) -> bool:
-        """Whether all processes make a call of the estimator now, so that they can share it.
+        """Whether all processes come to this call of the estimator, so that they can share it.
 
-        Waits for the others, unless one of them is at something else: another call, a training, or
-        its end. Then this is False, and in each of them that makes the call.
-
-        Args:
-          call: its name.
+        Waits for them. False, in each process that makes the call, where one is at another call, in a
+        training, at its end, or does not come within a minute.
         """
         made = self._calls[1] if self._calls[0] == self._turn else 0
         self._calls = self._turn, made + 1
@@ -232,7 +216,7 @@ _TOGETHER, _ALONE = "together", "alone"
 
 @functools.cache
 def processes() -> Processes | None:
-    """The processes; None for one alone."""
+    """The processes of `jax.distributed`; None for one alone."""
     if jax.process_count() == 1:
         return None
     group = Processes(jax.process_count(), jax.process_index())
@@ -246,12 +230,12 @@ def _say_that_it_ends(index: int) -> None:
 
 
 def states_in(records: Sequence[Record]) -> np.ndarray:
-    """The states that the processes have told; those that told none go on."""
+    """The states in records; READY where a record has none."""
     return np.asarray([record.get("state", State.READY) for record in records])
 
 
 def _asked_for(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The variables whose values some process asks for, in one order for all processes."""
+    """The variables whose values some process asks for; sorted, so that all have the same order."""
     return sorted({name for record in records for name in record.get("values of", ())})
 
 
@@ -265,10 +249,6 @@ def _decide(place: str, decision: str) -> None:
     """Notes a decision, unless another process has noted one."""
     with contextlib.suppress(jax.errors.JaxRuntimeError):  # the key exists
         _client().key_value_set(f"{place}/decision", decision)
-
-
-def _bytes_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    return math.prod(shape) * dtype.itemsize
 
 
 def _arrays_in(

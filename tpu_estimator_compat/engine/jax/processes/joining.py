@@ -17,15 +17,14 @@ _LONGEST_FAREWELL = 7 * 86400  # seconds that a process waits at its end for oth
 
 
 def join(config: RunConfig) -> RunConfig:
-    """Joins the processes that `config` or a TPU pod names; before JAX is asked for its devices.
+    """Joins the processes that `config` or a TPU pod names, before JAX makes its devices.
 
-    The workers of TF_CONFIG, where there are several: JAX's coordinator listens at the chief's
-    address in TF_CONFIG, which nothing else uses here. Without such a cluster, on a machine with a
-    TPU, what `jax.distributed.initialize()` finds by itself. A script that has called that
-    function before is left alone.
+    With several workers in TF_CONFIG, JAX's coordinator listens at the chief's address there, which
+    nothing else uses here. Otherwise, on a machine with a TPU, `jax.distributed.initialize()` looks
+    for processes. A script that has called that function itself is left alone.
 
     Returns:
-      `config`; in processes that no TF_CONFIG names, a copy that knows which of them is the chief.
+      `config`, or, in processes that no TF_CONFIG names, a copy without `is_chief` in all but one.
 
     Raises:
       ImportError: JAX is not installed.
@@ -62,7 +61,7 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
             "estimator before anything else asks JAX for devices or arrays."
         )
     logging.info("%s waits for the others of %s, for %d s at most.", own, addresses, seconds)
-    # JAX's CPU devices exchange nothing between processes by default. Others do not look at it.
+    # Without it, CPU devices exchange nothing between processes. Other devices ignore it.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         rendezvous.meet(addresses, index, seconds)
@@ -87,7 +86,7 @@ def _join_pod() -> None:
     try:
         _initialize()
     except (ValueError, RuntimeError, OSError, ImportError) as error:
-        # Nothing around says that there are others. If there are, the first exchange says so.
+        # Perhaps there are none. If there are, the first exchange raises.
         logging.info("jax.distributed found no other processes: %s", error)
 
 

@@ -34,21 +34,16 @@ class ProcessesRunner(GroupRunner[Processes]):
     """A `Runner` on one of several processes of `jax.distributed`.
 
     Before each dispatch the processes tell each other how many steps they can make, and what they
-    want of them. All run the same program: as many steps as every one of them can make; a single
-    step that fetches what any of them wants, where some hook wants more than the plan fetches.
-    Each may have loop lengths of its own.
+    fetch. All run the same program: as many steps as every process can make; or, where some hook
+    fetches more than the plan, a single step that fetches what any of them wants. Each process may
+    have loop lengths of its own.
 
-    Processes that are fed the same (see `JaxTopology`) make sure that they are: where their
-    elements differ, all take those of the first of them.
+    Where the elements of processes that are fed the same (see `JaxTopology`) differ, all take those
+    of the first of them.
 
     Args:
-      plan: the computation of a step, the same in all processes.
-      store: its live variables.
-      topology: the devices of all processes.
-      steps: the steps of the plan.
-      elements: their input, of this process.
-      interrupted: asked within long runs whether to end them early.
-      trains: whether steps train: where one of several processes stops then, all do.
+      trains: whether steps train. Where one process stops a training, all stop; elsewhere that is
+        an error of the others.
     """
 
     def __init__(
@@ -77,7 +72,6 @@ class ProcessesRunner(GroupRunner[Processes]):
         self._together: dict[tuple[JaxStep, Wanted], JaxStep] = {}
 
     def _connected(self) -> contextlib.AbstractContextManager[None]:
-        """See `GroupRunner`."""
         return lost_if_broken()
 
     def start(self, restored: str | None = None) -> None:
@@ -96,7 +90,7 @@ class ProcessesRunner(GroupRunner[Processes]):
             )
         step = self._steps.main
         names = sorted({*step.variables, *step.host_variables})
-        wanted = step.wanted
+        wanted = step.device.wanted
         text = " ".join([*names, *wanted.fetches, *wanted.targets, *wanted.of_stage])
         self._start(text)
         self._steps.key = self._group.tell(self._steps.key, "key of random numbers")
@@ -106,11 +100,9 @@ class ProcessesRunner(GroupRunner[Processes]):
         self.store.take_from_chief(self._group, names)
 
     def begin_loop(self) -> None:
-        """See `Runner`."""
         self._steps.begin_loop()
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
-        """See `Runner`."""
         own, step = self._steps, self._steps.main
         losses = LossSum(stop_on_nan=self.plan.stop_on_nan)
         finishing = Finishing(own)
@@ -129,21 +121,19 @@ class ProcessesRunner(GroupRunner[Processes]):
             return losses.result(self.ended, None if self.ended else own.counter())
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
-        """Reads until there are elements for so many steps, where there are."""
+        """Reads elements for `wanted` steps, or as many as there are."""
         if self._steps.main.stage is None:
             self._input.read(iterator, wanted, self._elements)
         elif not self._elements and (parts := self._input.parts_for_stage(iterator)) is not None:
             self._elements.append(parts)
 
     def _agreed_dispatch(self, step: JaxStep, most: int) -> Done | None:
-        """Steps that all processes make together; None where one of them cannot make any.
+        """Starts steps that all processes make together; None where one of them cannot make any.
 
-        Args:
-          step: the step that this process wants.
-          most: the largest number of steps to make.
+        At most `most` of them; one where some process wants another step than the plan's.
         """
         offered = self._elements[:most]
-        wanted = None if step is self._steps.main else dataclasses.asdict(step.wanted)
+        wanted = None if step is self._steps.main else dataclasses.asdict(step.device.wanted)
         marks = [_mark_of(e) for e in offered] if self._are_fed_the_same else []
         state = State.READY if offered else State.OUT_OF_DATA
         records = self._group.exchange(
@@ -163,7 +153,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         if any(r["marks"][:steps] != records[f]["marks"][:steps] for r, f in self._pairs(records)):
             taken = self._of_readers(taken, steps)
         chunk = self._chunk(taken, step)
-        # All have seen the same numbers of steps: they take the same program.
+        # All have seen the same numbers of steps: `_largest` is the same everywhere.
         done = self._steps.dispatch(step, chunk, 1 if steps == 1 else self._largest)
         self._owes_step = False
         return done
@@ -173,11 +163,11 @@ class ProcessesRunner(GroupRunner[Processes]):
         return len(set(self._readers)) < self._group.count
 
     def _pairs(self, of_all: Sequence[Record]) -> list[tuple[Record, int]]:
-        """The processes' records, each with the number of the first process fed the same."""
+        """The processes' records, each with the index of the first process fed the same."""
         return list(zip(of_all, self._readers, strict=True))
 
     def _states_of_readers(self, records: Sequence[Record]) -> np.ndarray:
-        """The states; whether there is data, the first of those that are fed the same knows."""
+        """The states; the first of processes that are fed the same says whether there is data."""
         of_data = (State.READY, State.OUT_OF_DATA)
         return np.asarray(
             [
@@ -189,9 +179,9 @@ class ProcessesRunner(GroupRunner[Processes]):
         )
 
     def _check_together(self) -> None:
-        """Raises RuntimeError where one of processes that evaluate or predict together stops.
+        """Raises RuntimeError where a process has left a shared evaluation or prediction.
 
-        Whatever they had of it would not be what was asked for.
+        What the others have of it is not the whole.
         """
         assert self.states is not None
         left = np.flatnonzero(self.states == State.LEAVING)
@@ -204,7 +194,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         )
 
     def _of_readers(self, elements: list[Any], steps: int) -> list[Any]:
-        """The elements, for so many steps, of the first of the processes that are fed the same."""
+        """The elements that the first of the processes fed the same has for the steps."""
         logging.log_first_n(
             logging.WARN,
             "Processes that are to be fed the same read other elements: all take those of the "
@@ -219,7 +209,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         return [_in_parts(element, self._replicas_per_element) for element in found]
 
     def _chunk(self, elements: list[Any], step: JaxStep) -> Chunk:
-        """The elements of some steps, with what all processes look up for them."""
+        """The elements of some steps, with the host stage's results of all processes."""
         if step.stage is None:
             return self._input.chunk(elements)
         [parts] = elements
@@ -233,10 +223,10 @@ class ProcessesRunner(GroupRunner[Processes]):
         return dataclasses.replace(chunk, of_stage=joined)
 
     def _union(self, step: JaxStep, wanted: Sequence[dict[str, Any] | None]) -> JaxStep:
-        """The step that does for this process what `step` does, and for all what they want."""
+        """`step` with the union of all processes' fetches, which are `wanted`."""
         together = Wanted.of_all(
             [
-                self._steps.main.wanted
+                self._steps.main.device.wanted
                 if names is None
                 else Wanted(**{kind: tuple(found) for kind, found in names.items()})
                 for names in wanted
@@ -277,7 +267,6 @@ class ProcessesRunner(GroupRunner[Processes]):
             return fetched
 
     def close(self) -> None:
-        """See `Runner`."""
         self.store.flush_summaries()
         self._steps.clear()
 
