@@ -16,11 +16,9 @@ from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    """Input of some steps.
+    """Input of some steps: per feed an array [steps, replicas * batch, ...].
 
-    Attributes:
-      feeds: per feed an array [steps, replicas * batch, ...].
-      of_stage: the host stage's results over all replicas; then `steps` is 1.
+    `of_stage` has the host stage's results over all replicas; then `steps` is 1.
     """
 
     steps: int
@@ -31,8 +29,8 @@ class Chunk:
 NOTHING = Chunk(0, [])
 
 
-class Done:
-    """A dispatch of steps, perhaps still running. Its methods wait for them."""
+class StartedSteps:
+    """The steps of a dispatch, perhaps still running. Methods wait for them."""
 
     def __init__(self, step: JaxStep, chunk: Chunk, dispatched: Dispatched):
         self.step = step
@@ -53,11 +51,7 @@ class Done:
 
 
 class LossSum:
-    """Counts the steps of a run and adds up their losses.
-
-    Attributes:
-      stopped: whether the last loss was NaN and ended the run.
-    """
+    """Counts the steps of a run and adds up their losses; `stopped` says that the last was NaN."""
 
     def __init__(self, *, stop_on_nan: bool):
         self._stop_on_nan = stop_on_nan
@@ -66,9 +60,9 @@ class LossSum:
         self._sum = 0.0
         self._loss: np.generic | None = None
 
-    def add(self, done: Done) -> None:
+    def add(self, started: StartedSteps) -> None:
         """Adds the steps of a dispatch; waits for them."""
-        for self._loss in done.losses():
+        for self._loss in started.losses():
             self.steps, self._sum = self.steps + 1, self._sum + float(self._loss)
         self.stopped = self._stop_on_nan and self.steps > 0 and ends_training(self._loss)
 

@@ -45,7 +45,7 @@ class Elements:
     def read(self, iterator: Iterator, steps: int, elements: list[list[np.ndarray]]) -> None:
         """Appends to `elements` until it has `steps` of them, or the data ends.
 
-        The steps before an error of the input are made first; the next call raises it.
+        The steps before an error of the input are made first: it waits until `elements` is empty.
         """
         if self._error is not None and not elements:
             error, self._error = self._error, None

@@ -16,7 +16,7 @@ from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.jax.module import operations
 from tpu_estimator_compat.engine.jax.step_function import StepFunction
 
-_PRODUCTS = {"stablehlo.dot_general": 2, "stablehlo.dot": 2, "stablehlo.convolution": 2}
+_PRODUCTS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
 _HIGHEST = "#stablehlo<precision HIGHEST>"
 
 
@@ -24,11 +24,10 @@ def precise(step: StepModule) -> StepModule:
     """The same step with full float32 products, on chips that round their inputs by default."""
     with mlir.make_ir_context():
         module = ir.Module.parse(step.code)
+        both = ir.Attribute.parse(f"[{_HIGHEST}, {_HIGHEST}]")
         for operation in operations(module.operation):
             if operation.name in _PRODUCTS:
-                operation.attributes["precision_config"] = ir.Attribute.parse(
-                    f"[{_HIGHEST}, {_HIGHEST}]"
-                )
+                operation.attributes["precision_config"] = both
         return dataclasses.replace(step, code=module_to_bytecode(module))
 
 
@@ -36,11 +35,7 @@ def exported(step: StepModule, most: int, loss: int | None, platforms: Sequence[
     """The function of up to `most` steps on one device, as `jax.export.deserialize` reads it.
 
     It takes the variables, the feeds [most, ...], and int64 [steps, key, position]: see
-    `StepFunction`. Call it with 64-bit types enabled.
-
-    Args:
-      loss: the index of the fetch whose NaN ends the loop; None for none.
-      platforms: names such as "cpu", "cuda", "tpu".
+    `StepFunction`. Call it with 64-bit types enabled. `platforms` are "cpu", "cuda", "tpu".
     """
     from jax import export
 

@@ -68,26 +68,23 @@ def _is_lowered(op: tf.Operation) -> bool:
 class JaxHostPart:
     """The host part of a step: metrics, host calls, fetches that no replica computes.
 
-    Attributes:
-      uses: names of the variables and resources that it uses.
+    `uses` are names of the variables and resources that it uses.
     """
 
     def __init__(self, parts: StepParts, store: VariableStore):
         self.uses: set[str] = set()
-        self._fetches = parts.host.fetches
-        self._in_step = self._function(parts.plan.graph, store, parts.host)
-        self._calls = self._function(parts.plan.graph, store, parts.host_calls)
+        self._parts = parts
+        self._in_step = self._function(store, parts.host)
+        self._calls = self._function(store, parts.host_calls)
 
-    def _function(
-        self, graph: tf.Graph, store: VariableStore, part: Part
-    ) -> tuple[HostFunction, list[tf.Tensor]] | None:
+    def _function(self, store: VariableStore, part: Part) -> HostFunction | None:
         if part.is_empty:
             return None
         wanted = [*(t.op for t in part.fetches), *part.targets]
         ops = graph_ops.ancestors(wanted, set(map(key, part.feeds)))
         self.uses |= {op.name for op in ops if graph_ops.is_handle(op)}
-        function = HostFunction(graph, store, part.fetches, part.targets, part.feeds, optimize=True)
-        return function, part.feeds
+        graph = self._parts.plan.graph
+        return HostFunction(graph, store, part.fetches, part.targets, part.feeds, optimize=True)
 
     @property
     def is_empty(self) -> bool:
@@ -99,10 +96,8 @@ class JaxHostPart:
         """Computes one step's host part from the values of its placeholders and fed tensors."""
         found: dict[Key, np.ndarray] = {}
         if self._in_step is not None:
-            function, feeds = self._in_step
-            results = function([values[key(t)] for t in feeds])
-            found = dict(zip(map(key, self._fetches), results, strict=True))
+            results = self._in_step([values[key(t)] for t in self._parts.host.feeds])
+            found = dict(zip(map(key, self._parts.host.fetches), results, strict=True))
         if self._calls is not None and makes_calls:
-            function, feeds = self._calls
-            function([values[key(t)] for t in feeds])
+            self._calls([values[key(t)] for t in self._parts.host_calls.feeds])
         return found

@@ -46,10 +46,7 @@ class JaxHostStage:
     def __call__(
         self, elements: Sequence[Sequence[np.ndarray]]
     ) -> tuple[list[np.ndarray], dict[Key, np.ndarray]]:
-        """Computes the stage for one step; call it eagerly.
-
-        Args:
-          elements: per replica, the flat parts of its element.
+        """Computes one step's stage from each replica's element, as flat parts; call it eagerly.
 
         Returns:
           The replicas' input, stacked, and the results, concatenated over replicas.

@@ -35,13 +35,10 @@ def is_installed() -> bool:
 
 
 def check() -> None:
-    """Checks the installed JAX, before it is imported.
+    """Raises ImportError where JAX is not installed; does not import it.
 
     An untried release gets a warning, once in a process: the package uses interfaces of JAX that
     are not stable.
-
-    Raises:
-      ImportError: JAX is not installed.
     """
     if not is_installed():
         raise ImportError(
@@ -85,14 +82,8 @@ def cache_directory() -> pathlib.Path:
 def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
     """The devices of JAX's default platform, in all processes.
 
-    Args:
-      cpus: the number of CPU devices to make where JAX has no other devices, has not started, and
-        the user has set no number.
-      tpu_chips: the number of TPU chips of this machine.
-
-    Raises:
-      ImportError: see `check`.
-      ValueError: see `environment.cache_limit`.
+    `cpus` is the number of CPU devices to make where JAX has no other devices, has not started, and
+    the user has set no number.
     """
     check()
     import jax
@@ -101,17 +92,14 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
     if config.jax_compilation_cache_dir is None:
         cache_files.trim()  # JAX sets no limit to its own
         config.update("jax_compilation_cache_dir", str(cache_directory()))
-    if config.jax_platforms is None and not tpu_chips and not _has_plugins():
+    plugins = importlib.util.find_spec("jax_plugins")  # for other devices, such as GPUs
+    if config.jax_platforms is None and not tpu_chips and not plugins:
         # libtpu, which preflight installs, would look for a TPU, and complain.
         config.update("jax_platforms", "cpu")
     if config.jax_num_cpu_devices == -1 and _CPU_FLAG not in os.environ.get("XLA_FLAGS", ""):
         with contextlib.suppress(RuntimeError):  # JAX has started already
             config.update("jax_num_cpu_devices", cpus)
     return tuple(jax.devices())
-
-
-def _has_plugins() -> bool:
-    return importlib.util.find_spec("jax_plugins") is not None
 
 
 def process_index() -> int:

@@ -36,10 +36,6 @@ def mesh(devices: tuple[Any, ...], cores_per_replica: int = 1) -> Mesh:
     return Mesh(np.array(devices).reshape(-1, *factors), names)
 
 
-def cores(mesh: Mesh) -> int:
-    return mesh.size // mesh.shape[REPLICA]
-
-
 def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
     """The sharding of a variable.
 
@@ -47,7 +43,7 @@ def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
     divides; of equally large ones, the last. Variables of less than `SMALLEST_SPLIT` elements, and
     those without such a dimension, are whole on each device.
     """
-    parts = cores(mesh)
+    parts = mesh.size // mesh.shape[REPLICA]
     fitting = [i for i, size in enumerate(shape) if size and size % parts == 0]
     if parts == 1 or not fitting or math.prod(shape) < SMALLEST_SPLIT:
         return NamedSharding(mesh, P())
@@ -58,10 +54,9 @@ def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
 def of_feed(mesh: Mesh, shape: Sequence[int], parts: Sequence[int] | None) -> NamedSharding:
     """The sharding of the elements of some steps, [steps, replicas * rows, ...].
 
-    Args:
-      shape: of what one replica is fed in a step.
-      parts: per dimension of `shape`, the number of parts over the devices of a replica; None for
-        no split. A dimension that cannot be split evenly stays whole.
+    `shape` is that of one replica's feed in a step; `parts` says in how many parts its dimensions
+    are split over the devices of the replica, None for no split. A dimension that cannot be split
+    evenly stays whole.
     """
     left = list(mesh.axis_names[1:])
     dimensions: list[tuple[str, ...]] = []

@@ -119,17 +119,9 @@ mlir.register_lowering(_step, _lower)
 
 _DTYPES = {
     "i1": "bool",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "ui8": "uint8",
-    "ui16": "uint16",
-    "ui32": "uint32",
-    "ui64": "uint64",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
     "bf16": "bfloat16",
     "f8E4M3FN": "float8_e4m3fn",
     "f8E5M2": "float8_e5m2",
@@ -151,11 +143,8 @@ def legalize(module: Any, positions: np.ndarray) -> None:
     """Replaces, in place, what TensorFlow's lowering leaves and other compilers do not know.
 
     TensorFlow writes collectives of XLA's replicas; JAX's devices are partitions of one replica.
-    With a channel and global ids, a group names partitions, which are positions in the mesh.
-
-    Args:
-      positions: as for `ParsedModule`. A device exchanges values with the devices of the same place
-        in other replicas.
+    With a channel and global ids, a group names partitions, which are positions in the mesh. A
+    device exchanges values with the devices of the same place in other replicas.
     """
     for operation in list(operations(module.operation)):
         if operation.name == "mhlo.copy":  # says where a value is, not what

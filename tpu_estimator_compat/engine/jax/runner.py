@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_ops import key
-from tpu_estimator_compat.engine.jax.dispatches import NOTHING, Done, LossSum
+from tpu_estimator_compat.engine.jax.dispatches import NOTHING, LossSum, StartedSteps
 from tpu_estimator_compat.engine.jax.elements import Elements
 from tpu_estimator_compat.engine.jax.step import JaxStep
 from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
@@ -46,33 +46,30 @@ class JaxRunner:
         self._steps.begin_loop()
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
-        with eager.eager_mode():
-            return self._run(iterator, steps)
-
-    def _run(self, iterator: Iterator, steps: int) -> LoopResult:
         own, step = self._steps, self._steps.main
         losses = LossSum(stop_on_nan=self.plan.stop_on_nan)
-        exhausted = False
-        most = own.most_for(steps)
-        chunk = self._elements.next(iterator, min(most, steps), step.stage)
-        placed = own.placed(step, chunk, most)
         finishing = Finishing(own)
-        while chunk.steps and not losses.stopped:
-            done = own.dispatch(step, chunk, most, placed)
-            finishing.add(done)
-            left = steps - losses.steps - chunk.steps
-            wanted = 0 if self._interrupted() else min(most, left)
-            try:
-                chunk = self._elements.next(iterator, wanted, step.stage) if wanted else NOTHING
-            except tf.errors.OpError:
-                finishing.end()  # these steps are made
-                raise
-            placed = own.placed(step, chunk, most)  # while the devices are at work
-            losses.add(done)
-            exhausted = chunk.steps < wanted
-        finishing.end()
-        exhausted |= not losses.steps
-        return losses.result(exhausted, None if exhausted else own.counter())
+        exhausted = False
+        with eager.eager_mode():
+            most = own.most_for(steps)
+            chunk = self._elements.next(iterator, min(most, steps), step.stage)
+            placed = own.placed(step, chunk, most)
+            while chunk.steps and not losses.stopped:
+                started = own.dispatch(step, chunk, most, placed)
+                finishing.add(started)
+                left = steps - losses.steps - chunk.steps
+                wanted = 0 if self._interrupted() else min(most, left)
+                try:
+                    chunk = self._elements.next(iterator, wanted, step.stage) if wanted else NOTHING
+                except tf.errors.OpError:
+                    finishing.end()  # these steps are made
+                    raise
+                placed = own.placed(step, chunk, most)  # while the devices are at work
+                losses.add(started)
+                exhausted = chunk.steps < wanted
+            finishing.end()
+            exhausted |= not losses.steps
+            return losses.result(exhausted, None if exhausted else own.counter())
 
     @property
     def step(self) -> JaxStep:
@@ -120,15 +117,15 @@ class JaxRunner:
         same = list(map(key, self.plan.fetches)) == list(map(key, fetches))
         step = self.step if same and not self.plan.targets else self._steps.other(fetches, [])
         results: list[list[np.ndarray]] = []
-        done: Done | None = None
+        started: StartedSteps | None = None
         with eager.eager_mode():
             for _ in range(most):
                 chunk = self._elements.next(iterator, 1, step.stage)
                 if not chunk.steps:
                     break
-                before, done = done, self._steps.dispatch(step, chunk, 1)
+                before, started = started, self._steps.dispatch(step, chunk, 1)
                 results += self._steps.fetches(before)
-            return results + self._steps.fetches(done)
+            return results + self._steps.fetches(started)
 
     def finish_host_calls(self, using: str | None = None) -> None:
         """Does nothing: host calls are made when `run` returns."""

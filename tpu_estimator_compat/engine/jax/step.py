@@ -24,12 +24,7 @@ from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lo
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.jax.meshes import REPLICA
 from tpu_estimator_compat.engine.jax.module import DynamicShapeError
-from tpu_estimator_compat.engine.jax.step_function import (
-    Dispatched,
-    Drawing,
-    Placed,
-    StepFunction,
-)
+from tpu_estimator_compat.engine.jax.step_function import Dispatched, Drawing, Placed, StepFunction
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -42,15 +37,12 @@ class JaxStep:
 
     Args:
       store: the variables; those that the step needs are created here.
-      mesh: of the replicas.
       fed: tensors whose values the caller gives with every step, the same for all replicas, and
         the shapes of these values.
       together: the union of all processes' fetches of the step; None for the plan's.
       first_replica: the index of the first replica whose input this process has.
 
     Attributes:
-      device: the device part.
-      stage: the host stage before a step; None for none.
       overlaps: whether the host part may run during the next steps: it uses none of their
         variables, and there is no host stage that might read what it changes.
     """
@@ -81,27 +73,19 @@ class JaxStep:
         ]
         store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
         self._late: HostFunction | None = None
-        if self._tail.fetches:
+        if (tail := self._tail).fetches:
             self._late = HostFunction(
-                plan.graph,
-                store,
-                self._tail.fetches,
-                [],
-                self._tail.feeds,
-                optimize=True,
-                done=self._tail.done,
+                plan.graph, store, tail.fetches, [], tail.feeds, optimize=True, done=tail.done
             )
         self.stage: JaxHostStage | None = None
         if plan.host_stage:
             feeds = self._step.feeds[: len(self._step.feeds) - len(fed)]
             self.stage = JaxHostStage(plan, store, feeds, self.device.from_host)
-        on_devices = {op.name for op in self._step.variables}
-        self.overlaps = self.stage is None and not self._host.uses & on_devices
+        self.overlaps = self.stage is None and self._host.uses.isdisjoint(self.variables)
         self._functions: dict[int, StepFunction] = {}
 
     @functools.cached_property
     def module(self) -> StepModule:
-        """The lowered step of a replica."""
         return lowered(self._step, self._shapes)
 
     @property
@@ -109,7 +93,6 @@ class JaxStep:
         return self.device.number_of_loss
 
     def function(self, most: int) -> StepFunction:
-        """The function of up to `most` steps."""
         if most not in self._functions:
             try:
                 self._functions[most] = StepFunction(
@@ -128,30 +111,23 @@ class JaxStep:
         return self._functions[most]
 
     def place(self, feeds: Sequence[np.ndarray], steps: int, most: int, drawing: Drawing) -> Placed:
-        """Sends the arguments of the next dispatch to the devices; see `StepFunction.place`.
-
-        Args:
-          feeds: per feed an array [most, replicas * batch, ...].
-          most: the largest number of steps of the function.
-        """
+        """Sends the arguments of the next call of `function(most)` to the devices."""
         return self.function(most).place(feeds, steps, drawing)
 
     def dispatch(self, placed: Placed, most: int) -> Dispatched:
         """Starts the steps of `placed` with the stored variables; does not wait."""
         function = self.function(most)
-        done = function(self.store.take(function.names), placed)
-        self.store.give(function.names, done.variables)
-        return done
+        dispatched = function(self.store.take(function.names), placed)
+        self.store.give(function.names, dispatched.variables)
+        return dispatched
 
-    def values(self, done: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:
-        """The values of step `index` of a dispatch, [replicas * rows, ...]; waits for them.
-
-        `feeds` is the input of the step's replicas, [replicas * rows, ...].
-        """
+    def values(self, dispatched: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:
+        """The values of step `index`, fed `feeds`, as [replicas * rows, ...]; waits for it."""
         returned = [self._step.feeds[i] for i in self._returned]
         fetched = [*self._step.program.fetches, *returned]
         found = {
-            key(t): np.asarray(value)[index] for t, value in zip(fetched, done.fetches, strict=True)
+            key(t): np.asarray(value)[index]
+            for t, value in zip(fetched, dispatched.fetches, strict=True)
         }
         for tensor, value in zip(self._step.feeds, feeds, strict=True):
             if key(tensor) in self.device.passed:
@@ -188,11 +164,11 @@ class JaxStep:
             return []
         return sorted(name for name in self.stage.uses | self._host.uses if name in self.store)
 
-    def loss(self, done: Dispatched, index: int) -> Any:
+    def loss(self, dispatched: Dispatched, index: int) -> Any:
         """The mean of the replicas' losses in step `index` of a dispatch; waits for it."""
         number = self.device.number_of_loss
         assert number is not None
-        return _mean(np.asarray(done.fetches[number])[index])
+        return _mean(np.asarray(dispatched.fetches[number])[index])
 
     @functools.cached_property
     def has_convolution(self) -> bool:
@@ -206,25 +182,20 @@ class JaxStep:
     def finish(
         self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> dict[Key, Any]:
-        """Runs the host part of a step.
-
-        Args:
-          values: the replicas' results.
-          fed: values of the fed tensors.
-          makes_calls: whether host calls are due in this step.
-
-        Returns:
-          Those of the plan's fetches that the host computes.
-        """
+        """Runs the host part on the replicas' results; returns the fetches that it computes."""
         if not self.has_host_part:
             return {}
-        sent = {k: self._sent(t, values) for k, (_, t) in self.device.parts.transfers.pairs.items()}
+        same = self.plan.same_on_all_replicas
+        sent = {
+            k: self._of_replica(t, values, 0) if same else values[key(t)]
+            for k, (_, t) in self.device.parts.transfers.pairs.items()
+        }
         return self._host({**sent, **fed}, makes_calls=makes_calls)
 
     def fetches(
         self, values: Values, fed: Mapping[Key, np.ndarray], *, makes_calls: bool
     ) -> list[Any]:
-        """Runs the host part of a step as `finish` does; returns all of the plan's fetches."""
+        """Runs the host part on the replicas' results; returns all of the plan's fetches."""
         found = self.finish(values, fed, makes_calls=makes_calls)
         for tensor in self.device.parts.own:
             if self.plan.is_loss(tensor):
@@ -233,24 +204,15 @@ class JaxStep:
                 found[key(tensor)] = self._of_replica(tensor, values, 0)
         return [found[key(t)] for t in self.plan.fetches]
 
-    def _sent(self, tensor: tf.Tensor, values: Values) -> np.ndarray:
-        if self.plan.same_on_all_replicas:
-            return self._of_replica(tensor, values, 0)
-        return values[key(tensor)]
-
 
 def _mean(loss: np.ndarray) -> Any:
     return np.mean(loss, dtype=loss.dtype) if loss.size > 1 else loss.reshape([])[()]
 
 
 def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:
-    """The module of a step, from the cache where it has it.
+    """The module of a step, cached by `module_cache`; `shapes` are as for `lower`.
 
-    Args:
-      shapes: of feeds whose own shapes are not static.
-
-    Raises:
-      NotImplementedError: XLA cannot compile it; names the user's lines and what to write instead.
+    The NotImplementedError for a refused step names the user's lines and what to write instead.
     """
     name, directory = module_cache.name_of(step, shapes), installation.cache_directory()
     if (cached := module_cache.load(directory, name)) is not None:

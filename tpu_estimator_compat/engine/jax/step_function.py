@@ -32,9 +32,8 @@ _BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
 class Drawing:
     """The key and position from which a dispatch draws its random numbers.
 
-    Attributes:
-      key: 63 bits, the same for all steps.
-      position: the number of the first step; no two steps of a training have the same.
+    `key` has 63 bits and is the same for all steps; `position` is the number of the first step, and
+    no two steps of a training have the same.
     """
 
     key: int
@@ -45,9 +44,8 @@ class Drawing:
 class Placed:
     """The arguments of a dispatch besides variables, on their way to the devices.
 
-    Attributes:
-      feeds: per feed an array [most, replicas * batch, ...].
-      numbers: int64 [steps to make, key, position]; see `Drawing`.
+    `feeds` has per feed an array [most, replicas * batch, ...]; `numbers` is int64 [steps to make,
+    key, position].
     """
 
     feeds: list[jax.Array]
@@ -58,11 +56,8 @@ class Placed:
 class Dispatched:
     """The results of a dispatch, perhaps not computed yet.
 
-    Attributes:
-      variables: their values after the last step.
-      steps: the number of steps made; an int32 scalar.
-      fetches: per fetch an array [most, ...] of all steps: scalars of the replicas side by side,
-        other values concatenated over the replicas.
+    `steps` is the number of steps made, an int32 scalar. `fetches` has per fetch an array [most,
+    rows, ...]: scalars of the replicas side by side, other values concatenated over the replicas.
     """
 
     variables: list[jax.Array]
@@ -74,19 +69,17 @@ class StepFunction:
     """Runs a step on all devices of a mesh.
 
     Args:
-      step: the lowered step of a replica.
       mesh: of the replicas. Where several devices share one, XLA's partitioner divides its step.
       most: the largest number of steps of a dispatch. 1 compiles no loop: XLA's CPU backend runs
         convolutions within loops on a slow path.
-      loss: index of the fetch whose NaN mean over replicas ends the loop; None for none.
-      partition: as in `Dispatch`.
+      loss, partition: as in `Dispatch`.
       gathers: whether every device gets the fetches of all replicas: one of several processes sees
         only its own devices.
       returned: indices of feeds that a step returns after its fetches.
       first_replica: the index of the first replica whose input this process has.
 
     Attributes:
-      names: of the variables, in the order in which they are given.
+      names: of the variables, in the order of the arguments.
       function: the compiled function, as made by `jax.jit`.
     """
 
@@ -107,7 +100,7 @@ class StepFunction:
         positions = np.arange(mesh.size).reshape(mesh.shape[REPLICA], -1)
         self._module = ParsedModule(step, positions)
         self._loss = loss
-        self.names = [name for name in step.variables if name != RANDOM_STATE]
+        self.names = step.stored
         self._all_names = list(step.variables)
         self._replicated = whole = NamedSharding(mesh, P())
         placed = [meshes.of_variable(mesh, step.variables[name].shape) for name in self.names]
@@ -131,10 +124,7 @@ class StepFunction:
     def place(self, feeds: Sequence[np.ndarray], steps: int, drawing: Drawing) -> Placed:
         """Sends the arguments of a dispatch to the devices; does not wait.
 
-        Args:
-          feeds: per feed an array [most, replicas * batch, ...], of the replicas whose input this
-            process has.
-          steps: the number of steps to make, at most `most`.
+        `feeds` has per feed an array [most, replicas * batch, ...] of this process's replicas.
         """
         numbers = np.asarray([steps, drawing.key, drawing.position], np.int64)
         with jax.enable_x64(True):
@@ -144,12 +134,9 @@ class StepFunction:
                 )
                 return Placed(placed, numbers)
             _, shapes, _ = self.shapes()
-            return Placed(
-                list(map(self._given, self._feeds, shapes, feeds)),
-                jax.make_array_from_callback(
-                    numbers.shape, self._replicated, lambda index: numbers[index]
-                ),
-            )
+            placed = list(map(self._given, self._feeds, shapes, feeds))
+            sent = jax.make_array_from_callback((3,), self._replicated, numbers.__getitem__)
+            return Placed(placed, sent)
 
     def _given(self, sharding: NamedSharding, whole: Any, array: np.ndarray) -> jax.Array:
         """Assembles a global array from this process's slice of the feed."""

@@ -10,15 +10,13 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.graph.graph_ops import key
-from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done
+from tpu_estimator_compat.engine.jax.dispatches import Chunk, StartedSteps
 from tpu_estimator_compat.engine.jax.step import JaxStep
 from tpu_estimator_compat.engine.jax.step_function import Drawing, Placed
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.runtime.tuning import Tuning
 from tpu_estimator_compat.engine.step.plan import StepPlan
-
-Names = tuple[str, ...]
 
 
 class Steps:
@@ -49,7 +47,7 @@ class Steps:
         self._tuning = tuning
         self.main = self.new(plan)
         self.key = _key_of(seed)
-        self._others: dict[tuple[Names, ...], JaxStep] = {}
+        self._others: dict[tuple[tuple[str, ...], ...], JaxStep] = {}
         self._position: int | None = None
         self._step_in_loop = 0
         self._most: int | None = None
@@ -101,42 +99,45 @@ class Steps:
         if self._position is None:
             counter = self.counter()
             self._position = 0 if counter is None else int(counter)
-        feeds = [_filled_up(array, most) for array in chunk.feeds]
+        feeds = chunk.feeds
+        if missing := most - chunk.steps:  # zeros for steps that are not made
+            filling = [np.zeros((missing, *array.shape[1:]), array.dtype) for array in feeds]
+            feeds = list(map(np.concatenate, zip(feeds, filling, strict=True)))
         return step.place(feeds, chunk.steps, most, Drawing(self.key, self._position))
 
     def dispatch(
         self, step: JaxStep, chunk: Chunk, most: int, placed: Placed | None = None
-    ) -> Done:
+    ) -> StartedSteps:
         """Starts the steps of a chunk; sends it to the devices unless `placed` has."""
         placed = placed or self.placed(step, chunk, most)
         assert placed is not None
         dispatched = step.dispatch(placed, most)
         assert self._position is not None
         self._position += chunk.steps
-        return Done(step, chunk, dispatched)
+        return StartedSteps(step, chunk, dispatched)
 
     def begin_loop(self) -> None:
         """Counts the steps of a loop from 0: host calls run in every n-th step."""
         self._step_in_loop = 0
 
-    def finish(self, done: Done) -> None:
+    def finish(self, started: StartedSteps) -> None:
         """Runs the host parts of a dispatch's steps."""
-        for index in range(done.made):
+        for index in range(started.made):
             due = self._call_is_due()
-            if done.step.has_host_part:
-                done.step.finish(done.values(index), {}, makes_calls=due)
+            if started.step.has_host_part:
+                started.step.finish(started.values(index), {}, makes_calls=due)
 
     def fetches(
-        self, done: Done | None, fed: Sequence[tuple[tf.Tensor, np.ndarray]] = ()
+        self, started: StartedSteps | None, fed: Sequence[tuple[tf.Tensor, np.ndarray]] = ()
     ) -> list[list[Any]]:
         """Runs the host parts of a dispatch's steps, given `fed`; returns each step's fetches."""
-        if done is None:
+        if started is None:
             return []
         given = {key(tensor): value for tensor, value in fed}
         fetched = []
-        for index in range(done.made):
+        for index in range(started.made):
             due = self._call_is_due()
-            fetched.append(done.step.fetches(done.values(index), given, makes_calls=due))
+            fetched.append(started.step.fetches(started.values(index), given, makes_calls=due))
         return fetched
 
     def _call_is_due(self) -> bool:
@@ -155,20 +156,20 @@ class Finishing:
 
     def __init__(self, steps: Steps):
         self._steps = steps
-        self._waiting: Done | None = None
+        self._waiting: StartedSteps | None = None
 
-    def add(self, done: Done | None) -> None:
-        """Finishes the dispatch before; also `done`, where steps do not overlap."""
+    def add(self, started: StartedSteps | None) -> None:
+        """Finishes the dispatch before; also `started`, where steps do not overlap."""
         self.end()
-        self._waiting = done
+        self._waiting = started
         if not self._steps.main.overlaps:
             self.end()
 
     def end(self) -> None:
         """Finishes the dispatch that waits, if one does."""
-        done, self._waiting = self._waiting, None
-        if done is not None:
-            self._steps.finish(done)
+        started, self._waiting = self._waiting, None
+        if started is not None:
+            self._steps.finish(started)
 
 
 def _key_of(seed: int | None) -> int:
@@ -190,11 +191,3 @@ def _warn_of_uneven_parts(plan: StepPlan) -> None:
                     size,
                     count,
                 )
-
-
-def _filled_up(array: np.ndarray, most: int) -> np.ndarray:
-    missing = most - len(array)
-    if not missing:
-        return array
-    # Zeros for steps that are not made.
-    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])

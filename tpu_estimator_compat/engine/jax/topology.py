@@ -90,13 +90,7 @@ def has_tpu() -> bool:
 
 
 def resolve(config: RunConfig, mode: str) -> JaxTopology:
-    """The replicas of `mode` on JAX's devices: the first `TPUConfig.num_shards`, or all.
-
-    Raises:
-      ImportError: JAX is not installed.
-      RuntimeError: tensorflow-tpu is installed, which has no XLA for the CPU.
-      ValueError: the configuration names a strategy of TensorFlow, or more replicas than there are.
-    """
+    """The replicas of `mode` on JAX's devices: the first `TPUConfig.num_shards`, or all."""
     for field in ("train_distribute", "eval_distribute"):
         if getattr(config, field) is not None:
             raise ValueError(
@@ -127,11 +121,6 @@ def resolve(config: RunConfig, mode: str) -> JaxTopology:
 
 
 def _replicas(shards: int | None, devices: Sequence[Any], cores: int) -> int:
-    """The number of replicas on `devices`, perhaps of several processes.
-
-    Raises:
-      ValueError: there are fewer devices, or some of those of several processes would be left out.
-    """
     wanted = shards or len(devices) // cores
     if not 0 < wanted * cores <= len(devices):
         raise ValueError(
@@ -155,10 +144,6 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
     In training, each process is fed by itself, unless a replica spans several. An evaluation or
     prediction is shared by all processes if all come to it together. Each reads all of the input
     then: the results are those of one process, whatever input_fn does with hosts.
-
-    Raises:
-      ValueError: the processes have different numbers of devices, or a replica would begin within
-        one process and end in another; or a replica spans processes, and not all evaluate.
     """
     processes = _processes(devices)
     if len(processes) == 1:

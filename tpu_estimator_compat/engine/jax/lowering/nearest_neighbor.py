@@ -9,23 +9,13 @@ import tensorflow as tf
 OP_TYPE = "ResizeNearestNeighborGrad"
 
 
-def is_lowered(op: tf.Operation) -> bool:
-    """Always true: XLA itself says where the size is not constant."""
-    del op
-    return True
-
-
 def call(
     op_type: str, inputs: Sequence[tf.Tensor], switches: dict[str, bool]
 ) -> Sequence[tf.Tensor]:
     """Adds up, for each pixel of the image before, the gradients of its copies.
 
-    Args:
-      inputs: gradients [batch, rows, columns, channels]; the size of the image before, int32 [2].
-      switches: `align_corners` and `half_pixel_centers`.
-
-    Returns:
-      Gradients [batch, size[0], size[1], channels].
+    The inputs are gradients [batch, rows, columns, channels] and the size of the image before,
+    int32 [2]; the switches are `align_corners` and `half_pixel_centers`.
     """
     del op_type
     gradients, size = inputs

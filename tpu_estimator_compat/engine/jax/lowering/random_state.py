@@ -9,7 +9,7 @@ first, and a key of 64 bits.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -92,23 +92,19 @@ def _quantile(probability: tf.Tensor) -> tf.Tensor:
     return tf.where(small, x, tf.math.ndtri(probability))
 
 
-_COMPOSED: dict[str, tuple[Callable[..., tf.Tensor], dict[str, str]]] = {
-    "Multinomial": (_multinomial, {"output_dtype": "output_dtype"}),
-    "RandomShuffle": (_shuffle, {}),
-    "ParameterizedTruncatedNormal": (_truncated, {"dtype": "dtype"}),
+_COMPOSED: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...]]] = {
+    "Multinomial": (_multinomial, ("output_dtype",)),
+    "RandomShuffle": (_shuffle, ()),
+    "ParameterizedTruncatedNormal": (_truncated, ("dtype",)),
 }
-"""Functions that draw by ops of `random_streams`, with their keywords' attributes, by op type."""
+"""By op type, a function that draws by ops of `random_streams`, and its keywords: attributes."""
 
 DRAWING = frozenset({*FROM_STATE, *_COMPOSED})
 """Types of the ops that draw from the state."""
 
 
 class RandomState:
-    """A `StateRewrite` of a `ReplicaProgram`: its random ops draw from a state.
-
-    Args:
-      handle: of the resource that holds the state, an int64 vector of 3.
-    """
+    """A `StateRewrite` of a `ReplicaProgram`: random ops draw from an int64 vector of 3."""
 
     def __init__(self, handle: tf.Tensor):
         self._handle = handle
@@ -117,11 +113,9 @@ class RandomState:
         return node.op in DRAWING
 
     def apply(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
-        """`graph_def` with all random ops, also in functions, drawing from the state.
+        """`graph_def` with random ops that draw from the state, also in functions; the input map.
 
-        Returns:
-          The changed graph, and the importer's input map; the same graph and an empty map where
-          nothing draws.
+        Returns `graph_def` itself and an empty map where nothing draws.
         """
         changed = tf.compat.v1.GraphDef()
         changed.CopyFrom(graph_def)
@@ -161,7 +155,11 @@ def _drawing(graph_def: GraphDef) -> set[str]:
     functions = graph_def.library.function
     found = {f.signature.name for f in functions if any(x.op in FROM_STATE for x in f.node_def)}
     while True:
-        more = {f.signature.name for f in functions if found.intersection(_called(f.node_def))}
+        more = {
+            f.signature.name
+            for f in functions
+            if any(called.name in found for node in f.node_def for called in _functions_of(node))
+        }
         for node in _all_nodes(graph_def):
             # Branches take the same arguments; so do a loop's body and condition.
             names = {f.name for f in _functions_of(node)}
@@ -170,10 +168,6 @@ def _drawing(graph_def: GraphDef) -> set[str]:
         if more <= found:
             return found
         found |= more
-
-
-def _called(nodes: Iterable[NodeDef]) -> set[str]:
-    return {f.name for node in nodes for f in _functions_of(node)}
 
 
 def _functions_of(node: NodeDef) -> Iterator[Any]:
@@ -227,8 +221,7 @@ def _call_composed(graph_def: GraphDef) -> None:
     for node in list(_all_nodes(graph_def)):
         if node.op not in _COMPOSED:
             continue
-        _, keywords = _COMPOSED[node.op]
-        types = tuple((name, node.attr[attr].type) for name, attr in keywords.items())
+        types = tuple((name, node.attr[name].type) for name in _COMPOSED[node.op][1])
         function, library = _composed(node.op, node.attr["T"].type, types)
         for called in [*library, function]:
             if called.signature.name not in known:
@@ -237,11 +230,8 @@ def _call_composed(graph_def: GraphDef) -> None:
         node.op = "StatefulPartitionedCall"
         node.attr.clear()
         node.attr["f"].func.name = function.signature.name
-        for attr, arguments in (
-            ("Tin", function.signature.input_arg),
-            ("Tout", function.signature.output_arg),
-        ):
-            node.attr[attr].list.type.extend(argument.type for argument in arguments)
+        node.attr["Tin"].list.type.extend(a.type for a in function.signature.input_arg)
+        node.attr["Tout"].list.type.extend(a.type for a in function.signature.output_arg)
 
 
 @functools.cache

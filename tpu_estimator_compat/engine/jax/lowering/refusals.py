@@ -18,14 +18,7 @@ def refusals(error: LoweringError, graph: tf.Graph) -> list[Finding]:
     findings = []
     for name in error.nodes:
         op = names.find(name)
-        finding = Finding(
-            Severity.FAILS,
-            kind,
-            f"XLA refuses it: {error.first_line}",
-            error.advice,
-            op.type if op else "",
-            op.name if op else name,
-            sources.of_operation(op) if op else None,
-        )
-        findings.append(finding)
+        message = f"XLA refuses it: {error.first_line}"
+        where = (op.type, op.name, sources.of_operation(op)) if op else ("", name, None)
+        findings.append(Finding(Severity.FAILS, kind, message, error.advice, *where))
     return findings

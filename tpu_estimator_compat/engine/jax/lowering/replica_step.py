@@ -19,11 +19,7 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
 @dataclasses.dataclass(frozen=True)
 class ReplicaStep:
-    """The step of one replica.
-
-    Attributes:
-      program: the device part of `plan`, with exchanges left to XLA.
-    """
+    """The step of one replica: `program` is the device part of `plan`, exchanges left to XLA."""
 
     plan: StepPlan
     program: ReplicaProgram
@@ -47,7 +43,6 @@ class ReplicaStep:
 
     @property
     def variables(self) -> list[tf.Operation]:
-        """Handles of the variables that the step uses."""
         return [op for op in self.program.handles if graph_ops.is_variable_handle(op)]
 
     @property

@@ -33,12 +33,9 @@ _NO_SHAPES: Mapping[Key, Sequence[int]] = {}
 
 
 class LoweringError(Exception):
-    """XLA refuses the step.
+    """XLA refuses the step, for the ops named `nodes`.
 
-    Attributes:
-      message: XLA's words.
-      nodes: names of the ops in the message.
-      not_constant: whether an op lacks a value that must be known at compile time.
+    `not_constant` says that an op lacks a value that must be known at compile time.
     """
 
     def __init__(self, message: str):
@@ -60,16 +57,10 @@ class LoweringError(Exception):
 
 
 def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -> StepModule:
-    """The step as a StableHLO module.
+    """The step as a StableHLO module; raises LoweringError.
 
-    No variable gets memory: a step may be lowered on a machine that could not run it.
-
-    Args:
-      step: its input has static shapes, and it has no resources besides variables.
-      shapes: of feeds whose own shapes are not static.
-
-    Raises:
-      LoweringError: XLA refuses it.
+    No variable gets memory: a step may be lowered on a machine that could not run it. The step must
+    have no resources besides variables; `shapes` are of feeds without static shapes.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
         handles = {

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-
+import numpy as np
 
 Partition = Sequence[Sequence[int] | None] | None
 
@@ -31,8 +29,6 @@ class Array:
 
     @classmethod
     def from_json(cls, fields: list[Any]) -> Array:
-        import numpy as np
-
         shape, dtype = fields
         return cls(tuple(shape), np.dtype(dtype))
 
@@ -42,13 +38,11 @@ class StepModule:
     """One replica's step.
 
     Attributes:
-      code: a StableHLO module, text or bytecode. Its arguments are the feeds, then the variables;
-        its results are the fetches, then new values of the variables that the step writes. The
-        module's attribute `mhlo.input_output_alias` ties these to arguments.
-      feeds: the input of a replica in a step.
-      variables: in the order of the arguments; with `RANDOM_STATE` where the step draws random
-        numbers.
-      fetches: names of the tensors that the step returns.
+      code: a StableHLO module, text or bytecode. Its arguments are `feeds`, then `variables` in
+        their order; its results are the fetches, then new values of the variables that the step
+        writes, which its attribute `mhlo.input_output_alias` ties to arguments.
+      variables: with `RANDOM_STATE` where the step draws random numbers.
+      fetches: names of tensors.
     """
 
     code: bytes
@@ -84,7 +78,6 @@ class Dispatch:
     """Steps that the JAX runtime hands to the devices at once.
 
     Attributes:
-      step: one replica's step.
       most: the largest number of steps; 1 compiles no loop.
       loss: index of the fetch whose NaN mean over replicas ends the loop; None for none.
       cores: the number of devices of a replica.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import mmap
 import tempfile
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,7 @@ _SMALL = 2**20  # bytes that variables may simply take
 
 
 class Untouched:
-    """Makes variables whose values must not be read.
-
-    Args:
-      largest: bytes of the largest.
-    """
+    """Makes variables of at most `largest` bytes, whose values must not be read."""
 
     def __init__(self, largest: int):
         self._bytes: Any = b""
@@ -36,12 +31,9 @@ class Untouched:
         dims = shape.as_list()
         if math.prod(dims) * dtype.size <= _SMALL or dtype == tf.bool:
             return tf.Variable(lambda: tf.raw_ops.Empty(shape=dims, dtype=dtype, init=False))
-        value = self._value(dims, dtype)
-        return tf.Variable(lambda: value)
-
-    def _value(self, dims: Sequence[int], dtype: tf.DType) -> tf.Tensor:
         # Numbers of these widths pass from NumPy without a copy; others have the same bits.
         width = {1: np.uint8, 2: np.uint16, 4: np.float32, 8: np.float64, 16: np.complex128}
         numbers: Any = np.frombuffer(self._bytes, width[dtype.size], count=math.prod(dims))
         shared = tf.experimental.dlpack.from_dlpack(numbers.reshape(dims).__dlpack__())
-        return shared if shared.dtype == dtype else tf.bitcast(shared, dtype)
+        value = shared if shared.dtype == dtype else tf.bitcast(shared, dtype)
+        return tf.Variable(lambda: value)

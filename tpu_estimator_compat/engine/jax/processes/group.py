@@ -63,11 +63,7 @@ class Processes(Group):
         return states_in(self.exchange({"state": state}))
 
     def exchange(self, record: Mapping[str, Any]) -> list[Record]:
-        """Meets like `meet`, with records of JSON values in place of states; serves as it does.
-
-        Raises:
-          MachineLostError: a process is lost.
-        """
+        """As `meet`, with records of JSON values, which may have a state; serves as it does."""
         while True:
             records = self._all_say(record)
             asked = _asked_for(records)
@@ -98,7 +94,7 @@ class Processes(Group):
         return np.asarray([record["number"] for record in records], np.int64)
 
     def fail(self, place: str = "", *, owes_step: bool) -> None:
-        """Tells the others in the next exchange, and ends this process where they do not come to it.
+        """Tells the others in the next exchange; ends this process unless they come to it.
 
         Others would wait for an owed step as long as this process lives: they have a minute.
         """
@@ -133,12 +129,9 @@ class Processes(Group):
                     missing.discard(index)
 
     def values_of(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Whole values of variables of which each process has parts.
+        """Whole values of variables of which each process has parts; raises MachineLostError.
 
         The others serve in their next `exchange`, wherever that is.
-
-        Raises:
-          MachineLostError: another process has failed.
         """
         records = self._all_say({"state": State.ASKING, "values of": list(names)})
         check_none_failed(states_in(records))
@@ -176,8 +169,8 @@ class Processes(Group):
     def together(self, call: str) -> bool:
         """Whether all processes come to this call of the estimator, so that they can share it.
 
-        Waits for them. False, in each process that makes the call, where one is at another call, in a
-        training, at its end, or does not come within a minute.
+        Waits for them. False, in each process that makes the call, where one is at another call, in
+        a training, at its end, or does not come within a minute.
         """
         made = self._calls[1] if self._calls[0] == self._turn else 0
         self._calls = self._turn, made + 1

@@ -23,13 +23,8 @@ def join(config: RunConfig) -> RunConfig:
     nothing else uses here. Otherwise, on a machine with a TPU, `jax.distributed.initialize()` looks
     for processes. A script that has called that function itself is left alone.
 
-    Returns:
-      `config`, or, in processes that no TF_CONFIG names, a copy without `is_chief` in all but one.
-
-    Raises:
-      ImportError: JAX is not installed.
-      ValueError: the cluster has parameter servers.
-      RuntimeError: JAX was used before, or not all processes have come in time.
+    Returns `config`; in a process other than the first that no TF_CONFIG names, a copy of it whose
+    `is_chief` is False.
     """
     installation.check()
     profiler.watch()

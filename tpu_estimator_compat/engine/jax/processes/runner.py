@@ -12,13 +12,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.jax.dispatches import Chunk, Done, LossSum
+from tpu_estimator_compat.engine.jax.dispatches import Chunk, LossSum, StartedSteps
 from tpu_estimator_compat.engine.jax.elements import Elements, staged
-from tpu_estimator_compat.engine.jax.processes.group import (
-    Processes,
-    Record,
-    lost_if_broken,
-)
+from tpu_estimator_compat.engine.jax.processes.group import Processes, Record, lost_if_broken
 from tpu_estimator_compat.engine.jax.step import JaxStep, Wanted
 from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
@@ -75,12 +71,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         return lost_if_broken()
 
     def start(self, restored: str | None = None) -> None:
-        """Takes over the chief's values of all variables, and its random numbers.
-
-        Raises:
-          ValueError: the processes have built different graphs.
-          MachineLostError: another process could not start.
-        """
+        """Takes over the chief's values of all variables, and its random numbers."""
         if self._trains:
             logging.info(
                 "%d processes train together. Where one is lost, JAX ends the others within a "
@@ -112,11 +103,11 @@ class ProcessesRunner(GroupRunner[Processes]):
                     break
                 wanted = min(own.most_for(steps), steps - losses.steps)
                 self._read_ahead(iterator, wanted)
-                done = self._agreed_dispatch(step, wanted)
-                finishing.add(done)
-                if done is None:
+                started = self._agreed_dispatch(step, wanted)
+                finishing.add(started)
+                if started is None:
                     break
-                losses.add(done)
+                losses.add(started)
             finishing.end()
             return losses.result(self.ended, None if self.ended else own.counter())
 
@@ -127,14 +118,15 @@ class ProcessesRunner(GroupRunner[Processes]):
         elif not self._elements and (parts := self._input.parts_for_stage(iterator)) is not None:
             self._elements.append(parts)
 
-    def _agreed_dispatch(self, step: JaxStep, most: int) -> Done | None:
+    def _agreed_dispatch(self, step: JaxStep, most: int) -> StartedSteps | None:
         """Starts steps that all processes make together; None where one of them cannot make any.
 
         At most `most` of them; one where some process wants another step than the plan's.
         """
         offered = self._elements[:most]
         wanted = None if step is self._steps.main else dataclasses.asdict(step.device.wanted)
-        marks = [_mark_of(e) for e in offered] if self._are_fed_the_same else []
+        are_fed_the_same = len(set(self._readers)) < self._group.count
+        marks = [_mark_of(e) for e in offered] if are_fed_the_same else []
         state = State.READY if offered else State.OUT_OF_DATA
         records = self._group.exchange(
             {"state": state, "steps": len(offered), "most": most, "wanted": wanted, "marks": marks}
@@ -154,13 +146,9 @@ class ProcessesRunner(GroupRunner[Processes]):
             taken = self._of_readers(taken, steps)
         chunk = self._chunk(taken, step)
         # All have seen the same numbers of steps: `_largest` is the same everywhere.
-        done = self._steps.dispatch(step, chunk, 1 if steps == 1 else self._largest)
+        started = self._steps.dispatch(step, chunk, 1 if steps == 1 else self._largest)
         self._owes_step = False
-        return done
-
-    @property
-    def _are_fed_the_same(self) -> bool:
-        return len(set(self._readers)) < self._group.count
+        return started
 
     def _pairs(self, of_all: Sequence[Record]) -> list[tuple[Record, int]]:
         """The processes' records, each with the index of the first process fed the same."""
@@ -179,10 +167,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         )
 
     def _check_together(self) -> None:
-        """Raises RuntimeError where a process has left a shared evaluation or prediction.
-
-        What the others have of it is not the whole.
-        """
+        """Raises RuntimeError where a process has left a shared evaluation or prediction."""
         assert self.states is not None
         left = np.flatnonzero(self.states == State.LEAVING)
         if self._trains or not left.size:
@@ -251,19 +236,14 @@ class ProcessesRunner(GroupRunner[Processes]):
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> list[Any]:
-        """See `Runner`.
-
-        Raises:
-          NotImplementedError: something is fed.
-        """
         check_nothing_fed(feeds)
         with eager.eager_mode(), self._connected():
             step = self._steps.other(fetches, targets)
             self._read_ahead(iterator, 1)
-            done = self._agreed_dispatch(step, 1)
-            if done is None:
+            started = self._agreed_dispatch(step, 1)
+            if started is None:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-            [fetched] = self._steps.fetches(done)
+            [fetched] = self._steps.fetches(started)
             return fetched
 
     def close(self) -> None:
