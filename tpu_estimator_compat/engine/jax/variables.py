@@ -88,7 +88,7 @@ class DeviceStore(VariableStore):
             yield from ((name, found[name]) for name in partial)
 
     def put_together(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Whole values of variables on the devices; a call of all processes together."""
+        """Whole values of variables on the devices; all processes call it with the same names."""
         return {name: _replicated(self._on_devices[name]) for name in names}
 
     def peek(self, name: str) -> np.ndarray:
