@@ -84,8 +84,7 @@ def stop_if_higher_hook(
 
     Returns:
       A hook for `train` or `TrainSpec`. In training it raises KeyError for an evaluation without
-      the
-        metric.
+      the metric.
 
     Raises:
       What `make_early_stopping_hook` raises.

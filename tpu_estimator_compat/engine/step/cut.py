@@ -43,8 +43,6 @@ class Transfers:
     Attributes:
       pairs: a placeholder of the host, by its `key()`, and the tensor whose values, concatenated
         over the replicas, it stands for.
-      from_replicas: the tensors that replicas give.
-      from_stage: the tensors that the host stage gives.
     """
 
     pairs: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]
@@ -57,14 +55,11 @@ class StepParts:
     """The parts of a step.
 
     Attributes:
-      plan: the computation of the step.
-      fed: tensors whose values the caller gives with every step.
       own: the plan's fetches that replicas compute.
       device: the part of every replica; its feeds are those of the plan's `replica_feeds` that it
         takes, then `fed`; its fetches are `own`, then `transfers.from_replicas`.
       host: the part that runs once, after the replicas: metrics, fetches that no replica computes.
       host_calls: host calls, where they are not in `host`.
-      transfers: the tensors that the host takes.
     """
 
     plan: StepPlan
@@ -90,11 +85,9 @@ def cut(
     one_program: bool = False,
     apart: frozenset[str] = frozenset(),
 ) -> StepParts:
-    """Cuts a step.
+    """Cuts a step, whose caller gives the values of the tensors `fed`.
 
     Args:
-      plan: the computation of the step.
-      fed: tensors whose values the caller gives with every step.
       one_replica: whether nothing is concatenated: the host is sent scalars where it may be.
       one_program: whether one device runs the parts of a sole replica and of the host.
       apart: names of host calls that are not in the host part.

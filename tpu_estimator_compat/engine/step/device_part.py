@@ -25,15 +25,10 @@ from tpu_estimator_compat.tf_internals import distribute_lib
 class DevicePart:
     """The device part, as a plain function of each replica.
 
-    Args:
-      parts: the parts of the step.
-      store: the live variables.
-      streams: of the replicas' random ops; None where every function has streams of its own.
-
     Attributes:
       program: the operations of one replica.
       feeds: the tensors of the element that it takes, without the tensors fed by the caller.
-      streams: the same, if the program draws from them.
+      streams: of its random ops; None where every function has streams of its own.
     """
 
     is_plain = True  # the host part may run on the same thread, where there is one replica
@@ -116,7 +111,6 @@ class DevicePart:
 
         Args:
           data: the replica's element; with a host stage, the values of `feeds` that it gives.
-          *fed: values of the tensors fed by the caller.
 
         Returns:
           The replica's fetches, then the tensors that the host takes.
@@ -141,11 +135,7 @@ class DevicePart:
     def __call__(
         self, data: Structure, fed: Sequence[tf.Tensor]
     ) -> tuple[dict[Key, Any], dict[Key, tf.Tensor]]:
-        """Builds the part of all replicas into the function under construction.
-
-        Args:
-          data: see `on_replica`, one per replica as the strategy distributes it.
-          fed: values of the tensors fed by the caller.
+        """Builds the part of all replicas, of their `data` as the strategy distributes it.
 
         Returns:
           The replicas' values of their fetches, and the values that the host takes.

@@ -35,11 +35,7 @@ class HostCalls:
         return {}
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
-        """Builds the calls of a step into the function under construction.
-
-        Args:
-          given: values of placeholders, and of tensors fed by the caller, by `key()`.
-        """
+        """Builds the calls of a step; see `HostPart`."""
         if self.part.program.targets:
             self.part(given)
 
@@ -70,13 +66,7 @@ class QueuedHostCalls(HostCalls):
 
 
 class HostCallsOfEveryNth(HostCalls):
-    """Host calls of every n-th step of a loop, starting with the first.
-
-    Args:
-      calls: the calls of such a step.
-      step_in_loop: counts the steps of a loop, on the host.
-      every: n.
-    """
+    """Host calls of every n-th step of a loop, whose steps a variable of the host counts."""
 
     has_branch = True
 
@@ -108,14 +98,7 @@ class HostCallsOfEveryNth(HostCalls):
 def host_calls(
     part: HostPart, queue: HostCallQueue | None, step_in_loop: tf.Variable | None, every: int
 ) -> HostCalls:
-    """The host calls of a step.
-
-    Args:
-      part: the operations of the calls.
-      queue: the queue that they may wait in; None where steps make their own.
-      step_in_loop: counts the steps of a loop; None where every step makes its calls.
-      every: the number of steps from one that makes its calls to the next, within a loop.
-    """
+    """The host calls of a step; of all steps, unless there is a variable to count them."""
     calls = HostCalls(part) if queue is None else QueuedHostCalls(part, queue)
     if step_in_loop is None or not part.program.targets:
         return calls

@@ -14,16 +14,7 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
 
 class HostPart:
-    """The host part: metrics, and fetches that no replica computes.
-
-    Args:
-      graph: the captured graph.
-      part: its feeds, fetches and targets.
-      store: the live variables.
-
-    Attributes:
-      program: the operations that run.
-    """
+    """The host part: metrics, and fetches that no replica computes."""
 
     def __init__(self, graph: tf.Graph, part: Part, store: VariableStore):
         self.program = ReplicaProgram(graph, part.feeds, part.fetches, part.targets)
@@ -38,14 +29,7 @@ class HostPart:
         return self.program.signature()
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> dict[Key, tf.Tensor]:
-        """Builds the part into the function under construction.
-
-        Args:
-          given: values of placeholders, and of tensors fed by the caller, by `key()`.
-
-        Returns:
-          The values of its fetches.
-        """
+        """Builds the part, of the values of its feeds; returns the values of its fetches."""
         values = [given[key(t)] for t in self.program.feeds]
         found = self.program(values, self._store.host_handle)
         return dict(zip(map(key, self.program.fetches), found, strict=True))

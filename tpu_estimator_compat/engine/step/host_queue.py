@@ -26,15 +26,11 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 class HostCallQueue:
     """The host calls of steps that were made, in the order of the steps.
 
-    Args:
-      program: one call: its feeds are a step's tensors.
-      store: holds what the program uses.
-      capacity: the number of calls that may wait; see `capacity_for`.
-      tuning: whether calls stay in the queue, and on which executor, goes by its numbers.
+    The feeds of `program`, one call, are a step's tensors.
 
     Attributes:
       failed: whether a call raised an error. No further call is made then, until `finish`.
-      capacity: see `Args`.
+      capacity: the number of calls that may wait; see `capacity_for`.
       is_flat: whether the single-threaded executor can make the calls.
       quick: whether calls are quick enough to be a part of their steps; None before that is known.
       left: whether the queue is no longer in use: steps make their calls themselves.
@@ -195,11 +191,7 @@ def queue_for(
 ) -> HostCallQueue | None:
     """A queue for the calls of `program`; None where they cannot wait.
 
-    Args:
-      program: one call.
-      store: holds what the program uses.
-      others: handles that the rest of the step uses: none of them may see what a call does.
-      tuning: see `HostCallQueue`.
+    Nothing whose handle is among the `others` of the step may see what a call does.
     """
     capacity = capacity_for(program.feeds, tuning)
     if not program.targets or capacity is None or set(others) & set(program.handles):

@@ -28,16 +28,7 @@ from tpu_estimator_compat.tf_internals import distribute_utils
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepProgram:
-    """A callable that builds one step into the tf.function under construction.
-
-    Attributes:
-      parts: feeds, fetches and targets of each part.
-      store: the live variables.
-      stage: the host stage, before the replicas; None for none.
-      device: the device part.
-      host: the host part.
-      host_calls: the host calls.
-    """
+    """A callable that builds one step into the tf.function under construction."""
 
     parts: StepParts
     store: VariableStore
@@ -111,14 +102,7 @@ class StepProgram:
 
     @tf.autograph.experimental.do_not_convert
     def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
-        """The device part of one replica, in replica context.
-
-        Args:
-          data: the replica's input element.
-          *fed: values of the fed tensors.
-
-        Returns:
-          The replica's fetches, then the tensors that the host part takes.
+        """The device part of one replica, in replica context; see `DevicePart.on_replica`.
 
         Raises:
           NotImplementedError: the host part updates variables of a host stage.
@@ -135,14 +119,11 @@ class StepProgram:
         return self.device.on_replica(values, *fed)
 
     def __call__(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
-        """Runs one step.
+        """Builds one step; returns one tensor per fetch.
 
         Args:
           data: the step's input element, or one per replica as the strategy distributes it.
           *fed: values of the fed tensors, the same for all replicas.
-
-        Returns:
-          One tensor per fetch.
         """
         data, of_stage = self._stage_before(data)
         of_replicas, sent = self.device(data, fed)
