@@ -82,14 +82,7 @@ class GraphSession(tf_session.SessionInterface):
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Runs operations and evaluates tensors, as `tf.compat.v1.Session.run` does.
 
-        Args:
-          fetches: a tensor, operation, name, or nested structure of these.
-          feed_dict: values for graph tensors.
-          options: a `RunOptions`, of which only `trace_level` has an effect.
-          run_metadata: a `RunMetadata`, whose `step_stats` gets operations and times of a trace.
-
-        Returns:
-          A structure like `fetches`: numpy values for tensors, None for operations.
+        Of `options` only `trace_level` has an effect: `run_metadata.step_stats` gets the trace.
         """
         if options is not None and options.trace_level and run_metadata is not None:
             with profiles.traced_into(run_metadata):

@@ -158,15 +158,14 @@ def build_step(
 ) -> StepProgram:
     """Builds the step of a plan on the replicas of a store's strategy.
 
+    The variables that it needs are created in `store`.
+
     Args:
-      plan: the computation of a step.
-      store: its live variables; those that this step needs are created here.
       fed: tensors whose values the caller gives with every step.
       queued: leave host calls to a queue, where their effects are their own.
       step_in_loop: counts the steps of a loop on the host; None where every step makes its host
         calls.
       streams: of the replicas' random ops; None where every function has streams of its own.
-      tuning: see `HostCallQueue`.
     """
     group, kind = workers.of(store.strategy), kind_of(plan, store)
     one = store.strategy.num_replicas_in_sync == 1

@@ -46,10 +46,6 @@ class ReplicaProgram:
     """A piece of a captured graph: feeds in, fetches out, targets run on the way.
 
     Args:
-      graph: the captured graph.
-      feeds: graph tensors whose values the caller gives.
-      fetches: graph tensors whose values the caller gets.
-      targets: operations to run for their effect.
       replicas: the number of replicas that run this program together; 1 for host work.
       native_collectives: leave collectives in place, for devices that have kernels (TPU).
       rewrites: as for `graph_def.subgraph_def`; None for what collectives of one participant take.
@@ -57,9 +53,6 @@ class ReplicaProgram:
       waits_for: feeds, or tensors of the program, that come before any change of a variable,
         whether or not that is made of them: at the end of the data a step changes none.
       done: operations that nothing here waits for, since they have run before.
-
-    Raises:
-      NotImplementedError: an exchange inside a branch or loop body.
     """
 
     def __init__(
@@ -162,14 +155,10 @@ class ReplicaProgram:
     def signature(
         self, rewritten: Callable[[graph_def.NodeDef], bool] = lambda node: False
     ) -> Hashable | None:
-        """The key that programs with the same computation share, of one replica or the host.
+        """The key that programs of one replica, or the host, with the same computation share.
 
-        Args:
-          rewritten: whether a node, not one in a function, is given its state from outside.
-
-        Returns:
-          None where a kernel has a state in itself, such as the stream of a seeded random op: the
-          runtime's function would go on where another call has left it.
+        None where a kernel keeps state, such as a seeded random op that is not `rewritten`: the
+        runtime's function would go on where another call has left it.
         """
         if self.replicas > 1 or self.native_collectives:
             return None
@@ -230,15 +219,9 @@ class ReplicaProgram:
         handle_of: HandleOf,
         state_rewrite: StateRewrite | None = None,
     ) -> list[tf.Tensor]:
-        """Builds the program into the function under construction.
+        """Builds the program, of one value per feed; returns one per fetch.
 
-        Args:
-          values: one tensor per feed.
-          handle_of: gives the resource handle that stands for a handle op of the captured graph.
-          state_rewrite: changes what is imported; None for nothing.
-
-        Returns:
-          One tensor per fetch.
+        `handle_of` gives the resource handle that stands for a handle op of the captured graph.
         """
         environment = dict(zip((key(t) for t in self.feeds), values, strict=True))
         under_construction = tf.compat.v1.get_default_graph()

@@ -60,15 +60,8 @@ def owned(
 
     Args:
       ops: the operations of the replicas' program; not those of functions that they call.
-      replicas: the number of replicas that run it.
       compiled: whether one program serves all replicas.
       alone: whether all replicas are on this machine.
-
-    Raises:
-      ValueError: there are inputs of other numbers of replicas.
-      NotImplementedError: values of several replicas are handed out; replicas of a compiled program
-        have inputs of their own; a replica uses a variable that is another's own; variables are
-        replicas' own on several machines.
     """
     found: set[tf.Operation] = set()
     for op in ops:
