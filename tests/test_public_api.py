@@ -127,9 +127,7 @@ SIGNATURES = {
     tpu.TPUEstimator.evaluate: ["self input_fn steps hooks checkpoint_path name"],
     estimator.train_and_evaluate: ["estimator train_spec eval_spec"],
     estimator.TrainSpec: ["input_fn max_steps hooks saving_listeners"],
-    estimator.EvalSpec: [
-        "input_fn steps name hooks exporters start_delay_secs throttle_secs",
-    ],
+    estimator.EvalSpec: ["input_fn steps name hooks exporters start_delay_secs throttle_secs"],
     estimator.BestExporter: [
         "name serving_input_receiver_fn event_file_pattern compare_fn assets_extra as_text",
         "exports_to_keep",

@@ -36,12 +36,7 @@ COMMAND = (sys.executable, "-m", "tpu_estimator_compat")
 ON_JAX = (*COMMAND, "run", "--runtime", "jax", TRAIN)
 PACKAGES = ("jax", "jaxlib", "tensorflow", "keras", "numpy")
 
-SIZES = {
-    "convnet": (256,),
-    "encoder": (64,),
-    "bert_base": (8, 16, 32, 64),
-    "resnet50": (64,),
-}
+SIZES = {"convnet": (256,), "encoder": (64,), "bert_base": (8, 16, 32, 64), "resnet50": (64,)}
 SMALL = {"convnet": (8,), "encoder": (8,), "resnet": (2,)}
 """For CPUs, where the record is tried."""
 

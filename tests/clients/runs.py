@@ -42,10 +42,7 @@ def drive(
 
 
 def python(
-    clients: pathlib.Path,
-    folder: pathlib.Path,
-    *arguments: str,
-    executable: str = sys.executable,
+    clients: pathlib.Path, folder: pathlib.Path, *arguments: str, executable: str = sys.executable
 ) -> str:
     """Runs Python with the clients in its path; returns what it printed."""
     done = subprocess.run(

@@ -96,10 +96,7 @@ def test_pretraining_on_two_replicas(folder, pretrained, clients):
     before = numbers(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 10
     assert found["loss"] < 1.2 * before["loss"]
-    record(
-        "bert-tensorflow 1.0.4",
-        "run_pretraining with use_tpu, on two replicas",
-    )
+    record("bert-tensorflow 1.0.4", "run_pretraining with use_tpu, on two replicas")
 
 
 @pytest.mark.full

@@ -4,10 +4,7 @@ import json
 
 import pytest
 
-from tpu_estimator_compat.config import (
-    InputPipelineConfig,
-    TPUConfig,
-)
+from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
 
 
 def test_config_is_a_named_tuple_in_the_originals_order():

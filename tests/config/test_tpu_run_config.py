@@ -3,10 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.config import (
-    TPUConfig,
-    TPURunConfig,
-)
+from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 
 
 def resolver():

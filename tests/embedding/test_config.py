@@ -38,10 +38,7 @@ SPECS = {
         "Config for table words must be of type `TableConfig`",
     ),
     "optimizer of a model": (
-        {
-            "feature_columns": [column()],
-            "optimization_parameters": tf.train.AdagradOptimizer(0.1),
-        },
+        {"feature_columns": [column()], "optimization_parameters": tf.train.AdagradOptimizer(0.1)},
         ValueError,
         "optimization_parameters must be an instance of type .*AdagradParameters",
     ),
@@ -57,11 +54,7 @@ SPECS = {
         'Invalid partition_strategy row. Must be one of "mod" or "div"',
     ),
     "limit": (
-        {
-            "table_to_config_dict": TABLE,
-            "feature_to_config_dict": FEATURE,
-            "clipping_limit": -1.0,
-        },
+        {"table_to_config_dict": TABLE, "feature_to_config_dict": FEATURE, "clipping_limit": -1.0},
         ValueError,
         "clipping_limit must be a positive number, got -1.0",
     ),

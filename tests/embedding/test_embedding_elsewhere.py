@@ -62,10 +62,7 @@ def estimator_of(folder, strategy, **changes):
     return tpu.TPUEstimator(
         model_fn,
         config=tpu.RunConfig(
-            model_dir=str(folder),
-            train_distribute=strategy,
-            eval_distribute=strategy,
-            **changes,
+            model_dir=str(folder), train_distribute=strategy, eval_distribute=strategy, **changes
         ),
         train_batch_size=BATCH,
         eval_batch_size=BATCH,

@@ -36,12 +36,7 @@ def alone(folder):
 def machines(folder, alone):
     """What two machines find, of which one has no files."""
     return cluster.run(
-        WORKER,
-        folder,
-        2,
-        "train",
-        root=str(folder / "two"),
-        earlier=str(folder / "earlier"),
+        WORKER, folder, 2, "train", root=str(folder / "two"), earlier=str(folder / "earlier")
     )
 
 

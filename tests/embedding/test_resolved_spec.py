@@ -12,9 +12,7 @@ from .small_model import BATCH, FEATURE, SGD, TABLE, column, dict_spec, estimato
 def test_what_an_estimator_refuses(tmp_path):
     with pytest.raises(ValueError, match="Only PER_HOST_V1 and PER_HOST_V2 is supported"):
         estimator_of(
-            tmp_path,
-            dict_spec(),
-            per_host_input_for_training=tpu.InputPipelineConfig.BROADCAST,
+            tmp_path, dict_spec(), per_host_input_for_training=tpu.InputPipelineConfig.BROADCAST
         )
     plain = tf.feature_column.numeric_column("x")
     with pytest.raises(TypeError, match="Unsupported feature column"):

@@ -139,10 +139,7 @@ class Functional(Case):
     def options(self):
         export = self.tf.estimator.export
         return {
-            "export_outputs": {
-                "first": export.RegressionOutput,
-                "second": export.PredictOutput,
-            },
+            "export_outputs": {"first": export.RegressionOutput, "second": export.PredictOutput},
             "metric_names_map": {
                 "first_mean_absolute_error": "mae of the first",
                 "second_mean_squared_error": "mse of the second",

@@ -87,8 +87,7 @@ def test_forwards_sparse_features_with_something_in_their_gaps(estimator):
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"),
-    [(["z"], '"z" is not in features dict'), ([3], "keys should be strings")],
+    ("keys", "words"), [(["z"], '"z" is not in features dict'), ([3], "keys should be strings")]
 )
 def test_wrong_keys_are_named(estimator, keys, words):
     with pytest.raises((ValueError, TypeError), match=words):

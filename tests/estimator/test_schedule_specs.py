@@ -13,11 +13,7 @@ TrainSpec, EvalSpec = namespace.TrainSpec, namespace.EvalSpec
 
 
 BAD = {
-    "input_fn": (
-        lambda: TrainSpec("data"),
-        TypeError,
-        "`input_fn` must be callable, given: data",
-    ),
+    "input_fn": (lambda: TrainSpec("data"), TypeError, "`input_fn` must be callable, given: data"),
     "max_steps": (
         lambda: TrainSpec(train_input_fn, max_steps=0),
         ValueError,

@@ -93,10 +93,7 @@ def test_batch_sizes_and_replicas(tmp_path, sizes, call, message):
 
 def test_num_shards_that_the_strategy_does_not_have(tmp_path, strategy):
     estimator = make_estimator(
-        tmp_path,
-        use_tpu=True,
-        tpu_config=tpu.TPUConfig(num_shards=8),
-        train_distribute=strategy(4),
+        tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=8), train_distribute=strategy(4)
     )
     with pytest.raises(ValueError, match=r"num_replicas should be \(4\), got \(8\)"):
         estimator.train(train_input_fn, steps=1)

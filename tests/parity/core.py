@@ -119,10 +119,7 @@ def made(original: running.Side, out: pathlib.Path) -> dict[str, Any]:
     }
     running.run_together(runs.doing(original, todo, out / "done"))
     return {
-        family: {
-            "start": starts[family],
-            "observed": reduced(running.answer(out / "done", family)),
-        }
+        family: {"start": starts[family], "observed": reduced(running.answer(out / "done", family))}
         for family in FAMILIES
     }
 

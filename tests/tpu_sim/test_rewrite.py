@@ -96,10 +96,7 @@ def test_a_sum_in_a_loop(chip):
     def loop():
         return tf.while_loop(
             lambda i, _: i < 3,
-            lambda i, x: (
-                i + 1,
-                tf.raw_ops.CrossReplicaSum(input=x, group_assignment=[[0, 1]]),
-            ),
+            lambda i, x: (i + 1, tf.raw_ops.CrossReplicaSum(input=x, group_assignment=[[0, 1]])),
             (0, replica() + 1),
         )[1]
 

@@ -313,10 +313,7 @@ def wide_or_deep(model_dir, record):
 def wide_or_deep_of_2(model_dir, record):
     head = tf2.estimator.PoissonRegressionHead()
     wide = tf2.estimator.DNNLinearCombinedEstimator(
-        head,
-        f"{model_dir}_wide",
-        _wide(),
-        linear_optimizer=tf2.keras.optimizers.legacy.Ftrl(0.1),
+        head, f"{model_dir}_wide", _wide(), linear_optimizer=tf2.keras.optimizers.legacy.Ftrl(0.1)
     )
     _through(wide, record, TARGETS + 2)
     deep = tf2.estimator.DNNLinearCombinedRegressor(

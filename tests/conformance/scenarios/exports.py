@@ -219,12 +219,7 @@ def an_export_for_training(model_dir, record):
 
     estimator = models.trained(model_dir)
     path = estimator.experimental_export_all_saved_models(
-        "exports",
-        {
-            "train": supervised,
-            "eval": supervised,
-            "infer": _receiver_fn,
-        },
+        "exports", {"train": supervised, "eval": supervised, "infer": _receiver_fn}
     )
     for tags in (["train"], ["eval"], ["serve"]):
         record(tags, _signatures(path, tags))

@@ -453,10 +453,7 @@ def without_features(model_dir: str, record: Any, side: Any) -> Any:
         loss = tf.reduce_mean(tf.matmul(tf.ones([BATCH, 1]), weight))
         train_op = minimized(loss, params) if mode == "train" else None
         return tf.estimator.tpu.TPUEstimatorSpec(
-            mode,
-            loss=loss,
-            train_op=train_op,
-            predictions={"y": tf.tile(weight, [BATCH, 1])},
+            mode, loss=loss, train_op=train_op, predictions={"y": tf.tile(weight, [BATCH, 1])}
         )
 
     for name, nothing in (

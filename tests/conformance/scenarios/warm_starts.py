@@ -133,11 +133,7 @@ def with_a_vocabulary(model_dir, record):
 def init_from_checkpoint(model_dir, record):
     """tf.train.init_from_checkpoint in model_fn: by scope, by name, by variable."""
     folder = _first(model_dir)
-    assignments = {
-        "all": {"/": "/"},
-        "scope": {"head/": "head/"},
-        "name": {"w": "w"},
-    }
+    assignments = {"all": {"/": "/"}, "scope": {"head/": "head/"}, "name": {"w": "w"}}
 
     def model_fn(features, labels, mode, params):
         spec = _two_variables(features, labels, mode)

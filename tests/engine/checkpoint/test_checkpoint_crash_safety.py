@@ -7,10 +7,7 @@ import sys
 
 import pytest
 from support import TESTS
-from support.legacy_models import (
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, train_input_fn
 
 
 def test_a_model_dir_that_was_removed_between_two_calls(tmp_path):

@@ -2,12 +2,7 @@
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    finite_input_fn,
-    make_estimator,
-    make_model_fn,
-    train_input_fn,
-)
+from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
 
 from .damages import damage
 

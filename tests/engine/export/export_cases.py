@@ -465,10 +465,7 @@ CASES = {
     "old_name": Case(plain_model_fn, dict_input_fn, export_old_name, default_request),
     "as_text": Case(plain_model_fn, dict_input_fn, export_as_text, default_request),
     "bare": Case(
-        bare_model_fn,
-        bare_input_fn,
-        export_bare,
-        lambda: {"serving_default": {"input": points(3)}},
+        bare_model_fn, bare_input_fn, export_bare, lambda: {"serving_default": {"input": points(3)}}
     ),
     "heads": Case(heads_model_fn, dict_input_fn, export_heads, heads_requests),
     "sparse": Case(sparse_model_fn, sparse_input_fn, export_sparse, sparse_requests),

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, train_input_fn
 
 from tpu_estimator_compat.engine.hooks.evaluation_events import shown
 

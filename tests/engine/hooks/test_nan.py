@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    logits_of,
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 

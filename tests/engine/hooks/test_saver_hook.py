@@ -10,11 +10,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    make_estimator,
-    make_model_fn,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat.engine.checkpoint.writing import CheckpointWrite
 from tpu_estimator_compat.engine.hooks import saver_hook

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, train_input_fn
 
 
 class KeepsLosses(tf.train.LoggingTensorHook):

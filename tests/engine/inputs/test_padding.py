@@ -12,10 +12,7 @@ from .dealing import batches, dealt
 def test_prediction_pads_and_marks(strategy):
     dataset = tf.data.Dataset.range(6).batch(4)
     found = dealt(strategy, 2, [dataset], mode=ModeKeys.PREDICT, size=4)
-    assert found == [
-        [[[0, 1], [0, 0]], [[2, 3], [0, 0]]],
-        [[[4, 5], [0, 0]], [[0, 0], [1, 1]]],
-    ]
+    assert found == [[[[0, 1], [0, 0]], [[2, 3], [0, 0]]], [[[4, 5], [0, 0]], [[0, 0], [1, 1]]]]
     assert padding.pad(dataset, 4).element_spec.is_padding == tf.TensorSpec([4], tf.int32)
 
 

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import on
-from support.legacy_models import (
-    adam,
-    finite_input_fn,
-    logits_of,
-    make_model_fn,
-    train_input_fn,
-)
+from support.legacy_models import adam, finite_input_fn, logits_of, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 

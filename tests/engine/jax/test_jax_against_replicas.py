@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import RUNTIMES, on, variables
-from support.legacy_models import (
-    finite_input_fn,
-    logits_of,
-    metric_fn,
-    train_input_fn,
-)
+from support.legacy_models import finite_input_fn, logits_of, metric_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 
-REPLICAS = (
-    pytest.param(1, marks=pytest.mark.slow),
-    pytest.param(2, marks=pytest.mark.full),
-    4,
-)
+REPLICAS = (pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.full), 4)
 
 
 class Fetching(tf.train.SessionRunHook):

@@ -80,11 +80,7 @@ def test_dtypes(tmp_path, replicas):
     for runtime in RUNTIMES:
         hook = Typed()
         estimator = on(
-            runtime,
-            replicas,
-            tmp_path / runtime,
-            typed_model_fn,
-            train_batch_size=8 * replicas,
+            runtime, replicas, tmp_path / runtime, typed_model_fn, train_batch_size=8 * replicas
         )
         estimator.train(typed_input_fn, steps=4)
         estimator.train(typed_input_fn, steps=3, hooks=[hook])

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import RUNTIMES, on, variables
-from support.legacy_models import (
-    adam,
-    logits_of,
-    train_input_fn,
-)
+from support.legacy_models import adam, logits_of, train_input_fn
 
 import tpu_estimator_compat as tpu
 

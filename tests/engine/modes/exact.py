@@ -2,9 +2,7 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    examples,
-)
+from support.legacy_models import examples
 
 
 def count_a_step(loss):

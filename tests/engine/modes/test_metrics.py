@@ -3,11 +3,7 @@
 import keras
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    logits_of,
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 
@@ -60,11 +56,7 @@ def _keras_metrics(labels, logits):
 def test_metrics_of_any_kind(tmp_path, strategy, metrics, replicas):
     where = strategy(replicas)
     estimator = make_estimator(
-        tmp_path,
-        _model_fn(metrics),
-        use_tpu=True,
-        train_distribute=where,
-        eval_distribute=where,
+        tmp_path, _model_fn(metrics), use_tpu=True, train_distribute=where, eval_distribute=where
     )
     estimator.train(train_input_fn, steps=1)
     first = estimator.evaluate(train_input_fn, steps=4)

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    logits_of,
-    make_estimator,
-    make_model_fn,
-    train_input_fn,
-)
+from support.legacy_models import logits_of, make_estimator, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 

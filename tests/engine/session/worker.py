@@ -94,11 +94,7 @@ def make(model_dir, train_op=None, use_tpu=True, spec=None, **kwargs):
     model_fn = legacy_models.make_model_fn(train_op, **(spec or {}))
     config = {"save_checkpoints_steps": 10, "save_summary_steps": 5, "log_step_count_steps": 5}
     return legacy_models.make_estimator(
-        model_dir,
-        model_fn,
-        use_tpu=use_tpu,
-        loop=kwargs.pop("loop", 4),
-        **{**config, **kwargs},
+        model_dir, model_fn, use_tpu=use_tpu, loop=kwargs.pop("loop", 4), **{**config, **kwargs}
     )
 
 

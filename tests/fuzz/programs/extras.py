@@ -177,16 +177,7 @@ def _summaries(choices, forward):
     return []
 
 
-FUNCTIONS = (
-    _table,
-    _counter,
-    _average,
-    _host,
-    _asserts,
-    _prints,
-    _random_step,
-    _summaries,
-)
+FUNCTIONS = (_table, _counter, _average, _host, _asserts, _prints, _random_step, _summaries)
 
 
 def after_update(choices, update):

@@ -114,9 +114,7 @@ def _every_second(optimizer, loss, step):
     now = tf.train.get_global_step()
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     optimizer_step = tf.cond(
-        tf.equal(now % 2, 0),
-        lambda: tf.group(optimizer.apply_gradients(pairs)),
-        lambda: tf.no_op(),
+        tf.equal(now % 2, 0), lambda: tf.group(optimizer.apply_gradients(pairs)), lambda: tf.no_op()
     )
     return _counted(optimizer_step, step)
 

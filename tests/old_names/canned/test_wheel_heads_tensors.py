@@ -29,8 +29,7 @@ def test_shapes_that_only_the_step_knows_are_checked_there():
     head = heads.RegressionHead()
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None, None]), tf.TensorSpec([None, None])],
-        autograph=False,
+        input_signature=[tf.TensorSpec([None, None]), tf.TensorSpec([None, None])], autograph=False
     )
     def loss(labels, logits):
         return head.loss(labels, logits, {})

@@ -11,10 +11,7 @@ STEPS, BATCH = 6, 8
 
 def input_fn(params):
     random = np.random.RandomState(0)
-    features = {
-        "x": random.rand(64, 4).astype(np.float32),
-        "id": np.arange(64, dtype=np.int64) % 5,
-    }
+    features = {"x": random.rand(64, 4).astype(np.float32), "id": np.arange(64, dtype=np.int64) % 5}
     dataset = tf.data.Dataset.from_tensor_slices((features, random.rand(64, 1).astype(np.float32)))
     return dataset.repeat().apply(
         tf.contrib.data.map_and_batch(

@@ -59,7 +59,7 @@ def test_the_rest_of_a_module(checks, tmp_path):
         assert again is late.tensorflow is real
         assert builtins.__import__ is plain
         assert not hasattr(real, "contrib")
-        """,
+        """
     )
 
 
@@ -94,7 +94,7 @@ def test_a_package_that_came_too_early(checks, tmp_path):
             assert "package" in str(error)
         else:
             raise AssertionError
-        """,
+        """
     )
 
 

@@ -71,8 +71,5 @@ def model_fn(features, labels, mode, params):
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
     return tpu.TPUEstimatorSpec(
-        mode,
-        loss=loss,
-        eval_metrics=(_metric_fn, [labels, outputs]),
-        scaffold_fn=restore_averages,
+        mode, loss=loss, eval_metrics=(_metric_fn, [labels, outputs]), scaffold_fn=restore_averages
     )

@@ -188,11 +188,7 @@ def _patch_replication(patch: Patch, simulation: SimulatedTPU, packs: dict[str, 
             flat = tf.nest.flatten(outputs, expand_composites=True)
             wanted = [order.mark_as_return(t) if isinstance(t, tf.Tensor) else t for t in flat]
         expansion = Expansion(
-            outer,
-            program,
-            tf.distribute.get_strategy(),
-            packs=packs,
-            replicas=len(inputs or [[]]),
+            outer, program, tf.distribute.get_strategy(), packs=packs, replicas=len(inputs or [[]])
         )
         cluster = expansion.cluster
         simulation.clusters.append(cluster)

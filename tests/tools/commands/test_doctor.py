@@ -16,16 +16,7 @@ from support import python_path
 
 from tpu_estimator_compat.__main__ import main
 
-CHECKS = {
-    "versions",
-    "devices",
-    "runtime",
-    "training",
-    "figures",
-    "sums",
-    "checkpoint",
-    "caches",
-}
+CHECKS = {"versions", "devices", "runtime", "training", "figures", "sums", "checkpoint", "caches"}
 COMMAND = [sys.executable, "-m", "tpu_estimator_compat", "doctor"]
 
 

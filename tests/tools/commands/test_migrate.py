@@ -77,7 +77,7 @@ def test_what_is_left_to_a_person(capsys):
     out = capsys.readouterr().out
     looked_at, by_hand = out.split("To be done by hand:\n")
     assert looked_at.split("To be looked at:\n")[1].split("  ")[:3] == [
-        *("./a.py:4", "tf.keras.Input", "differs"),
+        *("./a.py:4", "tf.keras.Input", "differs")
     ]
     lines = by_hand.splitlines()
     assert lines[0].startswith(

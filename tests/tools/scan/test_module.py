@@ -127,10 +127,7 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
             ],
         ),
         # What needs a person.
-        (
-            "from tensorflow.contrib.tpu import *",
-            [(1, "tf.contrib.tpu", "by hand")],
-        ),
+        ("from tensorflow.contrib.tpu import *", [(1, "tf.contrib.tpu", "by hand")]),
         (
             "import importlib\nimportlib.import_module('tensorflow.contrib.tpu')",
             [(2, "tf.contrib.tpu", "by hand")],

@@ -6,14 +6,7 @@ import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
 
-from ..model import (
-    Run,
-    adam,
-    minimized,
-    scenario,
-    spec_of,
-    train_input,
-)
+from ..model import Run, adam, minimized, scenario, spec_of, train_input
 
 
 @scenario

@@ -9,16 +9,7 @@ from tensorflow.python.tpu.ops import tpu_ops
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import layers
 
-from ..model import (
-    Run,
-    adam,
-    changed,
-    moved_to_host,
-    mse,
-    network,
-    scenario,
-    train_input,
-)
+from ..model import Run, adam, changed, moved_to_host, mse, network, scenario, train_input
 
 
 @scenario

@@ -12,17 +12,7 @@ import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as estimator_lib
 from tpu_estimator_compat import layers
 
-from ..model import (
-    BATCH,
-    Run,
-    X,
-    Y,
-    dataset,
-    eval_input,
-    mse,
-    scenario,
-    train_input,
-)
+from ..model import BATCH, Run, X, Y, dataset, eval_input, mse, scenario, train_input
 
 
 @scenario

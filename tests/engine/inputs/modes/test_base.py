@@ -144,12 +144,7 @@ def test_replicas_that_span_hosts(mode):
         (ModeKeys.TRAIN, 9, {}, "train batch size 9 must be divisible by number of replicas 4"),
         (ModeKeys.PREDICT, 9, V2, "predict batch size 9 must be divisible by number of replicas 4"),
         (ModeKeys.EVAL, 9, {**BROADCAST, **SLICED}, "eval batch size 9 must be divisible"),
-        (
-            ModeKeys.PREDICT,
-            None,
-            BROADCAST,
-            "predict_batch_size in TPUEstimator constructor",
-        ),
+        (ModeKeys.PREDICT, None, BROADCAST, "predict_batch_size in TPUEstimator constructor"),
         (ModeKeys.EVAL, None, {}, "eval_batch_size in TPUEstimator constructor cannot be `None`"),
     ],
 )

@@ -153,8 +153,7 @@ def test_sigterm_saves_and_stops_all(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kill", "lost"),
-    [(signal.SIGKILL, 1), pytest.param(signal.SIGSTOP, 0, marks=pytest.mark.full)],
+    ("kill", "lost"), [(signal.SIGKILL, 1), pytest.param(signal.SIGSTOP, 0, marks=pytest.mark.full)]
 )
 def test_a_lost_process_ends_the_other(kill, lost, tmp_path):
     """Its process ended, or it gives no sign of life."""

@@ -8,15 +8,7 @@ import tensorflow.compat.v1 as tf
 from tpu_estimator_compat import layers
 from tpu_estimator_compat.old_names.contrib import seq2seq
 
-from .small_decoder import (
-    BATCH,
-    IDS,
-    INPUTS,
-    LENGTHS,
-    MEMORY,
-    UNITS,
-    Cell,
-)
+from .small_decoder import BATCH, IDS, INPUTS, LENGTHS, MEMORY, UNITS, Cell
 
 
 def test_variables_have_the_names_of_tensorflow_1() -> None:

@@ -9,10 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.old_names.contrib import seq2seq
 
-from .small_decoder import (
-    END,
-    values,
-)
+from .small_decoder import END, values
 
 
 def test_traces_beams_back() -> None:

@@ -10,15 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.old_names.contrib import seq2seq
 
-from .small_decoder import (
-    BATCH,
-    IDS,
-    LENGTHS,
-    TIME,
-    close,
-    softmax,
-    values,
-)
+from .small_decoder import BATCH, IDS, LENGTHS, TIME, close, softmax, values
 
 
 def test_averages_and_sums_losses() -> None:

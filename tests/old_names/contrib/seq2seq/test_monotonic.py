@@ -9,12 +9,7 @@ import pytest
 
 from tpu_estimator_compat.old_names.contrib import seq2seq
 
-from .small_decoder import (
-    BATCH,
-    TIME,
-    softmax,
-    values,
-)
+from .small_decoder import BATCH, TIME, softmax, values
 
 
 @pytest.mark.parametrize("mode", ["recursive", "parallel", "hard"])

@@ -11,12 +11,7 @@ import tpu_estimator_compat as tpu
 from tpu_estimator_compat import layers
 from tpu_estimator_compat.old_names.contrib import rnn, seq2seq
 
-from .small_decoder import (
-    END,
-    IDS,
-    TIME,
-    UNITS,
-)
+from .small_decoder import END, IDS, TIME, UNITS
 
 
 def model_fn(features: Any, labels: Any, mode: Any, params: Any) -> Any:

@@ -75,5 +75,5 @@ answers(
             lambda m: loss_of(m._regression_head(loss_reduction=tf.losses.Reduction.MEAN)),
             5.0,
         ),
-    },
+    }
 )

@@ -148,5 +148,5 @@ answers(
         f"{TABLES}.AdamParameters": (limited, (0.1, 2.0)),
         f"{TABLES}.FtrlParameters": (limited, (0.1, 2.0)),
         f"{TABLES}.StochasticGradientDescentParameters": (limited, (0.1, 2.0)),
-    },
+    }
 )

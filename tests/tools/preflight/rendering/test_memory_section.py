@@ -6,13 +6,7 @@ from tpu_estimator_compat.tools.preflight.rendering import bars
 from tpu_estimator_compat.tools.preflight.report import Layer
 from tpu_estimator_compat.tools.reports import numbers
 
-from ..reports import (
-    FAILS,
-    FITS,
-    UNKNOWN,
-    not_captured,
-    over_the_line,
-)
+from ..reports import FAILS, FITS, UNKNOWN, not_captured, over_the_line
 from ..showing import page
 
 

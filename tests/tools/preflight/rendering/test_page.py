@@ -8,12 +8,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Sev
 from tpu_estimator_compat.tools.preflight.report import Collectives, Layer
 from tpu_estimator_compat.tools.preflight.result import Preflight
 
-from ..reports import (
-    FAILS,
-    finding,
-    sampled,
-    with_findings,
-)
+from ..reports import FAILS, finding, sampled, with_findings
 from ..showing import Elements, page
 
 

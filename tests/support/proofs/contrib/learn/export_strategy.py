@@ -8,5 +8,5 @@ answers(
     {
         f"{LEARN}.ExportStrategy": (lambda strategy: strategy("mine", list).name, "mine"),
         f"{LEARN}.make_export_strategy": (lambda make: make(list).name, "Servo"),
-    },
+    }
 )
