@@ -59,20 +59,7 @@ VARIANTS = {
 
 
 class Worker:
-    """A worker process.
-
-    Args:
-      variant: a name of `VARIANTS`.
-      model: a name of `benchmarks.models.NAMES`.
-      task: one of `benchmarks.worker.TASKS`.
-      loop: see `benchmarks.sides.Settings`.
-      original: the interpreter that has the original.
-      cache: directory of caches; None for a new one.
-
-    Attributes:
-      imports: seconds that its imports took.
-      baseline: bytes resident after them.
-    """
+    """A worker process."""
 
     def __init__(
         self,
@@ -103,11 +90,7 @@ class Worker:
         self.imports, self.baseline = answer["imports"], answer["resident"]
 
     def answer(self) -> dict[str, Any]:
-        """The worker's next answer.
-
-        Raises:
-          RuntimeError: it died; the message has the end of what it printed.
-        """
+        """The worker's next answer."""
         line = self._process.stdout.readline()
         if not line:
             self._errors.seek(0)
@@ -116,13 +99,11 @@ class Worker:
         return json.loads(line)
 
     def do(self, **command: Any) -> dict[str, Any]:
-        """Sends a command and waits for its answer."""
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         return self.answer()
 
     def close(self) -> None:
-        """Ends the process and removes what it wrote."""
         if self._process.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()

@@ -68,7 +68,6 @@ def dataset(kind: str, batch_size: int) -> Any:
 
 
 def model_fn(features: Any, mode: str, params: dict[str, Any]) -> Any:
-    """Looks at one number of the batch."""
     import tensorflow.compat.v1 as tf
 
     from tpu_estimator_compat import tpu

@@ -57,13 +57,7 @@ _CALL_EXAMPLES = {"small": 16 * 1000, "mlp": 64 * 400, "convnet": 64 * 200, "enc
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to measure.
-
-    Attributes:
-      original: the interpreter that has the original.
-      rounds: turns of each variant.
-      variants: which to take; None for all that make sense for a model.
-    """
+    """What to measure."""
 
     original: str
     rounds: int

@@ -10,16 +10,7 @@ from benchmarks.measures import Samples
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A ratio to reach: `ours` over `other`.
-
-    Attributes:
-      what: the measure.
-      ours: the variant in question.
-      other: the variant to compare it with.
-      bound: the ratio to reach.
-      at_most: whether the ratio should stay below the bound.
-      models: which models it is meant for; empty for all.
-    """
+    """A ratio to reach: `ours` over `other`."""
 
     what: str
     ours: str

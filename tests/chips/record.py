@@ -46,14 +46,7 @@ class FailedError(Exception):
 
 
 class Runs:
-    """The parts of the record.
-
-    Args:
-      folder: for what they write.
-      topology: that preflight compiles for; None to compile for none.
-      sizes: batch sizes by model.
-      steps: of a training whose speed is measured.
-    """
+    """The parts of the record."""
 
     def __init__(
         self,
@@ -77,7 +70,6 @@ class Runs:
         yield "begun with a checkpoint", self.begun
 
     def doctor(self) -> Any:
-        """What `doctor` finds."""
         return json.loads(self._output(*COMMAND, "doctor", "--json"))
 
     def step(self, model: str, batch: int) -> dict[str, Any]:
@@ -174,11 +166,7 @@ class Runs:
         allowed: tuple[int, ...] = (0,),
         environment: dict[str, str] | None = None,
     ) -> str:
-        """What a command prints.
-
-        Raises:
-          FailedError: it ended with another status than those allowed.
-        """
+        """What a command prints."""
         done = subprocess.run(
             words, capture_output=True, text=True, env={**os.environ, **(environment or {})}
         )
@@ -194,7 +182,6 @@ class Runs:
 
 
 def _flags(**values: Any) -> list[str]:
-    """Arguments of `train.py`."""
     return [
         f"--{name}" if value is True else f"--{name}={value}"
         for name, value in values.items()
@@ -203,11 +190,6 @@ def _flags(**values: Any) -> list[str]:
 
 
 def _checked(value: Any, right: bool) -> Any:
-    """`value`.
-
-    Raises:
-      FailedError: it is not right.
-    """
     if not right:
         raise FailedError(f"found {value}")
     return value

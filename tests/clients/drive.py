@@ -14,7 +14,6 @@ import tensorflow as tf
 
 
 def define(name: str, value: str) -> None:
-    """Defines a flag with this value."""
     try:
         typed = ast.literal_eval(value)
     except (SyntaxError, ValueError):

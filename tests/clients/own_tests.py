@@ -15,8 +15,6 @@ from absl import flags
 
 
 class Outcomes(unittest.TestResult):
-    """Test id to outcome."""
-
     def __init__(self) -> None:
         super().__init__()
         self.found: dict[str, str] = {}

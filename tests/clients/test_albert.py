@@ -42,7 +42,6 @@ def folder(tmp_path_factory, clients) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def pretrained(folder, clients) -> str:
-    """A checkpoint of 30 steps of pretraining with LAMB."""
     drive(
         clients,
         "albert.run_pretraining",

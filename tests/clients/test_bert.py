@@ -47,7 +47,6 @@ def folder(tmp_path_factory, clients) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def pretrained(folder, clients) -> str:
-    """A checkpoint of 60 steps of pretraining."""
     log = _pretrain(clients, folder, "pretrained", num_train_steps=60)
     assert np.isfinite(final_loss(log))
     return str(folder / "pretrained" / "model.ckpt-60")

@@ -44,10 +44,7 @@ NOT_COMPARED = {
 
 
 class OpCallable:
-    """A device function that is an object."""
-
     def __call__(self, op):
-        """Puts every op on the CPU."""
         return "/cpu:0"
 
     def __repr__(self):
@@ -56,7 +53,6 @@ class OpCallable:
 
 
 def resolver(*addresses):
-    """A cluster resolver of workers at `addresses`."""
     spec = tf.train.ClusterSpec({"worker": list(addresses)} if addresses else {})
     return tf.distribute.cluster_resolver.SimpleClusterResolver(spec, master="grpc://resolved:1")
 

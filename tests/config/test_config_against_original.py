@@ -153,7 +153,6 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def originals_reports(original):
-    """What the original reports, in the order of `CASES`."""
     return original.run(config_probe.__file__, given=CASES)
 
 

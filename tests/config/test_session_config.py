@@ -12,7 +12,6 @@ BOTH = pytest.mark.parametrize("run_config", [RunConfig, TPURunConfig], ids=["pl
 
 
 def jit_session_config(level):
-    """A ConfigProto with this `global_jit_level`."""
     config = v1.ConfigProto()
     config.graph_options.optimizer_options.global_jit_level = level
     return config

@@ -7,7 +7,6 @@ from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 
 
 def resolver():
-    """A cluster of one worker."""
     spec = tf.train.ClusterSpec({"worker": ["w:1"]})
     return tf.distribute.cluster_resolver.SimpleClusterResolver(spec, master="grpc://w:1")
 

@@ -60,7 +60,6 @@ def test_both_do_the_same(observed, name):
 
 @pytest.mark.parametrize("row", DIFFERENCES)
 def test_an_expected_difference_is_there(observed, row):
-    """A row that no longer differs must go, and so must one of no scenario."""
     about = [observed[name] for name in scenarios_of(row) if name in observed]
     found = [difference for sides in about for difference in comparing.differences(*sides)]
     assert any(matches(row, difference) for difference in found)

@@ -35,7 +35,6 @@ def rows(contract: str) -> list[list[pathlib.Path]]:
 
 
 def entries(folder: pathlib.Path) -> set[pathlib.Path]:
-    """The modules and packages that lie in a folder of the package, without endings."""
     files = {path.with_suffix("") for path in folder.glob("*.py")} - {folder / "__init__"}
     packages = {path.parent for path in folder.glob("*/__init__.py")}
     return {path.relative_to(PACKAGE) for path in files | packages}

@@ -13,7 +13,6 @@ MOST_OF_FILE, MOST_OF_FUNCTION = 400, 50
 
 
 def lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The lines of a function from its `def` on, its docstring included."""
     assert node.end_lineno is not None
     return node.end_lineno - node.lineno + 1
 

@@ -49,7 +49,6 @@ def of(make_features):
 
 
 def sparse(values, dtype=np.int64, width=2):
-    """One value for each of the first examples."""
     indices = [(i, 0) for i in range(len(values))]
     return tf.SparseTensor(indices, np.array(values, dtype), [BATCH, width])
 

@@ -90,8 +90,6 @@ def test_fit_trains_tables_as_train_does(tmp_path, strategy, replicas):
 
 
 class Recorder(tf.train.SessionRunHook):
-    """Looks at the table and at a tensor of the step, in every step."""
-
     def __init__(self):
         self.rows, self.losses = [], []
 
@@ -190,7 +188,6 @@ def estimator_of_columns(folder, strategy):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, strategy):
-    """The model_dir of a training with columns."""
     folder = tmp_path_factory.mktemp("columns")
     estimator_of_columns(folder, strategy(2)).train(columns_probe.input_fn, steps=2)
     return folder

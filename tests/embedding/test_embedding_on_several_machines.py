@@ -70,7 +70,6 @@ def test_a_checkpoint_has_whole_tables(training, folder, alone, machines):
 
 
 def test_one_process_goes_on_from_what_two_left(tmp_path, folder, alone, machines):
-    """It evaluates, predicts, exports, and trains."""
     one, two = (
         table_trainings.of_columns(str(shutil.copytree(folder / name / "fresh", tmp_path / name)))
         for name in ("alone", "two")

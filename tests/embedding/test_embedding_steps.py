@@ -122,8 +122,6 @@ def model_fn(features, labels, mode, params):
 
 
 class Expected:
-    """The same training in NumPy."""
-
     def __init__(self):
         self.tables, self.slots, self.kernels = {}, {}, {}
         for seed, name in enumerate(COMBINERS):

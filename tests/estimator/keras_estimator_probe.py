@@ -28,19 +28,13 @@ def namespace(side: str) -> Any:
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
-    """x of shape [24, 4] and y of shape [24, 1]."""
     random = np.random.RandomState(1)
     x = random.randn(24, 4).astype(np.float32)
     return x, (x[:, :1] - x[:, 1:2] * 0.5).astype(np.float32)
 
 
 class Case:
-    """A Keras model and what to do with it.
-
-    Attributes:
-      arguments: of `model_to_estimator`.
-      v1: whether it is that of `tf.compat.v1`.
-    """
+    """A Keras model and what to do with it."""
 
     arguments: dict[str, Any] = {}
     v1 = False
@@ -49,7 +43,6 @@ class Case:
         self.tf, self.keras = tf, (tf.compat.v1 if self.v1 else tf).keras
 
     def build(self) -> Any:
-        """A compiled model whose weights are the same everywhere."""
         return weighted(self.compiled(self.model()))
 
     def model(self) -> Any:
@@ -259,7 +252,6 @@ CASES = {
 
 
 def run(tf: Any, name: str) -> dict[str, Any]:
-    """What one case gives."""
     tf.keras.backend.clear_session()  # names of layers begin anew
     case = CASES[name](tf)
     model = case.build()
@@ -307,7 +299,6 @@ def value(estimator: Any, name: str) -> Any:
 
 
 def files(model_dir: str) -> list[str]:
-    """Files of checkpoints, below model_dir."""
     found = pathlib.Path(model_dir).rglob("*")
     names = [str(path.relative_to(model_dir)) for path in found if path.is_file()]
     return sorted(name for name in names if "tfevents" not in name)
@@ -329,7 +320,6 @@ def signatures(tf: Any, estimator: Any, case: Case) -> dict[str, Any]:
 
 
 def outcome(tf: Any, name: str) -> dict[str, Any]:
-    """What `run` gives, or its error."""
     try:
         return run(tf, name)
     except Exception as error:  # the other side is asked to fail alike

@@ -6,8 +6,6 @@ from tpu_estimator_compat import estimator as namespace
 
 
 class Exporter(namespace.Exporter):
-    """Remembers what it was asked to export."""
-
     def __init__(self, name="mine"):
         self._name = name
         self.asked = []

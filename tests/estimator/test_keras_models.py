@@ -14,7 +14,6 @@ from . import keras_estimator_probe as probe
 
 @pytest.fixture(scope="module")
 def originals(original):
-    """What the original makes of each case."""
     return original.run(probe.__file__, "original")
 
 

@@ -20,7 +20,6 @@ def printed(notebook) -> str:
 
 
 def executed(name):
-    """A notebook after its last cell."""
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(EXAMPLES)}}
     return nbclient.NotebookClient(notebook, timeout=TIMEOUT, resources=resources).execute()

@@ -66,13 +66,11 @@ class Sides:
         }
 
     def original(self, programs: Programs) -> dict[str, Any]:
-        """What the original does."""
         out = self._next()
         self._side("original", programs).run(programs, out)
         return {name: running.answer(out, name) for name in programs}
 
     def differences(self, programs: Programs) -> dict[str, list[str]]:
-        """What differs, by program."""
         out = self._next()
         running.run_together(
             *[(self._side(side, programs), programs, out / side) for side in ("original", "ours")]

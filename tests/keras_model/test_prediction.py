@@ -23,7 +23,6 @@ def test_predict_and_call(estimator):
 
 
 def predict_40(params):
-    """The first 40 examples."""
     return tf.data.Dataset.from_tensor_slices(examples(40)[0]).batch(params["batch_size"])
 
 

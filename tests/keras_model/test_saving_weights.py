@@ -21,7 +21,6 @@ def make(request, tmp_path, strategy):
 
 
 def dataset():
-    """The examples as (features, labels) batches."""
     data = tf.data.Dataset.from_tensor_slices(examples())
     return untuned(data.batch(16, drop_remainder=True))
 

@@ -50,7 +50,6 @@ def run(family: str, start: str) -> dict[str, Any]:
 
 
 def written(start: Start, folder: pathlib.Path) -> str:
-    """A directory with a checkpoint of the values."""
     values = {}
     for name, (kind, shape, code) in start.items():
         found = np.frombuffer(base64.b64decode(code), kind)

@@ -38,12 +38,10 @@ def doing(
 
 
 def model_dir(out: pathlib.Path, name: str) -> str:
-    """Where a run has left its checkpoints."""
     return str(out / f"{name}.home" / "model")
 
 
 def variables(found: dict[str, Any]) -> dict[str, Any]:
-    """Those of a run's last checkpoint."""
     return found["checkpoints"]["model"]["variables"]
 
 

@@ -87,7 +87,6 @@ def test_one_step(trained, case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_losses(trained, case):
-    """Of 50 steps, to 1e-5."""
     found, expected = (
         running.completed(trained / r, case)["result"] for r in ("jax", "tensorflow")
     )

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 @pytest.fixture
 def graph():
-    """The default graph of a test."""
     with tf.Graph().as_default() as built:
         yield built
 

@@ -31,23 +31,19 @@ def originals():
 
 
 def metric_fn(labels, scores):
-    """A metric_fn of two arguments."""
     return {"accuracy": v1.metrics.accuracy(labels, scores)}
 
 
 def foreign():
-    """A tensor of another graph."""
     with tf.Graph().as_default():
         return tf.constant(1.0, name="foreign")
 
 
 def variable():
-    """A variable of the current graph."""
     return v1.get_variable("variable", [])
 
 
 def summing_host_call(values):
-    """What a host call may return."""
     return [tf.reduce_sum(values, name="summed")]
 
 

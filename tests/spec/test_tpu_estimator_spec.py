@@ -53,8 +53,6 @@ def test_pairs_are_checked(loss, field, given, error, message):
 
 
 class MeanOf:
-    """A metric_fn that is an object."""
-
     def __call__(self, values):
         return mean_of(values)
 

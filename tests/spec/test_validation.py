@@ -13,7 +13,6 @@ pytestmark = pytest.mark.usefixtures("graph")
 
 @pytest.fixture
 def foreign():
-    """A tensor of another graph."""
     with tf.Graph().as_default():
         return tf.constant(1.0, name="foreign")
 

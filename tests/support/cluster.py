@@ -24,13 +24,7 @@ FORKS: list[Forks] = []
 
 @dataclasses.dataclass
 class Process:
-    """One worker.
-
-    Attributes:
-      popen: the process.
-      result_path: where it writes what it found, as JSON.
-      log_path: its standard output and error.
-    """
+    """One worker."""
 
     popen: Forked
     result_path: pathlib.Path
@@ -41,7 +35,6 @@ class Process:
         return self.log_path.read_text()
 
     def wait(self, timeout: float = TIMEOUT) -> int:
-        """Its exit code."""
         return self.popen.wait(timeout)
 
     def result(self) -> dict[str, Any]:
@@ -101,7 +94,6 @@ class Cluster:
             self.processes.append(Process(popen, result, log))
 
     def results(self) -> list[dict[str, Any]]:
-        """What every worker found."""
         return [process.result() for process in self.processes]
 
 

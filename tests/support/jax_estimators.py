@@ -13,7 +13,6 @@ RUNTIMES = ("tensorflow", "jax")
 
 
 def strategy(replicas: int) -> tf.distribute.Strategy:
-    """Over the first logical CPUs."""
     if replicas == 1:
         return tf.distribute.OneDeviceStrategy("/cpu:0")
     return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
@@ -40,5 +39,4 @@ def on(
 
 
 def variables(estimator: tpu.TPUEstimator) -> dict[str, Any]:
-    """All variables of the newest checkpoint."""
     return {n: estimator.get_variable_value(n) for n in estimator.get_variable_names()}

@@ -20,7 +20,6 @@ def examples(count: int = 64) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train_input_fn(params):
-    """Endless batches of params['batch_size']."""
     dataset = tf.data.Dataset.from_tensor_slices(examples())
     return untuned(dataset.repeat().batch(params["batch_size"], drop_remainder=True))
 
@@ -36,14 +35,12 @@ def finite_input_fn(count: int):
 
 
 def logits_of(features):
-    """Two dense layers from TF1 variables."""
     hidden = tf.get_variable("hidden", [FEATURES, 8], initializer=tf.glorot_uniform_initializer(1))
     output = tf.get_variable("output", [8, CLASSES], initializer=tf.glorot_uniform_initializer(2))
     return tf.matmul(tf.nn.relu(tf.matmul(features, hidden)), output)
 
 
 def metric_fn(labels, logits):
-    """Accuracy, as legacy metric_fns compute it."""
     return {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1))}
 
 
@@ -72,7 +69,6 @@ def make_model_fn(train_op=None, **spec_arguments):
 
 
 def adam(loss, params):
-    """Adam, wrapped for TPU where params say so."""
     optimizer = tf.train.AdamOptimizer(0.01)
     if params["use_tpu"]:
         optimizer = tpu.CrossShardOptimizer(optimizer)
@@ -94,8 +90,6 @@ def make_estimator(model_dir, model_fn=None, *, use_tpu=False, loop=5, tpu_confi
 
 
 class LossRecorder(tf.train.SessionRunHook):
-    """Keeps the loss of every step."""
-
     def __init__(self):
         self.losses = []
 

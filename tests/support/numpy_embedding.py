@@ -90,16 +90,7 @@ def first_slots(name, o, shape):
 
 
 def update(name, o, table, slots, sums, rate):
-    """Updates a table and its slots in place.
-
-    Args:
-        name: Of the optimizer.
-        o: Its hyperparameters by name.
-        table: Array of shape [rows, dimension].
-        slots: Arrays of that shape.
-        sums: By id the gradient of its row.
-        rate: The learning rate.
-    """
+    """Updates a table and its slots in place."""
     sums = dict(sums)
     if name == "Adam" and not o.get("lazy_adam", True):
         sums = {row: sums.get(row, np.zeros(table.shape[1])) for row in range(len(table))}

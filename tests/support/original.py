@@ -26,13 +26,7 @@ OVERRIDE = "TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON"
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """The published TPUEstimator, imported once in a session.
-
-    Attributes:
-        python: Path of an interpreter that has it.
-        forks: Runs scripts in forks of a process that has imported it.
-        tmp_path_factory: Of pytest; says where answers are kept.
-    """
+    """The published TPUEstimator, imported once in a session."""
 
     python: str
     forks: Forks
@@ -41,13 +35,7 @@ class Original:
     def run(
         self, *script: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None
     ) -> Any:
-        """The JSON that a script prints as its last line; asked for once in a session.
-
-        Args:
-            *script: The script and its arguments.
-            given: What it reads from stdin, as JSON.
-            cwd: Its working directory.
-        """
+        """The JSON that a script prints as its last line; asked for once in a session."""
         key = hashlib.sha256(json.dumps([list(map(str, script)), given]).encode()).hexdigest()
 
         def make(folder: pathlib.Path) -> None:
@@ -81,14 +69,7 @@ def require() -> str:
 
 
 def find_or_make(cache: pathlib.Path | None = None) -> str:
-    """The interpreter that OVERRIDE names, else that of the environment that `compare` makes.
-
-    Args:
-        cache: Directory to keep environments in; the user's cache directory if None.
-
-    Raises:
-        environment.Unavailable: There is no fitting Python, or the packages cannot be installed.
-    """
+    """The interpreter that OVERRIDE names, else that of the environment that `compare` makes."""
     override = os.environ.get(OVERRIDE)
     if override:
         return environment.check_interpreter(override, OVERRIDE)

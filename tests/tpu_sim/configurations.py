@@ -36,7 +36,6 @@ class Configuration:
 
     @property
     def cores(self) -> int:
-        """How many cores it has."""
         x, y, z, of_chip = self.mesh
         return x * y * z * of_chip
 

@@ -37,7 +37,6 @@ def moved_to_host(function: Callable[[Run], None]) -> Callable[[Run], None]:
 
 
 def dataset(count: int = EXAMPLES) -> tf2.data.Dataset:
-    """The first `count` examples: ({"x", "id"}, y)."""
     ids = np.arange(count, dtype=np.int64)
     options = tf2.data.Options()
     # The end of an iterator would wait for the next turn of its tuner, up to a minute.
@@ -47,14 +46,12 @@ def dataset(count: int = EXAMPLES) -> tf2.data.Dataset:
 
 
 def train_input(params: dict[str, Any]) -> tf2.data.Dataset:
-    """Endless full batches."""
     return _share_of_host(dataset().repeat(), params).batch(
         params["batch_size"], drop_remainder=True
     )
 
 
 def eval_input(params: dict[str, Any]) -> tf2.data.Dataset:
-    """Full batches of all examples."""
     return _share_of_host(dataset(), params).batch(params["batch_size"], drop_remainder=True)
 
 
@@ -88,7 +85,6 @@ def network(features: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def mse(labels: Any, output: Any) -> dict[str, Any]:
-    """The metric function."""
     return {"mse": tf.metrics.mean_squared_error(labels, output)}
 
 
@@ -129,7 +125,6 @@ def spec_of(
 
 
 def adam(loss: Any) -> Any:
-    """The train_op."""
     optimizer = tpu.CrossShardOptimizer(tf.train.AdamOptimizer(0.01))
     return optimizer.minimize(loss, tf.train.get_global_step())
 
@@ -177,11 +172,9 @@ class Run:
 
     @property
     def on_jax(self) -> bool:
-        """Whether JAX's devices run it."""
         return self.jax_replicas is not None
 
     def config(self, tpu_config: dict[str, Any] | None = None, **kwargs: Any) -> tpu.RunConfig:
-        """A RunConfig for this run."""
         given: dict[str, Any] = {"iterations_per_loop": 5, **(tpu_config or {})}
         if self.cores_per_replica:
             given["num_cores_per_replica"] = self.cores_per_replica
@@ -208,7 +201,6 @@ class Run:
         run_config: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> tpu.TPUEstimator:
-        """A TPUEstimator for this run."""
         arguments: dict[str, Any] = {
             "train_batch_size": BATCH,
             "eval_batch_size": BATCH,
@@ -226,7 +218,6 @@ class Run:
         self.see_predictions(estimator)
 
     def see_predictions(self, estimator: tpu.TPUEstimator) -> None:
-        """Notes the predictions of 50 examples."""
         if (
             self.on_tpu and self.hosts > 1 and not self.cores_per_replica
         ):  # the only mode in which a pod predicts

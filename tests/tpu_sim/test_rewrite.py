@@ -25,8 +25,6 @@ def set_up(chip):
 
 
 def run(chip, function, *args):
-    """The values of `function` on both cores."""
-
     @tf.function(autograph=False)
     def step():
         return chip.strategy.run(function, args=args)

@@ -20,7 +20,6 @@ def examples(count: int) -> tuple[Any, Any]:
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:
-    """Logits [batch, 10]."""
     x, channels = features["image"], 1
     for i, filters in enumerate(FILTERS):
         kernel = get(f"conv_{i}/kernel", (5, 5, channels, filters), 0.05)

@@ -15,5 +15,4 @@ examples = encoder.examples
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:
-    """Logits [batch, 3]."""
     return encoder.logits(get, features, LAYERS)

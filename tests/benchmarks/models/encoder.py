@@ -53,7 +53,6 @@ def _attention(get: Any, x: tf.Tensor, bias: tf.Tensor, name: str) -> tf.Tensor:
 
 
 def logits(get: Any, features: Any, layers: int = LAYERS) -> tf.Tensor:
-    """Logits [batch, 3]."""
     table = get("embeddings/words", (VOCABULARY, HIDDEN), 0.02)
     places = get("embeddings/positions", (LENGTH, HIDDEN), 0.02)
     x = _norm(get, tf.nn.embedding_lookup(table, features["ids"]) + places, "embeddings/norm")

@@ -21,7 +21,6 @@ def examples(count: int) -> tuple[Any, Any]:
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:
-    """Logits [batch, 10]."""
     x = features["x"]
     for i, (width, units) in enumerate(itertools.pairwise(WIDTHS)):
         x = tf.matmul(x, get(f"dense_{i}/kernel", (width, units), 0.05))

@@ -26,7 +26,6 @@ def examples(count: int) -> tuple[Any, Any]:
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:
-    """Logits [batch, 2]."""
     x = tf.concat([_activation(get, key, features[key]) for key in KEYS], axis=1)
     x = tf.nn.relu(tf.matmul(x, get("dense_0/kernel", (len(KEYS) * WIDTH, HIDDEN), 0.05)))
     return tf.matmul(x, get("dense_1/kernel", (HIDDEN, CLASSES), 0.05))

@@ -20,8 +20,6 @@ def _variable(value: Any) -> tf.Variable:
 
 
 class _Weights:
-    """The model's variables, and the way that its maths asks for them."""
-
     def __init__(self, model: types.ModuleType) -> None:
         self.by_name = {
             name: tf.Variable(models.initial(kind)(shape, tf.float32))

@@ -26,7 +26,6 @@ class _Namespace:
 
 
 def choose(side: str) -> None:
-    """Imports "original" or "ours"."""
     if side == "original":
         _Namespace.tpu = tf.estimator.tpu
         return
@@ -100,8 +99,6 @@ def _host_call(directory: str, loss: tf.Tensor) -> Any:
 
 
 def _sleeping(value: tf.Tensor) -> tf.Tensor:
-    """`value`, some time later."""
-
     def wait(array: Any) -> Any:
         time.sleep(SLEEP)
         return array
@@ -170,7 +167,6 @@ def _tables(model: types.ModuleType, settings: Settings) -> dict[str, Any]:
 
 
 def _ours(settings: Settings) -> dict[str, Any]:
-    """What only this package's config has."""
     return {"jit_compile": settings.jit, "runtime": settings.runtime}
 
 
@@ -209,8 +205,6 @@ class EveryStep(tf.train.SessionRunHook):
 
 
 class EveryHundredSteps(EveryStep):
-    """Looks at the step and the loss every 100 steps."""
-
     def steps_until_control(self, global_step: int) -> int:
         return 100 - global_step % 100
 
@@ -245,8 +239,6 @@ def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
 
 
 class _FirstStepHook(tf.train.SessionRunHook):
-    """Takes the time of the first evaluation step."""
-
     def __init__(self, timing: Timing, examples: int) -> None:
         self._timing, self._examples = timing, examples
 
@@ -264,7 +256,6 @@ def _trained(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def evaluate(model: types.ModuleType, settings: Settings) -> Any:
-    """Evaluates the checkpoint of one step of training."""
     estimator = _trained(model, settings)
 
     def call(examples: int) -> Timing:
@@ -279,7 +270,6 @@ def evaluate(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def predict(model: types.ModuleType, settings: Settings) -> Any:
-    """Predicts with the checkpoint of one step of training, example by example."""
     estimator = _trained(model, settings)
 
     def call(examples: int) -> Timing:
@@ -345,7 +335,5 @@ def export(model: types.ModuleType, settings: Settings) -> Any:
 
 
 class _Receiver(NamedTuple):
-    """What both sides take for a ServingInputReceiver."""
-
     features: Any
     receiver_tensors: Any

@@ -16,8 +16,6 @@ _ENDLESS = 10**9
 
 
 class Maths(keras.Model):
-    """The maths on weights of Keras's own."""
-
     def __init__(self, model: types.ModuleType, predictions: bool = False) -> None:
         super().__init__()
         self._maths, self._predictions = model, predictions
@@ -107,8 +105,6 @@ def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
 
 
 class _FirstCallback(keras.callbacks.Callback):
-    """Takes the time of the first execution."""
-
     def __init__(self, timing: Timing, batch_size: int) -> None:
         super().__init__()
         self._timing, self._batch_size = timing, batch_size
@@ -120,7 +116,6 @@ class _FirstCallback(keras.callbacks.Callback):
 
 
 def evaluate(model: types.ModuleType, settings: Settings) -> Any:
-    """Loss and accuracy by `keras.Model.evaluate`."""
     compiled = _compiled(model, settings, metrics=["accuracy"])
 
     def call(examples: int) -> Timing:

@@ -75,7 +75,6 @@ def _without_log():
 
 
 def _through(estimator, record, labels, keys=tuple(FEATURES)):
-    """Trains, evaluates and predicts."""
     input_fn = _input_fn(labels, keys)
     with _without_log():
         estimator.train(input_fn, steps=3)
@@ -96,7 +95,6 @@ def linear_classifier_of_2(model_dir, record):
 
 
 def linear_classifier_of_words(model_dir, record):
-    """Labels that are strings, with weights, and a mean as loss."""
     estimator = tf.estimator.LinearClassifier(
         _wide(),
         model_dir,
@@ -123,7 +121,6 @@ def linear_classifier_of_words_of_2(model_dir, record):
 
 
 def _several_values():
-    """Features of which an example has several, and weights for each."""
     indices = [[0, 0], [0, 1], [1, 0], [2, 1], [3, 0], [3, 1]]
     ids = tf.SparseTensor(indices, tf.constant([0, 1, 2, 2, 1, 3], tf.int64), [4, 2])
     weights = tf.SparseTensor(indices, [1.0, 2.0, 0.5, 1.0, 1.0, 3.0], [4, 2])
@@ -231,13 +228,11 @@ def dnn_estimator_of_2(model_dir, record):
 
 
 def _shared():
-    """Embeddings that two columns share."""
     ids = [fc.categorical_column_with_identity(key, 4) for key in ("id", "other_id")]
     return fc.shared_embedding_columns(ids, 2)
 
 
 def _old():
-    """Columns as the first feature columns were."""
     a = old_columns._numeric_column("a")
     ids = old_columns._categorical_column_with_identity("id", 4)
     return [a, ids], [a, old_columns._embedding_column(ids, 2)]
@@ -298,7 +293,6 @@ def wide_and_deep_classifier_of_2(model_dir, record):
 
 
 def wide_or_deep(model_dir, record):
-    """One half of the model alone, below a head or not."""
     head = tf.estimator.PoissonRegressionHead()
     wide = tf.estimator.DNNLinearCombinedEstimator(
         head, f"{model_dir}_wide", _wide(), linear_optimizer=tf.train.FtrlOptimizer(0.1)
@@ -445,7 +439,6 @@ def warm_starts_of_2(model_dir, record):
 
 
 def logit_fns_in_a_model_fn(model_dir, record):
-    """Logits of both kinds of models, below one head."""
     experimental = tf.estimator.experimental
     wide = experimental.linear_logit_fn_builder(3, tuple(_wide()))
     deep = experimental.dnn_logit_fn_builder(3, [2], tuple(_deep()), tf.nn.relu, None, None, False)
@@ -554,7 +547,6 @@ def recurrent(model_dir, record):
 
 
 def signatures(model_dir, record):
-    """Names, order and defaults of the arguments."""
     import inspect
 
     for api in (tf, tf2):

@@ -7,7 +7,6 @@ from scenarios import models
 
 
 def save_checkpoints_steps(model_dir, record):
-    """At the start, every n steps, and at the end."""
     models.trained(model_dir, steps=5, save_checkpoints_steps=2)
 
 
@@ -16,7 +15,6 @@ def keep_checkpoint_max(model_dir, record):
 
 
 def keep_all_checkpoints(model_dir, record):
-    """keep_checkpoint_max of 0 and of None keep all."""
     for keep in (0, None):
         models.trained(f"{model_dir}{keep}", 7, save_checkpoints_steps=1, keep_checkpoint_max=keep)
 
@@ -74,7 +72,6 @@ def value_without_a_checkpoint(model_dir, record):
 
 
 def value_of_a_missing_variable(model_dir, record):
-    """A name that the checkpoint does not have."""
     try:
         models.trained(model_dir).get_variable_value("nothing")
     except Exception as error:
@@ -82,7 +79,6 @@ def value_of_a_missing_variable(model_dir, record):
 
 
 def a_removed_model_dir(model_dir, record):
-    """Another estimator of the same directory continues it."""
     models.trained(model_dir, steps=2)
     other = models.estimator(model_dir)
     other.train(models.batches(), steps=2)
@@ -92,7 +88,6 @@ def a_removed_model_dir(model_dir, record):
 
 
 def a_variable_more_than_the_checkpoint(model_dir, record):
-    """Restoring a model that has a variable that the checkpoint lacks."""
     models.trained(model_dir)
 
     def model_fn(features, labels, mode):
@@ -131,8 +126,6 @@ def local_variables_are_not_saved(model_dir, record):
 
 
 def variables_in_scopes(model_dir, record):
-    """Names of scopes, reuse, partitioned variables, and shared layers."""
-
     def model_fn(features, labels, mode):
         with tf.variable_scope("outer"):
             with tf.variable_scope("inner", reuse=tf.AUTO_REUSE):
@@ -152,8 +145,6 @@ def variables_in_scopes(model_dir, record):
 
 
 def layers_of_tf_layers(model_dir, record):
-    """tf.layers: names, shapes, update ops."""
-
     def model_fn(features, labels, mode):
         x = tf.reshape(features["x"], [-1, 1])
         hidden = tf.layers.dense(x, 2, kernel_initializer=tf.ones_initializer())
@@ -183,7 +174,6 @@ def a_checkpoint_that_listeners_see(model_dir, record):
 
 
 def all_checkpoints_evaluated(model_dir, record):
-    """Every checkpoint that the state file names can be evaluated."""
     estimator = models.trained(model_dir, steps=3, save_checkpoints_steps=1)
     state = tf.train.get_checkpoint_state(model_dir)
     return [
@@ -200,13 +190,10 @@ def relative_model_dir(model_dir, record):
 
 
 def by_seconds(model_dir, record):
-    """save_checkpoints_secs: the first and the last, in a quick training."""
     models.trained(model_dir, steps=3, save_checkpoints_secs=500)
 
 
 def global_step_of_ones_own(model_dir, record):
-    """A model_fn that makes the global step by get_or_create, and reads it."""
-
     def model_fn(features, labels, mode):
         step = tf.train.get_or_create_global_step()
         record(step.op.name, step.dtype.base_dtype.name, str(step.shape))
@@ -218,8 +205,6 @@ def global_step_of_ones_own(model_dir, record):
 
 
 def global_step_on_a_read(model_dir, record):
-    """tf.train.global_step, get_global_step and the session's step in a hook."""
-
     class Reads(tf.train.SessionRunHook):
         def begin(self):
             self.step = tf.train.get_global_step()

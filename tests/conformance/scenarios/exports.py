@@ -46,7 +46,6 @@ def an_export_as_text(model_dir, record):
 
 
 def an_export_with_assets(model_dir, record):
-    """assets_extra are copied below assets.extra."""
     with open("words.txt", "w") as file:
         file.write("words")
     path = models.trained(model_dir).export_saved_model(
@@ -75,8 +74,6 @@ def an_export_of_a_given_checkpoint(model_dir, record):
 
 
 def several_signatures(model_dir, record):
-    """export_outputs: a signature each, one of them the default."""
-
     def more(spec):
         export = tf.estimator.export
         doubled = spec.predictions["doubled"]
@@ -128,7 +125,6 @@ def several_outputs_without_a_default(model_dir, record):
 
 
 def raw_serving_receiver(model_dir, record):
-    """build_raw_serving_input_receiver_fn, with alternatives of the default batch."""
     with tf.Graph().as_default():
         features = {"x": tf.placeholder(tf.float32, [None], name="x")}
         fn = tf.estimator.export.build_raw_serving_input_receiver_fn(features)
@@ -198,7 +194,6 @@ def outputs_refuse(model_dir, record):
 
 
 def an_export_of_predictions_only(model_dir, record):
-    """PREDICT without export_outputs: serving_default of the predictions."""
     estimator = models.trained(model_dir)
     path = estimator.export_saved_model("exports", _receiver_fn)
     with tf.Graph().as_default(), tf.Session() as session:
@@ -210,8 +205,6 @@ def an_export_of_predictions_only(model_dir, record):
 
 
 def an_export_for_training(model_dir, record):
-    """experimental_export_all_saved_models: a graph each for train, eval, serve."""
-
     def supervised():
         x, y = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [None])
         make = tf.estimator.experimental.build_raw_supervised_input_receiver_fn
@@ -235,7 +228,6 @@ def two_exports(model_dir, record):
 
 
 def the_old_export_savedmodel(model_dir, record):
-    """export_savedmodel, its older name."""
     path = models.trained(model_dir).export_savedmodel(
         "exports", _receiver_fn, strip_default_attrs=True
     )
@@ -244,8 +236,6 @@ def the_old_export_savedmodel(model_dir, record):
 
 
 def a_tensor_receiver(model_dir, record):
-    """TensorServingInputReceiver: model_fn gets the tensor itself."""
-
     def model_fn(features, labels, mode):
         if mode == "infer":
             record("features", type(features).__name__)
@@ -265,7 +255,6 @@ def a_tensor_receiver(model_dir, record):
 
 
 def an_export_of_a_tpu_estimator(model_dir, record):
-    """export_to_tpu=False: one graph."""
     estimator = models.tpu_estimator(model_dir, export_to_tpu=False)
     estimator.train(models.tpu_batches(), steps=1)
     path = estimator.export_saved_model("exports", _receiver_fn)
@@ -274,7 +263,6 @@ def an_export_of_a_tpu_estimator(model_dir, record):
 
 
 def an_export_with_assets_of_the_graph(model_dir, record):
-    """A vocabulary file in the graph is copied into the export, and named in the collection."""
     with open("vocabulary.txt", "w") as file:
         file.write("a\nb\n")
 
@@ -306,8 +294,6 @@ def an_export_with_assets_of_the_graph(model_dir, record):
 
 
 def an_export_that_fails(model_dir, record):
-    """An error in model_fn passes through."""
-
     def model_fn(features, labels, mode):
         if mode == "infer":
             raise KeyError("no prediction")

@@ -19,8 +19,6 @@ def _with_host_call(function, tensors_of=None, modes=("train",)):
 
 
 def _noted(record, *name):
-    """A function of tensors that records their values, once per call."""
-
     def note(*values):
         record(*name, *[np.asarray(v).tolist() for v in values])
         return np.int32(0)
@@ -39,8 +37,6 @@ def called_once_per_step(model_dir, record):
 
 
 def called_with_a_dict(model_dir, record):
-    """Tensors in a dict are passed by name."""
-
     def function(loss, step):
         return tf.py_func(_noted(record), [loss, step], tf.int32)
 
@@ -53,8 +49,6 @@ def called_with_a_dict(model_dir, record):
 
 
 def called_in_an_evaluation(model_dir, record):
-    """A host_call of an EVAL spec."""
-
     def function(step):
         return tf.py_func(_noted(record), [step], tf.int32)
 
@@ -66,8 +60,6 @@ def called_in_an_evaluation(model_dir, record):
 
 
 def called_in_a_prediction(model_dir, record):
-    """A host_call of a PREDICT spec."""
-
     def function(step):
         return tf.py_func(_noted(record), [step], tf.int32)
 
@@ -105,7 +97,6 @@ def writes_summaries_in_two_calls(model_dir, record):
 
 
 def writes_summaries_in_an_evaluation(model_dir, record):
-    """An EVAL host_call that writes."""
     fn = _with_host_call(_writes(model_dir + "/eval_host"), _step_and_loss, ("eval",))
     return models.tpu_estimator(model_dir, fn).evaluate(models.tpu_batches(), steps=3)
 
@@ -126,8 +117,6 @@ def writes_every_second_step(model_dir, record):
 
 
 def writer_in_the_model_fn(model_dir, record):
-    """A writer made in the model_fn of a TPUEstimator, without host_call."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
         summary = tf.compat.v2.summary
@@ -141,8 +130,6 @@ def writer_in_the_model_fn(model_dir, record):
 
 
 def writer_with_an_explicit_init(model_dir, record):
-    """A host_call that makes its writer's init op itself."""
-
     def function(step, loss):
         summary = tf.compat.v2.summary
         writer = summary.create_file_writer(model_dir + "/v2")
@@ -156,8 +143,6 @@ def writer_with_an_explicit_init(model_dir, record):
 
 
 def effects_in_a_branch(model_dir, record):
-    """A tf.cond in the call: the branch that is taken has its effects, in each call."""
-
     def function(step):
         def branch(name):
             return lambda: tf.py_func(_noted(record, name), [step], tf.int32)
@@ -169,8 +154,6 @@ def effects_in_a_branch(model_dir, record):
 
 
 def effects_in_a_branch_without_a_value(model_dir, record):
-    """A tf.cond of which only the operation is returned."""
-
     def function(step):
         def late():
             with tf.control_dependencies([tf.py_func(_noted(record, "late"), [step], tf.int32)]):
@@ -183,8 +166,6 @@ def effects_in_a_branch_without_a_value(model_dir, record):
 
 
 def effects_in_a_loop(model_dir, record):
-    """A tf.while_loop in the call."""
-
     def function(step):
         def body(i):
             with tf.control_dependencies([tf.py_func(_noted(record), [step, i], tf.int32)]):
@@ -210,8 +191,6 @@ def variables_of_a_call(model_dir, record):
 
 
 def several_results(model_dir, record):
-    """A call may return a list of tensors and operations; all of them run."""
-
     def function(step):
         first = tf.py_func(_noted(record, "first"), [step], tf.int32)
         with tf.control_dependencies([first]):
@@ -223,8 +202,6 @@ def several_results(model_dir, record):
 
 
 def nothing_returned(model_dir, record):
-    """A call that returns None."""
-
     def function(step):
         record("called", len(step.shape))
 
@@ -233,8 +210,6 @@ def nothing_returned(model_dir, record):
 
 
 def prints_in_a_call(model_dir, record):
-    """tf.print in the call, in order."""
-
     def function(step):
         with tf.control_dependencies([tf.print("host", step, output_stream="file://print.txt")]):
             return tf.identity(step)
@@ -246,8 +221,6 @@ def prints_in_a_call(model_dir, record):
 
 
 def a_call_that_fails(model_dir, record):
-    """An error in the call ends training."""
-
     def fails(step):
         record(step.tolist())
         raise ValueError("the call fails")
@@ -263,8 +236,6 @@ def a_call_that_fails(model_dir, record):
 
 
 def a_call_until_the_data_ends(model_dir, record):
-    """Calls are as many as steps where the data ends."""
-
     def function(step):
         return tf.py_func(_noted(record), [step], tf.int32)
 
@@ -283,8 +254,6 @@ def a_call_of_the_wrong_shape(model_dir, record):
 
 
 def a_call_with_the_wrong_number(model_dir, record):
-    """More tensors than the function takes."""
-
     def function(a, b):
         return a
 
@@ -313,8 +282,6 @@ def a_call_whose_function_is_none(model_dir, record):
 
 
 def host_call_with_train_summaries(model_dir, record):
-    """tf.summary of TF1 beside a host_call."""
-
     def function(step):
         return tf.py_func(_noted(record), [step], tf.int32)
 
@@ -327,8 +294,6 @@ def host_call_with_train_summaries(model_dir, record):
 
 
 def host_call_beside_hooks(model_dir, record):
-    """Calls, hooks and listeners in their order."""
-
     def function(step):
         return tf.py_func(_noted(record, "call"), [step], tf.int32)
 

@@ -188,8 +188,6 @@ def summaries_opened_by_the_model(model_dir: str, record: Any, side: Any) -> Any
 
 
 def _summaries(model_dir: str, side: Any, *, in_host_call: bool, init: bool) -> None:
-    """A summary writer in every mode, which records every second step."""
-
     def write(mode: str) -> Any:
         def of_step(step: Any, *unused: Any) -> Any:
             step = tf.reshape(step, [-1])[0]
@@ -214,8 +212,6 @@ def _summaries(model_dir: str, side: Any, *, in_host_call: bool, init: bool) -> 
 
 
 def summaries_of_a_failed_training(model_dir: str, record: Any, side: Any) -> Any:
-    """What was written before the step that fails is there."""
-
     def host_call(step: Any, loss: Any) -> Any:
         writer = tf2.summary.create_file_writer(f"{model_dir}/host", max_queue=1000)
         with writer.as_default(), tf2.summary.record_if(True):
@@ -296,8 +292,6 @@ def data_ends(model_dir: str, record: Any, side: Any) -> Any:
 
 
 def global_step_stays(model_dir: str, record: Any, side: Any) -> Any:
-    """A train_op that does not raise the global step: training warns."""
-
     class Stop(tf.train.SessionRunHook):
         runs = 0
 
@@ -320,8 +314,6 @@ def global_step_stays(model_dir: str, record: Any, side: Any) -> Any:
 
 
 def scaffolds(model_dir: str, record: Any, side: Any) -> Any:
-    """Scaffolds with init and ready ops of their own, in every mode."""
-
     def scaffold(first: Any, bonus: Any) -> Any:
         def make() -> Any:
             return tf.train.Scaffold(
@@ -359,8 +351,6 @@ def scaffolds(model_dir: str, record: Any, side: Any) -> Any:
 
 
 def scaffolds_that_are_never_ready(model_dir: str, record: Any, side: Any) -> Any:
-    """What a ready_op says counts."""
-
     def failing(**fields: Any) -> Any:
         def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
             loss = tf.reduce_mean(features * tf.get_variable("w", [1]))

@@ -22,8 +22,6 @@ def batches(count=None, size=2, features="x"):
 
 
 def tpu_batches(count=None):
-    """The same for a TPUEstimator, which names the batch size in params."""
-
     def input_fn(params):
         return batches(count, params["batch_size"])()
 
@@ -35,12 +33,10 @@ def weight():
 
 
 def loss_of(features, labels):
-    """The squared error of the one weight."""
     return tf.reduce_mean(tf.square(weight() * features["x"] - labels))
 
 
 def descent(loss):
-    """A step down the gradient of the loss."""
     optimizer = tf.train.GradientDescentOptimizer(0.5)
     return optimizer.minimize(
         loss * (1.0 + late_zero()), global_step=tf.train.get_or_create_global_step()
@@ -52,7 +48,6 @@ def mean_error(labels, doubled):
 
 
 def model_fn(features, labels, mode):
-    """The model of most scenarios."""
     doubled = weight() * features["x"]
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={"doubled": doubled})
@@ -86,7 +81,6 @@ def estimator(model_dir, fn=model_fn, params=None, warm_start_from=None, **confi
 
 
 def tpu_model_fn(features, labels, mode, params):
-    """The same model for a TPUEstimator."""
     doubled = weight() * features["x"]
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.tpu.TPUEstimatorSpec(mode, predictions={"doubled": doubled})
@@ -110,7 +104,6 @@ def tpu_config(model_dir, **config):
 
 
 def tpu_estimator(model_dir, fn=tpu_model_fn, params=None, config=None, **more):
-    """A TPUEstimator off TPU."""
     sizes = {"train_batch_size": 2, "eval_batch_size": 2, "predict_batch_size": 2}
     return tf.estimator.tpu.TPUEstimator(
         fn,
@@ -155,8 +148,6 @@ class Recording(tf.train.SessionRunHook):
 
 
 class Listener(tf.train.CheckpointSaverListener):
-    """Records its calls; asks to stop at a step."""
-
     def __init__(self, record, stop_at=None):
         self.record, self.stop_at = record, stop_at
 
@@ -175,7 +166,6 @@ class Listener(tf.train.CheckpointSaverListener):
 
 
 def trained(model_dir, steps=3, **config):
-    """An estimator of `model_fn` that has been trained."""
     est = estimator(model_dir, **config)
     est.train(batches(), steps=steps)
     return est

@@ -6,8 +6,6 @@ from scenarios import models
 
 
 class Fetching(tf.train.SessionRunHook):
-    """Records what it fetches in each run, tensors by name or by object."""
-
     def __init__(self, record, fetches, label="run"):
         self._record, self._fetches, self._label = record, fetches, label
 
@@ -20,7 +18,6 @@ class Fetching(tf.train.SessionRunHook):
 
 
 def _model_fn(features, labels, mode):
-    """The loss is the weight, pulled to the features."""
     value = tf.cast(tf.reduce_sum(features), tf.float32)
     if mode == "infer":
         return tf.estimator.EstimatorSpec(mode, predictions={"value": tf.stack([value])})
@@ -43,7 +40,6 @@ def _position():
 
 
 def a_position_in_a_variable(model_dir, record):
-    """It is saved, restored, and goes on."""
     est = models.estimator(model_dir, _model_fn)
     est.train(_position, steps=3)
     record(est.get_variable_value("position"), est.get_variable_value("w"))
@@ -121,7 +117,6 @@ def losses_summaries_and_collections(model_dir, record):
 
 
 def tensors_tables_and_placeholders_by_closure(model_dir, record):
-    """model_fn takes what input_fn has made, by Python's own names."""
     made = {}
 
     def input_fn():
@@ -156,8 +151,6 @@ def tensors_tables_and_placeholders_by_closure(model_dir, record):
 
 
 def an_iterator_initialized_by_a_hook(model_dir, record):
-    """Its dataset is made of a placeholder that the hook feeds."""
-
     class Initializing(tf.train.SessionRunHook):
         def input_fn(self):
             self.end = tf.placeholder(tf.int64, [])
@@ -257,7 +250,6 @@ def names_of_ops(model_dir, record):
 
 
 def a_queue_of_python(model_dir, record):
-    """A py_func fills a queue; it ends by StopIteration."""
     numbers = iter(range(7))
 
     def input_fn():

@@ -20,8 +20,6 @@ def _noted(record, name):
 
 
 def init_op(model_dir, record):
-    """A init_op of one's own."""
-
     def make(spec):
         w = tf.trainable_variables()[0]
         with tf.control_dependencies([tf.global_variables_initializer()]):
@@ -33,8 +31,6 @@ def init_op(model_dir, record):
 
 
 def init_fn(model_dir, record):
-    """init_fn is called with scaffold and session when variables get their first values."""
-
     def make(spec):
         w = tf.trainable_variables()[0]
         value = tf.placeholder(tf.float32, [])
@@ -52,8 +48,6 @@ def init_fn(model_dir, record):
 
 
 def init_feed_dict(model_dir, record):
-    """init_feed_dict is fed to init_op."""
-
     def make(spec):
         w = tf.trainable_variables()[0]
         value = tf.placeholder(tf.float32, [])
@@ -64,8 +58,6 @@ def init_feed_dict(model_dir, record):
 
 
 def local_init_op(model_dir, record):
-    """A local_init_op runs in each session, also after a restore."""
-
     def make(spec):
         local = tf.get_local_variable("local", [], initializer=tf.zeros_initializer())
         op = tf.group(tf.local_variables_initializer(), _noted(record, "local"))
@@ -78,8 +70,6 @@ def local_init_op(model_dir, record):
 
 
 def local_init_op_in_an_evaluation(model_dir, record):
-    """A local_init_op of an EVAL spec: metrics are initialized, too."""
-
     def make(spec):
         return tf.train.Scaffold(local_init_op=_noted(record, "local"))
 
@@ -89,8 +79,6 @@ def local_init_op_in_an_evaluation(model_dir, record):
 
 
 def default_local_init_op_in_an_evaluation(model_dir, record):
-    """The same, grouped with Scaffold.default_local_init_op."""
-
     def make(spec):
         default = tf.train.Scaffold.default_local_init_op()
         return tf.train.Scaffold(local_init_op=tf.group(default, _noted(record, "local")))
@@ -108,8 +96,6 @@ def local_init_op_in_a_prediction(model_dir, record):
 
 
 def local_init_feed_dict(model_dir, record):
-    """local_init_feed_dict is fed to local_init_op."""
-
     def make(spec):
         value = tf.placeholder(tf.float32, [])
         local = tf.get_local_variable("local", [], initializer=tf.zeros_initializer())
@@ -121,8 +107,6 @@ def local_init_feed_dict(model_dir, record):
 
 
 def ready_op(model_dir, record):
-    """ready_op names variables that are not initialized; training waits for an empty list."""
-
     def make(spec):
         ready = tf.py_func(lambda: record("ready") or np.array([], object), [], tf.string)
         return tf.train.Scaffold(ready_op=ready)
@@ -131,8 +115,6 @@ def ready_op(model_dir, record):
 
 
 def ready_op_that_is_never_ready(model_dir, record):
-    """Something left: an error that names it."""
-
     def make(spec):
         return tf.train.Scaffold(ready_op=tf.constant(["left_over"]))
 
@@ -158,8 +140,6 @@ def ready_op_in_an_evaluation(model_dir, record):
 
 
 def saver_with_fewer_variables(model_dir, record):
-    """A saver of some variables: the checkpoint holds these."""
-
     def make(spec):
         tf.get_variable("not_saved", [], initializer=tf.zeros_initializer())
         kept = [v for v in tf.global_variables() if v.op.name != "not_saved"]
@@ -170,8 +150,6 @@ def saver_with_fewer_variables(model_dir, record):
 
 
 def saver_with_other_names(model_dir, record):
-    """A saver with a dict of names writes and reads by those names."""
-
     def make(spec):
         names = {"renamed/" + v.op.name: v for v in tf.global_variables()}
         return tf.train.Scaffold(saver=tf.train.Saver(names))
@@ -183,8 +161,6 @@ def saver_with_other_names(model_dir, record):
 
 
 def saver_of_moving_averages(model_dir, record):
-    """EVAL reads the moving averages of training under the variables' names."""
-
     def model_fn(features, labels, mode):
         spec = models.model_fn(features, labels, mode)
         averages = tf.train.ExponentialMovingAverage(0.5)
@@ -201,8 +177,6 @@ def saver_of_moving_averages(model_dir, record):
 
 
 def saver_max_to_keep(model_dir, record):
-    """Scaffold's saver decides how many are kept, not the config."""
-
     def make(spec):
         return tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=3, sharded=True))
 
@@ -213,8 +187,6 @@ def saver_max_to_keep(model_dir, record):
 
 
 def copy_from_scaffold(model_dir, record):
-    """copy_from_scaffold takes the other's parts."""
-
     def make(spec):
         first = tf.train.Scaffold(init_fn=lambda scaffold, session: record("init_fn"))
         second = tf.train.Scaffold(
@@ -226,8 +198,6 @@ def copy_from_scaffold(model_dir, record):
 
 
 def a_scaffold_that_is_none(model_dir, record):
-    """A scaffold of the wrong type."""
-
     def make(spec):
         return object()
 
@@ -235,8 +205,6 @@ def a_scaffold_that_is_none(model_dir, record):
 
 
 def scaffold_fn_of_a_tpu_spec(model_dir, record):
-    """scaffold_fn is called once per mode."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
 
@@ -269,8 +237,6 @@ def scaffold_fn_with_init_from_checkpoint(model_dir, record):
 
 
 def finalized_scaffold(model_dir, record):
-    """A hook sees the scaffold's parts: saver, init ops, summary_op."""
-
     def make(spec):
         scaffold = tf.train.Scaffold()
 
@@ -291,8 +257,6 @@ def finalized_scaffold(model_dir, record):
 
 
 def tables_are_initialized(model_dir, record):
-    """Tables of the model are initialized with local variables."""
-
     def model_fn(features, labels, mode):
         keys, values = tf.constant(["a", "b"]), tf.constant([10.0, 20.0])
         initializer = tf.lookup.KeyValueTensorInitializer(keys, values)
@@ -307,8 +271,6 @@ def tables_are_initialized(model_dir, record):
 
 
 def variables_not_initialized(model_dir, record):
-    """An init_op that leaves a variable out: which error."""
-
     def make(spec):
         return tf.train.Scaffold(init_op=tf.train.get_global_step().initializer)
 

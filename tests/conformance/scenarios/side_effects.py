@@ -6,8 +6,6 @@ from scenarios import models
 
 
 def _with_effect(make):
-    """A model_fn whose input waits for `make(features, mode)`."""
-
     def model_fn(features, labels, mode):
         with tf.control_dependencies(make(features, mode)):
             x = tf.identity(features["x"])
@@ -32,7 +30,6 @@ def _in_every_mode(model_dir, make):
 
 
 def py_func(model_dir, record):
-    """A py_func runs once per step."""
     return _in_every_mode(
         model_dir,
         lambda features, mode: [tf.py_func(_noted(record, mode), [features["x"]], tf.int32)],
@@ -40,8 +37,6 @@ def py_func(model_dir, record):
 
 
 def numpy_function_and_py_function(model_dir, record):
-    """Both run, the second eagerly."""
-
     def eager(x):
         record("eager", tf.executing_eagerly())
         return 1
@@ -55,8 +50,6 @@ def numpy_function_and_py_function(model_dir, record):
 
 
 def print_to_a_file(model_dir, record):
-    """tf.print in order of control dependencies."""
-
     def make(features, mode):
         first = tf.print("first", features["x"], output_stream="file://printed.txt")
         with tf.control_dependencies([first]):
@@ -76,8 +69,6 @@ def print_to_standard_output(model_dir, record):
 
 
 def the_old_print(model_dir, record):
-    """tf.Print passes its tensor on."""
-
     def model_fn(features, labels, mode):
         x = tf.Print(features["x"], [features["x"]], "seen: ")
         return models.model_fn({"x": x}, labels, mode)
@@ -87,8 +78,6 @@ def the_old_print(model_dir, record):
 
 
 def effects_in_a_branch(model_dir, record):
-    """Only the branch that is taken has effects."""
-
     def make(features, mode):
         def branch(name):
             return lambda: tf.py_func(_noted(record, mode, name), [features["x"]], tf.int32)
@@ -99,8 +88,6 @@ def effects_in_a_branch(model_dir, record):
 
 
 def effects_in_a_map(model_dir, record):
-    """map_fn and scan."""
-
     def make(features, mode):
         mapped = tf.map_fn(lambda x: x * 2, features["x"])
         added = tf.scan(lambda a, x: a + x, features["x"])
@@ -120,8 +107,6 @@ def assertions_that_hold(model_dir, record):
 
 
 def an_assertion_that_fails(model_dir, record):
-    """tf.assert_less in an evaluation: the error's type."""
-
     def make(features, mode):
         return [tf.assert_less(features["x"], 0.2, message="too large")]
 
@@ -133,8 +118,6 @@ def an_assertion_that_fails(model_dir, record):
 
 
 def an_error_in_a_py_func(model_dir, record):
-    """An exception of Python in a step: the error's type."""
-
     def fails(x):
         raise KeyError("no key")
 
@@ -153,8 +136,6 @@ def an_error_in_a_py_func(model_dir, record):
 
 
 def ops_that_nobody_asks_for(model_dir, record):
-    """Ops that nothing depends on do not run."""
-
     def make(features, mode):
         tf.py_func(_noted(record, "unasked"), [features["x"]], tf.int32)
         tf.print("unasked", output_stream="file://unasked.txt")
@@ -164,7 +145,6 @@ def ops_that_nobody_asks_for(model_dir, record):
 
 
 def writing_files(model_dir, record):
-    """tf.io.write_file in a step."""
     return _in_every_mode(
         model_dir,
         lambda features, mode: [tf.io.write_file(f"{mode}.txt", tf.as_string(features["x"][0]))],
@@ -172,8 +152,6 @@ def writing_files(model_dir, record):
 
 
 def a_queue_of_the_model(model_dir, record):
-    """A FIFOQueue that the step itself fills and empties."""
-
     def make(features, mode):
         queue = tf.FIFOQueue(4, [tf.float32], [[]])
         with tf.control_dependencies([queue.enqueue(features["x"][0])]):
@@ -184,8 +162,6 @@ def a_queue_of_the_model(model_dir, record):
 
 
 def a_mutable_table(model_dir, record):
-    """A MutableHashTable keeps what steps insert, within a session."""
-
     def make(features, mode):
         table = tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, 0.0)
         seen = table.lookup(tf.constant("sum"))
@@ -206,8 +182,6 @@ def a_case_and_a_switch(model_dir, record):
 
 
 def a_tf_function(model_dir, record):
-    """A tf.function called in model_fn has its effects."""
-
     @tf.function
     def inside(x):
         tf.print("inside", x, output_stream="file://inside.txt")

@@ -51,7 +51,6 @@ def of_a_list_of_variables(model_dir, record):
 
 
 def by_other_names(model_dir, record):
-    """var_name_to_prev_var_name."""
     folder = model_dir + "_first"
     models.trained(folder, steps=2)
     settings = tf.estimator.WarmStartSettings(
@@ -62,7 +61,6 @@ def by_other_names(model_dir, record):
 
 
 def a_missing_variable(model_dir, record):
-    """A variable that the other checkpoint lacks."""
     folder = model_dir + "_first"
     models.trained(folder, steps=2)
     estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
@@ -73,7 +71,6 @@ def a_missing_variable(model_dir, record):
 
 
 def a_missing_directory(model_dir, record):
-    """A path without a checkpoint."""
     estimator = models.estimator(model_dir, warm_start_from=model_dir + "_nowhere")
     try:
         estimator.train(models.batches(), steps=1)
@@ -82,7 +79,6 @@ def a_missing_directory(model_dir, record):
 
 
 def not_where_there_is_a_checkpoint(model_dir, record):
-    """An own checkpoint goes before warm starting."""
     folder = _first(model_dir)
     models.estimator(model_dir, _two_variables).train(models.batches(), steps=1)
     estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
@@ -90,7 +86,6 @@ def not_where_there_is_a_checkpoint(model_dir, record):
 
 
 def in_evaluation_and_prediction(model_dir, record):
-    """Without a checkpoint of its own, evaluate and predict are warm-started, too."""
     folder = _first(model_dir)
     estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
     record(list(estimator.predict(models.batches(1))))
@@ -102,7 +97,6 @@ def of_the_wrong_type(model_dir, record):
 
 
 def with_a_vocabulary(model_dir, record):
-    """VocabInfo: rows of an embedding follow their words."""
     for name, words in (("old", "a\nb\nc\n"), ("new", "c\nd\na\n")):
         with open(f"{name}.txt", "w") as file:
             file.write(words)
@@ -131,7 +125,6 @@ def with_a_vocabulary(model_dir, record):
 
 
 def init_from_checkpoint(model_dir, record):
-    """tf.train.init_from_checkpoint in model_fn: by scope, by name, by variable."""
     folder = _first(model_dir)
     assignments = {"all": {"/": "/"}, "scope": {"head/": "head/"}, "name": {"w": "w"}}
 
@@ -146,7 +139,6 @@ def init_from_checkpoint(model_dir, record):
 
 
 def from_an_export(model_dir, record):
-    """A SavedModel is a place to start from."""
     estimator = models.estimator(model_dir + "_first", _two_variables)
     estimator.train(models.batches(), steps=3)
 

@@ -27,11 +27,7 @@ def namespace(side: str) -> Any:
 
 
 class Models:
-    """One method per model_fn; each returns loss, train_op, and perhaps what is to be saved.
-
-    Args:
-      tf: the namespace of TensorFlow 1 that scripts import.
-    """
+    """One method per model_fn; each returns loss, train_op, and perhaps what is to be saved."""
 
     def __init__(self, tf: Any):
         self.tf, self.tf2 = tf, tf.compat.v2
@@ -62,7 +58,6 @@ class Models:
         return loss, optimizer.apply_gradients(zip(gradients, weights, strict=True), self.step())
 
     def penalized(self, x, y):
-        """Second derivatives."""
         weights = self.weights()
         with self.tf.GradientTape(persistent=True) as outer:
             with self.tf.GradientTape(watch_accessed_variables=False) as inner:
@@ -164,7 +159,6 @@ class Models:
             return loss, self.tf.group(*model.get_updates_for(None), *model.get_updates_for(x))
 
     def objects(self, x, y):
-        """An object-based checkpoint, by a `Scaffold`."""
         layer = self.tf2.keras.layers.Dense(1, kernel_initializer="ones")
         with self.tf.GradientTape() as tape:
             loss = self.tf.reduce_mean((layer(x) - y) ** 2)
@@ -190,7 +184,6 @@ def batches(tf: Any):
 
 
 def trained(tf: Any, name: str, config: Any = None) -> dict[str, Any]:
-    """Trains a model; its losses, and its checkpoint's variables."""
     losses: list[float] = []
 
     class Recorder(tf.train.SessionRunHook):
@@ -217,7 +210,6 @@ def trained(tf: Any, name: str, config: Any = None) -> dict[str, Any]:
 
 
 def outcome(tf: Any, name: str) -> dict[str, Any]:
-    """What `trained` gives, or the error."""
     try:
         return trained(tf, name)
     except Exception as error:  # both sides are asked to fail alike

@@ -8,7 +8,6 @@ from . import keras_names_probe
 
 
 def names_of(model):
-    """What a captured graph has."""
     return keras_names_probe.names_of(model, lambda: new_graph(None))
 
 
@@ -29,7 +28,6 @@ def test_twice_in_one_process():
 
 @pytest.fixture(scope="module")
 def originals(original):
-    """The original's names, by model."""
     return original.run(keras_names_probe.__file__)
 
 

@@ -25,8 +25,6 @@ def model_fn(features, labels, mode, params):
 
 
 class Masks(tf.train.SessionRunHook):
-    """Keeps what Dropout let through, step by step."""
-
     def __init__(self):
         self.seen = []
 
@@ -38,7 +36,6 @@ class Masks(tf.train.SessionRunHook):
 
 
 def masks_of(model_dir, steps):
-    """Masks of a training of `steps` steps in a new model_dir."""
     hook = Masks()
     make_estimator(model_dir, model_fn).train(train_input_fn, steps=steps, hooks=[hook])
     return hook.seen

@@ -50,8 +50,6 @@ def test_no_checkpoints_where_both_limits_are_none(tmp_path):
 
 def test_save_checkpoints_secs_saves_by_the_clock(tmp_path, monkeypatch):
     class Slow(tf.train.SessionRunHook):
-        """A step takes 0.4 seconds by the clock."""
-
         def after_run(self, run_context, run_values):
             now[0] += 0.4
 

@@ -15,7 +15,6 @@ from . import export_driver
 
 @pytest.fixture(scope="session")
 def cases():
-    """The module `engine.export.export_cases`, on this package."""
     export_driver.install_namespace("ours")
     return importlib.import_module("engine.export.export_cases")
 

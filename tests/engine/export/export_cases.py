@@ -58,7 +58,6 @@ class Case:
 
 
 def logits_of(x):
-    """Two layers from TF1 variables."""
     with tf.variable_scope("tower"):
         hidden = tf.get_variable(
             "hidden", [FEATURES, 8], initializer=tf.glorot_uniform_initializer(1)
@@ -70,7 +69,6 @@ def logits_of(x):
 
 
 def metric_fn(labels, logits):
-    """Accuracy and a mean."""
     return {
         "accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1)),
         "mean_logit": tf.metrics.mean(logits),
@@ -78,7 +76,6 @@ def metric_fn(labels, logits):
 
 
 def spec_of(mode, labels, logits, predictions, export_outputs=None, **fields):
-    """The TPUEstimatorSpec of a classifier."""
     if mode == estimator.ModeKeys.PREDICT:
         return tpu.TPUEstimatorSpec(
             mode, predictions=predictions, export_outputs=export_outputs, **fields
@@ -162,8 +159,6 @@ def heads_model_fn(features, labels, mode, params):
 
 
 class ExtremesOutput(estimator.export.ExportOutput):
-    """An output of the script's own."""
-
     def __init__(self, logits):
         self._logits = logits
 
@@ -301,8 +296,6 @@ def modes_model_fn(features, labels, mode, params):
 
 
 def _halved(logits):
-    """Control flow: a loop within a branch."""
-
     def halve(x):
         return tf.while_loop(lambda x: tf.reduce_max(tf.abs(x)) > 1.0, lambda x: [x / 2.0], [x])
 
@@ -444,7 +437,6 @@ def unbatched_model_fn(features, labels, mode, params):
 
 
 def tpu_case(model_fn, version, export_to_cpu=True):
-    """A case with a graph for TPU."""
     return Case(
         model_fn,
         dict_input_fn,
@@ -486,7 +478,6 @@ CASES = {
 
 
 def make_estimator(case: Case, model_dir: str, **more: Any) -> Any:
-    """The case's estimator; `more` are further arguments."""
     params = {"vocabulary": write_vocabulary(os.path.dirname(model_dir))}
     if not case.use_tpu_estimator:
         config = estimator.RunConfig(model_dir=model_dir, tf_random_seed=3)

@@ -32,7 +32,6 @@ def report(export, expression):
 
 
 def plain(value):
-    """Tensors by name, dtype and shape."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tf.Tensor):

@@ -36,7 +36,6 @@ NOT_BY_THE_ORIGINAL = ["tpu_only"]  # it wanted a TPU, to write variables next t
 
 
 def run(forks: Forks, script: str, *arguments: str) -> None:
-    """Runs a script of this directory in a fork of an interpreter with TensorFlow."""
     done = forks.run(HERE / script, *arguments, env=ENVIRONMENT, timeout=300)
     if done.returncode:
         raise RuntimeError(f"{script}:\n{done.stderr[-3000:]}")

@@ -10,7 +10,6 @@ from tpu_estimator_compat.estimator import export
 
 @pytest.fixture
 def graph():
-    """A graph to make placeholders in."""
     with tf.Graph().as_default() as made:
         yield made
 

@@ -49,7 +49,6 @@ EXPRESSIONS = [
 
 @pytest.fixture(scope="module")
 def originals(original):
-    """What the original reports, in the order of `EXPRESSIONS`."""
     return original.run(receivers_probe.__file__, given=EXPRESSIONS)
 
 

@@ -23,7 +23,6 @@ def written(trained, cases, tmp_path):
 
 
 def by_type(nodes):
-    """Nodes by the type of their op."""
     found = {}
     for node in nodes:
         found.setdefault(node.op, []).append(node)

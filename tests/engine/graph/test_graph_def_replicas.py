@@ -11,8 +11,6 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
 
 def run(strategy, program):
-    """The program's fetches, each stacked over the replicas."""
-
     @tf.function(autograph=False)
     def step():
         return strategy.run(lambda: program([], None))

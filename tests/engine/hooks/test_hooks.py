@@ -17,7 +17,6 @@ import tpu_estimator_compat as tpu
 
 
 def scaled_model_fn(features, labels, mode, params):
-    """Its loss can be fed: `scale`."""
     scale = tf.placeholder_with_default(1.0, [], name="scale")
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features)) * scale
     if mode == tpu.ModeKeys.EVAL:
@@ -28,8 +27,6 @@ def scaled_model_fn(features, labels, mode, params):
 
 
 class Feeds(tf.train.FeedFnHook):
-    """Feeds the scale, and notes the losses."""
-
     def __init__(self, scale):
         super().__init__(lambda: {"scale:0": scale})
         self.losses = []

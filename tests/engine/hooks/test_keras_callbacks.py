@@ -12,8 +12,6 @@ from tpu_estimator_compat import estimator as namespace
 
 
 class Notes(keras.callbacks.Callback):
-    """Notes every call."""
-
     def __init__(self, stop_after=None):
         super().__init__()
         self.calls = []
@@ -183,8 +181,6 @@ def test_callbacks_of_keras(tmp_path):
 
 def test_the_model_gives_and_takes_weights(tmp_path):
     class Undoes(keras.callbacks.Callback):
-        """Puts the weights back after the third step."""
-
         def on_train_begin(self, logs=None):
             self.first = self.model.get_weights()
 

@@ -46,8 +46,6 @@ def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch)
 
 
 class ReadEveryStep(tf.train.SessionRunHook):
-    """Keeps the model's variables as they were after every step."""
-
     def begin(self):
         self.seen = {}
         self._variables = tf.global_variables()

@@ -9,8 +9,6 @@ from tpu_estimator_compat.engine.runtime.tuning import Tuning
 
 
 class Wants:
-    """A hook that wants control after so many steps; None for never."""
-
     def __init__(self, steps):
         self._steps = steps
 

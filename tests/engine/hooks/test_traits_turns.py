@@ -67,8 +67,6 @@ def test_a_subclass_that_changes_a_turn_is_told_the_same_in_fewer_turns(tmp_path
         hook.__class__ = type("Hook", (type(hook),), members)
 
         class Counts(tf.train.SessionRunHook):
-            """Has a turn when somebody else has one."""
-
             def steps_until_control(self, global_step):
                 return None
 

@@ -29,7 +29,6 @@ def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, si
 
 
 def batches(size, count=16):
-    """The numbers from 0 in batches."""
     return tf.data.Dataset.range(count).batch(size, drop_remainder=True)
 
 

@@ -22,7 +22,6 @@ def queue():
 
 
 def model_fn(features, mode, params):
-    """Counters that no element is a part of, perhaps one of them in a branch."""
     made = {"trainable": False, "initializer": tf.zeros_initializer()}
     first, second = (tf.get_variable(name, [], **made) for name in ("first", "second"))
     if params["branch"]:

@@ -84,8 +84,6 @@ def test_host_calls_in_order(tmp_path, every):
 
 
 def test_summaries_of_a_host_call(tmp_path):
-    """By writers of TensorFlow 2, conditional ones too."""
-
     def model_fn(features, labels, mode, params):
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
         train_op = adam(loss, params)

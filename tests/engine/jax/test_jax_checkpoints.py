@@ -24,7 +24,6 @@ def assert_same(found, expected):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """Variables after 12 steps, on TensorFlow's replicas."""
     directory = tmp_path_factory.mktemp("uninterrupted")
     estimator = on("tensorflow", 2, directory)
     estimator.train(train_input_fn, max_steps=12)
@@ -76,7 +75,6 @@ def started_model_fn(way, path):
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """An estimator that has made five steps."""
     source = on("jax", 2, tmp_path_factory.mktemp("source"))
     source.train(train_input_fn, max_steps=5)
     return source

@@ -29,7 +29,6 @@ EXCHANGES = {
 
 
 def test_exchanges(tmp_path):
-    """Of 4 replicas: in groups, from one to another, in branches and loops."""
     seen = {}
 
     def model_fn(features, labels, mode, params):

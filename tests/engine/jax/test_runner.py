@@ -46,7 +46,6 @@ def test_the_data_ends(tmp_path, loop):
 
 
 def bad_model_fn(features, labels, mode, params):
-    """The loss of the seventh step is NaN on one replica."""
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
     bad = tf.equal(tf.train.get_global_step(), 6) & tf.reduce_all(features[:, 0] < 9)
     loss = tf.where(bad, np.nan * loss, loss)
@@ -74,8 +73,6 @@ def test_training_ends_at_a_nan(tmp_path, caplog, loop):
 
 
 class Steps(tf.train.SessionRunHook):
-    """The global step after every run."""
-
     def __init__(self):
         self.seen = []
 

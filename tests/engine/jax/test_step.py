@@ -59,8 +59,6 @@ def typed_model_fn(features, labels, mode, params):
 
 
 class Typed(tf.train.SessionRunHook):
-    """Fetches the inputs of all dtypes, and constants."""
-
     def begin(self):
         tf.constant([1, 2], tf.int64, name="numbers")
         tf.constant("text", name="text")
@@ -127,7 +125,6 @@ class Scales(tf.train.SessionRunHook):
 
 @pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_scalars_as_input(tmp_path, replicas):
-    """Every replica has its own."""
     found = {}
     for runtime in RUNTIMES:
         config = {

@@ -153,7 +153,6 @@ def test_seeds(tmp_path):
 
 
 def dropping_model_fn(features, labels, mode, params):
-    """A model with dropout in four places, one in a branch."""
     hidden = layers.dropout(features, 0.2, training=True)
     hidden = tf.cond(hidden[0, 0] > -99.0, lambda: tf.nn.dropout(hidden, rate=0.2), lambda: hidden)
     hidden = keras.layers.Dropout(0.2)(hidden, training=True)

@@ -11,8 +11,6 @@ from .exact import count_a_step, expected_of
 
 
 def _model_fn(eval_metrics):
-    """A model_fn whose metrics see labels and logits."""
-
     def model_fn(features, labels, mode, params):
         logits = logits_of(features)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)

@@ -28,7 +28,6 @@ def assert_same_variables(found, expected):
 
 
 def events(directory):
-    """(tag, step) of all events in a directory."""
     found = []
     for path in sorted(directory.glob("events*")):
         for event in tf.compat.v1.train.summary_iterator(str(path)):
@@ -38,7 +37,6 @@ def events(directory):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """What one process finds."""
     directory = tmp_path_factory.mktemp("alone")
     [found] = run(directory, 1, "train", model_dir=str(directory / "model"))
     return found

@@ -139,14 +139,12 @@ def is_worker_1() -> bool:
 
 
 def finite_input_fn(batches):
-    """An input_fn of so many batches."""
     return lambda params: tf.data.Dataset.from_tensor_slices(
         legacy_models.examples(batches * params["batch_size"])
     ).batch(params["batch_size"], drop_remainder=True)
 
 
 def attempt(call) -> str:
-    """The error of `call`, as text; empty without one."""
     try:
         call()
     except Exception as error:  # whatever it is: tests look at its words
@@ -155,7 +153,6 @@ def attempt(call) -> str:
 
 
 def own_dirs(model_dir, steps, **kwargs):
-    """Trains with a directory for each machine."""
     est = make(f"{model_dir}-{'worker' if is_worker_1() else 'chief'}", **kwargs)
     hook = Recorder()
     est.train(share, hooks=[hook], max_steps=steps)
@@ -191,7 +188,6 @@ def even(model_dir):
 
 
 def long(model_dir):
-    """Trains until somebody is killed."""
     est = make(model_dir, momentum, save_checkpoints_steps=50, loop=5)
     error = attempt(lambda: est.train(share, max_steps=1_000_000))
     return {"error": error}
@@ -321,8 +317,6 @@ def exchanges(model_dir):
 
 
 def different_graphs(model_dir):
-    """The second machine's model has another variable."""
-
     def train_op(loss, params):
         if is_worker_1():
             loss += tf.reduce_sum(tf.get_variable("extra", [2]))
@@ -364,12 +358,10 @@ def schedule(model_dir, stop_early):
 
 
 def lonely(model_dir):
-    """The other worker never comes."""
     return {"error": attempt(lambda: make(model_dir, session_creation_timeout_secs=4))}
 
 
 def too_late(model_dir):
-    """TensorFlow is in use before the estimator is made."""
     tf.compat.v2.constant(1).numpy() if tf.executing_eagerly() else None
     tf.config.list_logical_devices()
     return {"error": attempt(lambda: make(model_dir))}

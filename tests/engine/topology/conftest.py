@@ -23,6 +23,5 @@ def no_tpu_yet(monkeypatch):
 
 @pytest.fixture
 def chip():
-    """One chip of two cores, in this machine."""
     with simulated(SimulatedTPU((1, 1, 1, 2))) as made:
         yield made

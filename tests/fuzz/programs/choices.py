@@ -180,7 +180,6 @@ def simplest() -> Choices:
 
 
 def drawn(seed: int) -> Choices:
-    """The choices of a seed."""
     return {name: _one(f"{seed} {name}", options) for name, options in TABLE.items()}
 
 

@@ -17,7 +17,6 @@ class Forward:
 
 
 def all_of(choices, forward):
-    """Everything that a training step does besides learning."""
     found = []
     for function in FUNCTIONS:
         found += function(choices, forward)
@@ -116,7 +115,6 @@ def _average(choices, forward):
 
 
 def _host(choices, forward):
-    """A function of Python in the step."""
     kind = choices["host"]
     if kind == "none":
         return []
@@ -181,7 +179,6 @@ FUNCTIONS = (_table, _counter, _average, _host, _asserts, _prints, _random_step,
 
 
 def after_update(choices, update):
-    """What comes after the update."""
     if choices["average"] not in ("variables", "swapped"):
         return update
     averages = tf.train.ExponentialMovingAverage(0.7, tf.train.get_global_step())

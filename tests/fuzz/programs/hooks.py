@@ -98,8 +98,6 @@ class Listener(tf.train.CheckpointSaverListener):
 
 
 class Finals(tf.train.FinalOpsHook):
-    """Records its values at the end."""
-
     def __init__(self, record):
         super().__init__(final_ops=None)
         self.record = record
@@ -113,8 +111,6 @@ class Finals(tf.train.FinalOpsHook):
 
 
 class OwnSummary(tf.train.SummarySaverHook):
-    """Saves a summary of the loss, which it makes when it begins."""
-
     def begin(self):
         tensor = tf.get_default_graph().get_tensor_by_name("the_loss:0")
         self._summary_op = tf.summary.scalar("own", tensor * 2.0, collections=[])

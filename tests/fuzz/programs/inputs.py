@@ -8,7 +8,6 @@ WIDTH = 4
 
 
 def examples():
-    """All features and labels."""
     x = np.random.RandomState(7).uniform(-1, 1, (EXAMPLES, WIDTH)).astype(np.float32)
     return x, np.dot(x, np.float32([[1.0], [-2.0], [3.0], [0.5]])) / 2
 
@@ -103,8 +102,6 @@ class Input:
 
 
 class Feeding(tf.train.SessionRunHook):
-    """Feeds placeholders in every step."""
-
     def __init__(self, given):
         self.given, self.turn = given, 0
 
@@ -115,8 +112,6 @@ class Feeding(tf.train.SessionRunHook):
 
 
 class Initializing(tf.train.SessionRunHook):
-    """Initializes an iterator of placeholders."""
-
     def __init__(self, given):
         self.given = given
 

@@ -15,7 +15,6 @@ def x_of(features):
 
 
 def initializer(choices, number=0):
-    """The initializer of the model's weights."""
     kind = choices["initial"]
     if kind == "zeros":
         return tf.constant_initializer(0.1 * (number + 1))
@@ -25,7 +24,6 @@ def initializer(choices, number=0):
 
 
 def prediction_of(choices, x, training):
-    """Predictions, a column."""
     hidden = MODELS[choices["model"]](choices, x, training)
     hidden = _normalized(choices, hidden, training)
     hidden = _disturbed(choices, hidden, training)
@@ -193,7 +191,6 @@ MODELS = {
 
 
 def loss_of(choices, labels, prediction):
-    """The loss, with the losses that are collected."""
     kind = choices["loss"]
     if kind == "square":
         loss = tf.reduce_mean(tf.square(prediction - labels))

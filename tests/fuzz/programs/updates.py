@@ -28,7 +28,6 @@ OPTIMIZERS = {
 
 
 def _rate(choices):
-    """The learning rate, a number or a tensor."""
     kind, step = choices["rate"], tf.train.get_global_step()
     if kind == "fixed":
         return 0.1

@@ -13,7 +13,6 @@ WEIGHTS = np.array([1, 2, 0.5, 1, 1, 3, 1, 0.25], np.float32)
 
 
 def sigmoid_losses(logits, labels):
-    """Cross entropies by their definition."""
     probabilities = 1 / (1 + np.exp(-logits))
     return -labels * np.log(probabilities) - (1 - labels) * np.log(1 - probabilities)
 

@@ -35,14 +35,7 @@ def loss_of(features, labels):
 
 
 def make(folder, optimizers, strategy=None, with_host_call=False):
-    """An estimator that trains a net for each optimizer.
-
-    Args:
-      folder: of its checkpoints.
-      optimizers: functions that make one each, by the scope of its net.
-      strategy: of its replicas.
-      with_host_call: whether the host writes the loss.
-    """
+    """An estimator that trains a net for each optimizer."""
 
     def host_call(step, loss):
         writer = tf.contrib.summary.create_file_writer(str(folder / "host"))

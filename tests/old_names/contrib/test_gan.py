@@ -51,8 +51,6 @@ print(estimator.get_variable_value("w"))
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """Runs the script; gives what it printed, to both streams."""
-
     def of() -> tuple[str, str]:
         (tmp_path / "script.py").write_text(SCRIPT)
         words = ["-m", "tpu_estimator_compat", "run", "script.py"]

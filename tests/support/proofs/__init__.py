@@ -27,8 +27,6 @@ PROOFS: dict[Proof, list[str]] = {}
 
 
 def proves(*rows: str) -> Callable[[Proof], Proof]:
-    """Registers a proof for rows of the table."""
-
     def register(proof: Proof) -> Proof:
         PROOFS.setdefault(proof, []).extend(rows)
         return proof
@@ -37,11 +35,7 @@ def proves(*rows: str) -> Callable[[Proof], Proof]:
 
 
 def answers(questions: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
-    """Registers a proof for each row: what is asked of the thing has this answer.
-
-    Args:
-      questions: for each row, a function that gets the thing, and what it returns.
-    """
+    """Registers a proof for each row: what is asked of the thing has this answer."""
     for row, (ask, answer) in questions.items():
 
         def is_answered(thing: Any, ask=ask, answer=answer) -> None:
@@ -65,7 +59,6 @@ def below(namespace: str, names: str) -> list[str]:
 
 @contextlib.contextmanager
 def graph():
-    """A new default graph, with a seed."""
     with tf.Graph().as_default() as new:
         tf.set_random_seed(1)
         yield new

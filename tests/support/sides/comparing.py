@@ -46,7 +46,6 @@ _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 
 
 def assert_none(differences: list[str]) -> None:
-    """Fails with the differences, one a line."""
     if differences:
         pytest.fail("\n".join(differences), pytrace=False)
 

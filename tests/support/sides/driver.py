@@ -69,7 +69,6 @@ def takes(name: str, request: dict[str, Any]) -> bool:
 
 
 def run(name: str, scenario: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """One scenario's observations."""
     fresh_state()
     out = pathlib.Path(request["out"])
     home = out / f"{name}.home"

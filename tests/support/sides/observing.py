@@ -67,13 +67,7 @@ class Texts:
 
 
 def observe(scenario: Any, home: str, largest: int) -> dict[str, Any]:
-    """Runs a scenario in an empty directory; an error that it raises is one of its observations.
-
-    Args:
-        scenario: Takes a directory for a model, and a function that notes what it is called with.
-        home: Where its files are.
-        largest: Values that a variable may have, to be noted with all of them.
-    """
+    """Runs a scenario in an empty directory; an error that it raises is one of its observations."""
     texts = Texts(home)
     calls: list[Any] = []
     observed: dict[str, Any] = {"error": None, "result": None}
@@ -132,8 +126,6 @@ def plain(value: Any, texts: Texts) -> Any:
 
 
 class _Lines(logging.Handler):
-    """Keeps what TensorFlow logs."""
-
     def __init__(self, lines: list[str], texts: Texts):
         super().__init__(logging.INFO)
         self.lines, self.texts = lines, texts
@@ -169,7 +161,6 @@ def heard(texts: Texts) -> Iterator[tuple[list[str], list[str]]]:
 
 @contextlib.contextmanager
 def printed() -> Iterator[list[str]]:
-    """What goes to standard output, from Python and from TensorFlow's ops."""
     output: list[str] = []
     sys.stdout.flush()
     saved = os.dup(1)

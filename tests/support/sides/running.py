@@ -55,11 +55,7 @@ class Side:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def run(self, names: Iterable[str], out: pathlib.Path) -> None:
-        """Runs scenarios; `answer` gives what was observed.
-
-        Raises:
-            RuntimeError: A process ended outside of a scenario; its last words follow.
-        """
+        """Runs scenarios; `answer` gives what was observed."""
         out.mkdir(parents=True, exist_ok=True)
         fields = {"suite": self.suite, "side": self.name, "settings": self.settings}
         request = {**OPTIONS, **self.options, **fields, "names": list(names), "out": str(out)}
@@ -121,7 +117,6 @@ def run_together(*runs: tuple[Side, Iterable[str], pathlib.Path]) -> None:
 
 @functools.cache
 def answer(out: pathlib.Path, name: str) -> dict[str, Any]:
-    """What a side observed of a scenario."""
     found: dict[str, Any] = json.loads((out / f"{name}.json").read_text())
     return found
 

@@ -66,20 +66,7 @@ def cluster_of(op: tf.Operation) -> str | None:
 
 
 class Expansion:
-    """Builds a computation's ops once per replica into the graph around it.
-
-    Args:
-      outer: the graph around.
-      program: the graph that the computation was built in.
-      strategy: the TPUStrategy.
-      packs: the variables behind the handles of replicated variables.
-      replicas: how many there are.
-
-    Attributes:
-      cluster: what is to be known of the computation.
-      ops: its ops, in an order in which they can run.
-      host_ops: names of those that the host runs.
-    """
+    """Builds a computation's ops once per replica into the graph around it."""
 
     def __init__(
         self,
@@ -174,13 +161,7 @@ class Expansion:
 
 
 class _Lockstep:
-    """Runs ops on all replicas side by side, exchange by exchange.
-
-    Args:
-      devices: one per replica.
-      host_ops: names of the computation's ops that the host runs.
-      shared: values that are the same for all replicas.
-    """
+    """Runs ops on all replicas side by side, exchange by exchange."""
 
     def __init__(self, devices: Sequence[str], host_ops: set[str], shared: Environment):
         self._devices = devices

@@ -56,7 +56,6 @@ class SimulatedTPU:
 
     @property
     def cores_of_host(self) -> int:
-        """Cores that one host drives."""
         return int(np.prod(self.mesh_shape)) // self.hosts
 
     def topology(self) -> bytes:

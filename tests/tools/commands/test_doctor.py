@@ -21,7 +21,6 @@ COMMAND = [sys.executable, "-m", "tpu_estimator_compat", "doctor"]
 
 
 def run(*words, **variables):
-    """The command in a process of its own."""
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         env={**os.environ, **variables},
@@ -82,7 +81,6 @@ def test_the_guide_names_all_options_and_checks(capsys):
 @pytest.mark.full
 @pytest.mark.parametrize("jax", [True, False], ids=["jax", "without jax"])
 def test_this_machine(tmp_path, jax):
-    """All checks, as a user makes them."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     if not jax:

@@ -49,7 +49,6 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exported(model_dir, tmp_path_factory):
-    """A SavedModel of a trained estimator."""
     est = tpu.TPUEstimator(
         model_fn, config=tpu.RunConfig(model_dir=model_dir), use_tpu=False, export_to_tpu=False
     )
@@ -59,14 +58,12 @@ def exported(model_dir, tmp_path_factory):
 
 @pytest.fixture
 def inputs(tmp_path):
-    """A file with inputs of the signature."""
     path = str(tmp_path / "inputs.npz")
     np.savez(path, input=np.random.RandomState(0).normal(size=(5, 4)).astype(np.float32))
     return path
 
 
 def written(tmp_path, mapping):
-    """The path of a mapping's file."""
     path = tmp_path / "mapping.json"
     path.write_text(json.dumps(mapping))
     return str(path)

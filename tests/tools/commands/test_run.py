@@ -16,8 +16,6 @@ RUN = ("-m", "tpu_estimator_compat", "run")
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """`run(script)` runs a script of the test's folder; gives the finished process."""
-
     def of(script: str = "script.py") -> subprocess.CompletedProcess[str]:
         return forks.run(*RUN, script, cwd=tmp_path, env=environment())
 

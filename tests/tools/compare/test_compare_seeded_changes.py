@@ -62,7 +62,6 @@ def judged(truth, tmp_path):
 
 
 def test_unchanged(judged):
-    """The same up to rounding, in all that is compared."""
     report = judged()
     assert report.first_difference is None, report.summary
     assert report.steps == STEPS

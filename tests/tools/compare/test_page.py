@@ -33,7 +33,6 @@ STEPS = (1, 2, 3)
 
 
 def curve(name, *values, first_step=None):
-    """That of a run whose first one is 1, 2, 3."""
     difference = tuple(abs(v - s) / s for v, s in zip(values, STEPS, strict=True))
     old = Curve(STEPS, tuple(float(s) for s in STEPS))
     agreement = Agreement.DIFFERENT if first_step else Agreement.ROUNDING

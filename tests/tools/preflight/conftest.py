@@ -27,8 +27,6 @@ def compile_for(tmp_path):
 
 @pytest.fixture
 def no_worker(monkeypatch):
-    """`no_worker()` makes a start of the worker fail from then on."""
-
     def popen(*unused_args, **unused_kwargs):
         raise AssertionError("started a worker")
 

@@ -31,7 +31,6 @@ def logits_of(features):
 
 
 def plain(features, labels, mode, params):
-    """Nothing wrong."""
     loss = tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
     return spec(mode, loss)
 

@@ -80,7 +80,6 @@ def predict_input_fn(params):
 
 
 def finite_input_fn(batches):
-    """An input_fn of so many batches."""
     return lambda params: tf.data.Dataset.from_tensor_slices(
         examples(batches * params["batch_size"])
     ).batch(params["batch_size"], drop_remainder=True)
@@ -105,8 +104,6 @@ def make(model_dir, *, cores=None, loop=4, params=None, **kwargs):
 
 
 class Recorder(tf.train.SessionRunHook):
-    """Notes losses by step, and in the end all variables and the step."""
-
     def __init__(self):
         self.losses, self.variables, self.step = {}, {}, -1
 
@@ -129,7 +126,6 @@ class Recorder(tf.train.SessionRunHook):
 
 
 def train(model_dir):
-    """Trains with loops of other lengths in each process, evaluates and predicts."""
     params = {"host_dir": model_dir + "/host"}
     est = make(model_dir, loop=3 if IS_SECOND else 1, params=params)
     hook = Recorder()
@@ -153,7 +149,6 @@ def train(model_dir):
 
 
 def attempt(call) -> str:
-    """The error of `call`, as text; empty without one."""
     try:
         call()
     except Exception as error:  # whatever it is: tests look at its words
@@ -167,8 +162,6 @@ class Fails(tf.train.SessionRunHook):
 
 
 def ends(model_dir):
-    """Trainings that end in several ways, one after the other."""
-
     def nan_input_fn(params):
         dataset = input_fn(params).enumerate()
         bad = params["context"].current_host  # of one host alone
@@ -208,7 +201,6 @@ def long(model_dir):
 
 
 def refused(model_dir):
-    """Estimators that cannot join the others."""
     lonely = attempt(lambda: make(model_dir, session_creation_timeout_secs=2))
     import jax
 
@@ -231,8 +223,6 @@ def introduced(model_dir):
 
 
 class Evaluating(tf.train.SessionRunHook):
-    """Evaluates amid training, in all processes."""
-
     def __init__(self, est):
         self._estimator = est
 

@@ -42,8 +42,6 @@ def made(folder, **options):
 
 
 class Evaluations(tf.train.SessionRunHook):
-    """Counts evaluations."""
-
     count = 0
 
     def begin(self):

@@ -105,7 +105,6 @@ def cases():
 
 
 def rnn_tanh(x):
-    """An activation."""
     import tensorflow.compat.v1 as tf
 
     return tf.tanh(x)

@@ -48,7 +48,6 @@ LOSSES = {
 
 
 def of_two(head, part, **options):
-    """The loss of a head of two heads."""
     parts = [part(name="a"), part(name="b")]
     return loss_of(head(parts, **options), {"a": X, "b": X}, np.concatenate([X, X + 1.0], 1))
 

@@ -12,7 +12,6 @@ Dataset = tf2.data.Dataset
 
 
 def items(dataset):
-    """All elements, as lists."""
     return [tf2.nest.map_structure(lambda x: x.tolist(), e) for e in dataset.as_numpy_iterator()]
 
 
